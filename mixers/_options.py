@@ -7,7 +7,7 @@ import msgspec
 By = Annotated[
     str | None,
     msgspec.Meta(
-        description="an attribute (`language`) or field (`metadata.language`) with a label, for an output a label"
+        description="an attribute (`language`) or field (`metadata.language`) with a label: one output for each label"
     ),
 ]
-Name = Annotated[str, msgspec.Meta(description="of the one output, without `by`")]
+Name = Annotated[str, msgspec.Meta(description="the name of the single output, if there is no `by`")]

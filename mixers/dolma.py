@@ -37,7 +37,7 @@ class Dolma(Writer):
         Literal["dataset", "mixer", "inputs"],
         msgspec.Meta(
             description="`dataset`: `documents/NAME.jsonl.gz`; `mixer`: `NAME-0000.jsonl.gz`, as Dolma's mixer has it; "
-            "`inputs`: an output for each shard, of its name"
+            "`inputs`: an output for each shard, with the same name"
         ),
     ] = "dataset"
     discard: Annotated[

@@ -29,6 +29,7 @@ from toolkit import (
     Writer,
     check_label,
     explain_bad_row,
+    joined_lines,
     label_of,
     merge_fields,
     value_at,
@@ -184,11 +185,10 @@ class Oscar(Writer):
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         identification: Prediction = mixed.values["identification"]
         sentences: list[Prediction | None] = mixed.values["sentence_identifications"]
-        lines = document.lines
-        if len(sentences) != len(lines):
-            raise DataError(
-                f"expected one sentence identification for each of {len(lines)} lines, got {len(sentences)}"
-            )
+        content = joined_lines(document.text)
+        lines = content.count("\n") + 1 if document.text else 0
+        if len(sentences) != lines:
+            raise DataError(f"expected one sentence identification for each of {lines} lines, got {len(sentences)}")
         if renamed := self._renamed():
             identification = _rename(identification, renamed)
             sentences = [each and _rename(each, renamed) for each in sentences]
@@ -208,7 +208,7 @@ class Oscar(Writer):
             if taken := [name for name in mixed.fields if name in type(metadata).__struct_fields__]:
                 raise DataError(f"expected fields beside those of the schema, got {taken[0]!r} of a `set` rule")
             metadata = merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
-        return [(label, _ENCODER.encode(_Line("\n".join(lines), headers, metadata)) + b"\n")]
+        return [(label, _ENCODER.encode(_Line(content, headers, metadata)) + b"\n")]
 
     def _renamed(self) -> dict[str, str]:
         if self.labels is not None:

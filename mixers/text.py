@@ -34,6 +34,10 @@ class Text(Writer):
     unit: Annotated[
         Literal["document", "line", "block"], msgspec.Meta(description="what goes to a language's file")
     ] = "document"
+    borders: Annotated[
+        bool,
+        msgspec.Meta(description="whether a blank line ends each piece; without, a file is lines and nothing else"),
+    ] = True
     layout: Annotated[
         Literal["flat", "folders"],
         msgspec.Meta(description="`en.txt.gz`, or `en/en.txt.gz` as OSCAR 2019 and 21.09 were released"),
@@ -71,7 +75,7 @@ class Text(Writer):
             strict=True,
         ):
             line = utf8[begin:end]
-            if _is_blank(line):
+            if not line or (line[0] in _MAY_BE_BLANK and _is_blank(line)):  # hardly any needs the call
                 blank += 1
                 continue
             if document != at:
@@ -82,7 +86,8 @@ class Text(Writer):
             of_label[number].append(line)
             last = number
         batch.counts["blank lines"] += blank
-        return [[(label, b"\n".join(piece) + b"\n\n") for label, piece in pieces] for pieces in found]
+        end = b"\n\n" if self.borders else b"\n"
+        return [[(label, b"\n".join(piece) + end) for label, piece in pieces] for pieces in found]
 
     def _labels(self, batch: MixedBatch) -> tuple[Sequence[str], Any]:
         """Return labels, and the number of that of each line, int32; -1 for a line without."""
@@ -104,7 +109,7 @@ class Text(Writer):
         return self.unit != "document"
 
     def text_of(self, piece: bytes) -> bytes:
-        return piece[:-2]
+        return piece[:-2] if self.borders else piece[:-1]
 
     @classmethod
     def of_file(cls, path: str, line: bytes) -> Self | None:
@@ -115,7 +120,9 @@ class Text(Writer):
         held: list[bytes] = []
         size = 0
         for line in lines:
-            if line.strip():
+            if not self.borders:
+                yield _piece([line]), None
+            elif line.strip():
                 held.append(line)
                 size += len(line) + 1
                 if size > max_bytes:
@@ -128,12 +135,15 @@ class Text(Writer):
         if held:
             yield _piece(held), None
 
+    def is_lines(self) -> bool:
+        return not self.borders
+
     def stem(self, label: str) -> str:
         return super().stem(label) if self.layout == "folders" else label
 
 
-_MAY_BE_BLANK = frozenset(b"\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3")
-"""Bytes with which white space begins that ``bytes.strip`` leaves and ``str.isspace`` knows."""
+_MAY_BE_BLANK = frozenset(b" \t\n\v\f\r\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3")
+"""Bytes with which white space begins; ``bytes.strip`` leaves some that ``str.isspace`` knows."""
 
 
 def _is_blank(line: bytes) -> bool:

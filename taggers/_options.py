@@ -8,7 +8,8 @@ from toolkit import Attribute, ConfigError
 from toolkit.text import Splitter, check_word_language
 
 Variant = Annotated[
-    Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"], msgspec.Meta(description="whose way of counting")
+    Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
+    msgspec.Meta(description="the project whose way of counting is used"),
 ]
 PaperSplitter = Annotated[Splitter, msgspec.Meta(description="how the variant `paper` finds words")]
 Label = Annotated[str | None, Attribute("language.label", str | None, or_value=True)]
@@ -17,8 +18,8 @@ Label = Annotated[str | None, Attribute("language.label", str | None, or_value=T
 Language = Annotated[
     Label,
     msgspec.Meta(
-        description="with the variant `datatrove`: whose words they are, as a label of lid.176 (`de`) or GlotLID "
-        "(`deu_Latn`), or the attribute that has each document's; English if not given"
+        description="with the variant `datatrove`: the language of the words, as a label of lid.176 (`de`) or GlotLID "
+        "(`deu_Latn`), or the attribute with the language of each document; default: English"
     ),
 ]
 

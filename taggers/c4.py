@@ -95,7 +95,7 @@ NOTHING = {
 
 
 class C4(Tagger):
-    r"""What C4 removes from a page, what is left, and what the page as a whole would be removed for.
+    r"""The lines that C4 removes from a page, what is left, and the reasons for which C4 would drop the whole page.
 
     A line is looked at without the citation marks of Wikipedia (``[1]``, ``[]``, ``[edit]``, ``[citation needed]``)
     and without the white space around it. It is removed for the first of:
@@ -169,22 +169,28 @@ class C4(Tagger):
         ),
     )
 
-    variant: Annotated[Literal["paper", "code", "datatrove"], msgspec.Meta(description="whose definitions")] = "paper"
+    variant: Annotated[
+        Literal["paper", "code", "datatrove"], msgspec.Meta(description="the project whose definitions are used")
+    ] = "paper"
     min_words: Annotated[
         Annotated[int, msgspec.Meta(ge=0)] | None,
-        msgspec.Meta(description="of a line that stays; null: 5, of `datatrove` 3"),
+        msgspec.Meta(description="a line with fewer words goes; null: 5, for `datatrove` 3"),
     ] = None
     end_marks: Annotated[
         bool, msgspec.Meta(description="whether lines that do not end in an end mark are removed; FineWeb keeps them")
     ] = True
-    max_word_chars: Annotated[int, msgspec.Meta(ge=1, description="of a line that stays, its longest word")] = 1000
-    paragraph_chars: Annotated[int, msgspec.Meta(ge=0, description="from which a line is a paragraph")] = 200
+    max_word_chars: Annotated[int, msgspec.Meta(ge=1, description="a line with a longer word (code points) goes")] = (
+        1000
+    )
+    paragraph_chars: Annotated[
+        int, msgspec.Meta(ge=0, description="a line with at least this many code points is a paragraph")
+    ] = 200
     bad_words: Annotated[
         Files | None,
-        msgspec.Meta(description="words and phrases, one a line: a file, or a folder of files called `en`, `en.txt` …"),
+        msgspec.Meta(description="words and phrases, one on each line: a file, or a folder of files `en`, `en.txt` …"),
     ] = None
     language: Annotated[
-        Label, msgspec.Meta(description="of the document, which chooses among the lists of bad words")
+        Label, msgspec.Meta(description="the language of the document; chooses the list of bad words")
     ] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Page]:

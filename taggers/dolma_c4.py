@@ -20,7 +20,7 @@ MIN_WORDS = 3
 
 
 class DolmaC4(Tagger):
-    r"""The spans of one type, of all that Dolma has; where a page does not have what a type is about, there are none.
+    r"""The spans of one of Dolma's types; an empty list if the page has nothing of this type.
 
     - ``lines_with_no_ending_punctuation``: a span over each line, its ``\n`` included, that does not end in one of
       ``. ? ! "``; blank ones, too.
@@ -44,8 +44,8 @@ class DolmaC4(Tagger):
         Example("JavaScript: nö", [[0, 14, 1.0]], options={"type": "has_javascript", "version": 2}),
     )
 
-    type: Annotated[Type, msgspec.Meta(description="of spans")] = "line_count"
-    version: Annotated[Literal[1, 2], msgspec.Meta(description="of the tagger")] = 1
+    type: Annotated[Type, msgspec.Meta(description="the type of the spans")] = "line_count"
+    version: Annotated[Literal[1, 2], msgspec.Meta(description="the version of Dolma's tagger")] = 1
     bad_words: Annotated[Model | None, msgspec.Meta(description="a list, a word or a phrase a line")] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:

@@ -58,7 +58,7 @@ class DolmaGopher(Tagger):
     )
 
     type: Annotated[Type, msgspec.Meta(description="the figure")] = "word_count"
-    version: Annotated[Literal[1, 2], msgspec.Meta(description="of the tagger")] = 1
+    version: Annotated[Literal[1, 2], msgspec.Meta(description="the version of Dolma's tagger")] = 1
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)

@@ -41,7 +41,7 @@ class DolmaLicenseLinks(Tagger):
         ),
     )
 
-    license: Annotated[Licence, msgspec.Meta(description="which one")] = "by"
+    license: Annotated[Licence, msgspec.Meta(description="the licence to look for")] = "by"
 
     def tag(self, document: Document) -> list[Span]:
         html = document.metadata.get("html")

@@ -65,7 +65,7 @@ class DolmaPii(Tagger):
         Example("a@b.example\nälter", [[0, 17, 1.70588]], options={"type": "doc_frac", "per": "line"}),
     )
 
-    type: Annotated[Type, msgspec.Meta(description="of spans")] = "EMAIL_ADDRESS"
+    type: Annotated[Type, msgspec.Meta(description="the type of the spans")] = "EMAIL_ADDRESS"
     per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:

@@ -24,7 +24,7 @@ class DolmaRandom(Tagger):
         Example("Größe", [[0, 5, 0.50631]], options={"seed": "another"}),
     )
 
-    seed: Annotated[str, msgspec.Meta(description="another gives other numbers")] = ""
+    seed: Annotated[str, msgspec.Meta(description="another seed gives other numbers")] = ""
 
     def tag(self, document: Document) -> list[Span]:
         data = f"{self.seed}\0{document.source}\0{document.id}".encode()

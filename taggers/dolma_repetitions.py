@@ -42,7 +42,7 @@ class DolmaRepetitions(Tagger):
         Example("ha ha ha ha!", [[0, 12, 0.91667]], options={"type": "doc_frac_repetition"}),
     )
 
-    type: Annotated[Type, msgspec.Meta(description="of spans")] = "repetition"
+    type: Annotated[Type, msgspec.Meta(description="the type of the spans")] = "repetition"
     per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:

@@ -24,7 +24,7 @@ _LOCAL_BACKWARDS = re.compile(
 
 
 class Emails(Tagger):
-    """Spans of e-mail addresses, in order; nothing around them is inside.
+    """Spans of e-mail addresses, in order, without the characters around them.
 
     A local part has letters (Latin, Greek, Cyrillic), digits and ``_``, and between these ``. - + % & ~ '``; it has
     at most 64 characters, else there is no address. A domain has at least two labels, the last of at least two

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from toolkit import Document, Example, Tagger
-from toolkit.text import FastText, load_fasttext
+from toolkit.text import FastText, Window, WindowOption, load_fasttext
 
 LineEnds = Literal["spaces", "all_spaces", "deleted"]
 LID = {"model": "lid.176.ftz"}
@@ -66,10 +66,17 @@ class FasttextLabel(Tagger):
     ] = None
     min_prob: Annotated[float, msgspec.Meta(description="a less probable label is left out")] = 0.0
     line_ends: Annotated[LineEnds, msgspec.Meta(description="what becomes of them")] = "spaces"
+    window: Annotated[WindowOption, msgspec.Meta(description="what the model sees")] = None
     lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
+
+    def check(self) -> None:
+        if self.window is not None:
+            self.window.check()
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Labels]:
         model, line = load_fasttext(self.model), _LINES[self.line_ends]
+        if self.window is not None:
+            return [self._of_pieces(self.window, document.text) for document in documents]
         texts = [line(document.text.lower() if self.lower else document.text) for document in documents]
         return [
             Labels(best[0].label, best[0].prob, {each.label: each.prob for each in best})
@@ -77,6 +84,21 @@ class FasttextLabel(Tagger):
             else Labels(None, 0.0, {})
             for best in model.predict(texts, k=self.k or len(model.labels), threshold=self.min_prob)
         ]
+
+    def _of_pieces(self, window: Window, text: str) -> Labels:
+        """Return what the model says of the pieces of a text, together; pieces without words say nothing."""
+        model, line = load_fasttext(self.model), _LINES[self.line_ends]
+        pieces = [line(piece.lower() if self.lower else piece) for piece in window.of(text)]
+        said = [each for each in model.predict(pieces, k=len(model.labels)) if each]
+        probs = [{one.label: one.prob for one in each} for each in said]
+        rows = [[each.get(label, 0.0) for label in model.labels] for each in probs]
+        if not rows:
+            return Labels(None, 0.0, {})
+        found = dict(zip(model.labels, window.of_rows(rows), strict=True))
+        best = sorted(found.items(), key=lambda item: -item[1])[: self.k]
+        scores = {label: prob for label, prob in best if prob >= self.min_prob}
+        label, prob = next(iter(scores.items()), (None, 0.0))
+        return Labels(label, prob, scores)
 
 
 _LINES: dict[str, Callable[[str], str]] = {

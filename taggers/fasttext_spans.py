@@ -48,10 +48,12 @@ class FasttextSpans(Tagger):
     )
 
     model: Annotated[FastText, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
-    unit: Annotated[Literal["sentence", "line"], msgspec.Meta(description="what a span is")] = "sentence"
+    unit: Annotated[
+        Literal["sentence", "line"], msgspec.Meta(description="whether each sentence or each line is a span")
+    ] = "sentence"
     labels: Annotated[tuple[str, ...], msgspec.Meta(description="labels to give; none: all of them")] = ()
-    k: Annotated[int, msgspec.Meta(ge=1, description="labels of a sentence, at most, best first")] = 1
-    min_prob: Annotated[float, msgspec.Meta(description="a less probable label is left out")] = 0.0
+    k: Annotated[int, msgspec.Meta(ge=1, description="the number of labels of a sentence, best first")] = 1
+    min_prob: Annotated[float, msgspec.Meta(description="labels with a lower probability are left out")] = 0.0
     lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
 
     def tag_batch(self, documents: Sequence[Document]) -> list[dict[str, list[Span]]]:

@@ -49,7 +49,7 @@ class Ratios(msgspec.Struct, frozen=True):
 
 
 class Fineweb(Tagger):
-    r"""Of the lines that are not blank: how many end in a mark, are short, are repeated; and line feeds by word.
+    r"""Shares of the lines that end in a mark, are short or are repeated, without blank lines; and line feeds per word.
 
     - ``lines``: those that are not blank; a document without any is dropped by FineWeb.
     - ``line_punct_ratio``: of these, what ends in a terminal mark of some script, such as ``. ! ? 。 ؟ ।``; one with a
@@ -95,7 +95,9 @@ class Fineweb(Tagger):
         ),
     )  # fmt: skip
 
-    variant: Annotated[Literal["ours", "datatrove"], msgspec.Meta(description="whose words and line ends")] = "ours"
+    variant: Annotated[
+        Literal["ours", "datatrove"], msgspec.Meta(description="the project whose words and line ends are used")
+    ] = "ours"
     short_line_chars: Annotated[int, msgspec.Meta(ge=0, description="code points up to which a line is short")] = 30
 
     language: Language = None

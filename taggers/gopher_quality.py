@@ -81,7 +81,7 @@ class Quality(msgspec.Struct, frozen=True):
 
 
 class GopherQuality(Tagger):
-    r"""Counts of words, and what symbols, bullets, ellipses, letters and stop words have of words and lines.
+    r"""The number of words, and shares of symbols, bullets, ellipses, letters and stop words in words and lines.
 
     A document without words has 0 for all that is by word, one without lines 0 for all that is by line. With the
     variant `paper`:
@@ -189,8 +189,8 @@ class GopherQuality(Tagger):
     language: Annotated[
         Label,
         msgspec.Meta(
-            description="a language, or the attribute that has each document's, whose stop words are looked for "
-            "(the paper's eight are those of `en`); with the variant `datatrove`, also whose words they are"
+            description="a language, or the attribute with the language of each document, for the stop words "
+            "(the paper's eight are those of `en`); with the variant `datatrove`, also for the splitting of words"
         ),
     ] = None
 

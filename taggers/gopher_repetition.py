@@ -74,7 +74,7 @@ NOTHING = dict.fromkeys(Repetition.__struct_fields__, 0.0)
 
 
 class GopherRepetition(Tagger):
-    r"""What repeated lines, paragraphs and n-grams of words have of a document.
+    r"""Shares of repeated lines, paragraphs and n-grams of words in a document.
 
     With the variant `paper`:
 

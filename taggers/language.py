@@ -50,7 +50,7 @@ EN, FR = {"label": "en", "prob": 0.9}, {"label": "fr", "prob": 1.0}
 
 
 class Language(Tagger):
-    r"""The language with most bytes of lines, and how sure that is.
+    r"""The language that has most bytes of the document's lines, and how certain this is.
 
     - ``label``: ``multi`` for a multilingual document, else the language with most UTF-8 bytes (the alphabetically
       first of several), null if the lines without language have more bytes than any.
@@ -120,10 +120,16 @@ class Language(Tagger):
         Attribute("line_language", list[Prediction | None]),
         msgspec.Meta(description="the set whose `line_language` is read"),
     ]
-    min_lines: Annotated[int, msgspec.Meta(ge=1, description="of a multilingual document")] = 10
-    min_share: Annotated[float, msgspec.Meta(description="of sure lines, exceeded in a multilingual document")] = 0.8
-    min_prob: Annotated[float, msgspec.Meta(description="from which a line counts as sure")] = 0.8
-    max_languages: Annotated[int, msgspec.Meta(ge=2, description="of a multilingual document")] = 5
+    min_lines: Annotated[
+        int, msgspec.Meta(ge=1, description="a multilingual document has at least this many lines")
+    ] = 10
+    min_share: Annotated[
+        float, msgspec.Meta(description="a multilingual document has a larger share of sure lines")
+    ] = 0.8
+    min_prob: Annotated[float, msgspec.Meta(description="a line with at least this probability counts as sure")] = 0.8
+    max_languages: Annotated[
+        int, msgspec.Meta(ge=2, description="a multilingual document has at most this many languages")
+    ] = 5
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Vote]:
         batch = Batch.of(documents)

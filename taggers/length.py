@@ -43,7 +43,8 @@ class Length(Tagger):
     )
 
     splitter: Annotated[
-        Splitter, msgspec.Meta(description="what words are: unicode, segments, white_space, word_punct or icu")
+        Splitter,
+        msgspec.Meta(description="the definition of a word: unicode, segments, white_space, word_punct or icu"),
     ] = "unicode"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Lengths]:

@@ -52,8 +52,11 @@ class LengthSpans(Tagger):
         Example("Don't, né!\n24", [[0, 13, 9.0]], options={"unit": "pretokens", "per": "sum"}),
     )
 
-    unit: Annotated[Unit, msgspec.Meta(description="what is counted")] = "chars"
-    per: Annotated[Literal["document", "line", "sum"], msgspec.Meta(description="what is measured")] = "document"
+    unit: Annotated[Unit, msgspec.Meta(description="the unit to count")] = "chars"
+    per: Annotated[
+        Literal["document", "line", "sum"],
+        msgspec.Meta(description="measure the document, each line, or the sum over lines"),
+    ] = "document"
     blank: Annotated[bool, msgspec.Meta(description="whether blank lines have spans, too")] = False
     negative: Annotated[bool, msgspec.Meta(description="whether scores are given with a minus")] = False
 

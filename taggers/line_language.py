@@ -6,12 +6,13 @@ are fastText's, lower-case (``als`` is Alemannic, not Albanian).
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import msgspec
 
-from toolkit import Batch, Document, Example, Prediction, Tagger
-from toolkit.text import FastText, LinePredictions, load_fasttext
+from toolkit import Added, Batch, Document, Example, Prediction, Tagger
+from toolkit.text import FastText, LabelForm, LinePredictions, in_form, load_fasttext
 
 ENGLISH = "The library opens at nine and closes late in the evening."
 GREEK = "Η βιβλιοθήκη ανοίγει στις εννέα και κλείνει αργά το βράδυ."
@@ -34,12 +35,18 @@ class LineLanguage(Tagger):
     )
 
     model: Annotated[FastText, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
-    min_prob: Annotated[float, msgspec.Meta(description="a less probable label is null")] = 0.8
-    min_chars: Annotated[int, msgspec.Meta(ge=0, description="a shorter line (code points) is null")] = 0
+    min_prob: Annotated[float, msgspec.Meta(description="a line with a lower probability is null")] = 0.8
+    min_chars: Annotated[int, msgspec.Meta(ge=0, description="a line with fewer code points is null")] = 0
+    labels: Annotated[
+        LabelForm,
+        Added,
+        msgspec.Meta(description="as the model has them, as BCP 47 tags, or as OSCAR has them; null of no language"),
+    ] = "model"
 
     def tag(self, document: Document) -> list[Prediction | None]:
         return self.tag_batch([document])[0]
 
     def tag_batch(self, documents: Sequence[Document]) -> LinePredictions:
         lines = Batch.of(documents).lines
-        return load_fasttext(self.model).predict_lines(lines, threshold=self.min_prob, min_chars=self.min_chars)
+        found = load_fasttext(self.model).predict_lines(lines, threshold=self.min_prob, min_chars=self.min_chars)
+        return found if self.labels == "model" else found.renamed(partial(in_form, form=self.labels))

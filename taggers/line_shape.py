@@ -46,7 +46,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class LineShape(Tagger):
-    """Counts of lines, short lines, and characters in long lines; of short lines at the head and at the foot.
+    """Numbers of lines, short lines and characters in long lines; numbers of short lines at the head and at the foot.
 
     - ``lines``, ``chars`` (code points), ``bytes`` (UTF-8): all lines, without line ends.
     - ``short``: lines of at most `short_chars` code points. ``long_chars``: code points in lines of at least
@@ -82,8 +82,8 @@ class LineShape(Tagger):
 
     short_chars: Annotated[Limit, msgspec.Meta(description="code points up to which a line is short")] = 100
     long_from: Annotated[Limit, msgspec.Meta(description="code points from which a line is long")] = 100
-    header_share: Annotated[Fraction, msgspec.Meta(description="of the lines that are the header")] = 0.2
-    footer_share: Annotated[Fraction, msgspec.Meta(description="of the lines that are the footer")] = 0.2
+    header_share: Annotated[Fraction, msgspec.Meta(description="share of the lines that count as the header")] = 0.2
+    footer_share: Annotated[Fraction, msgspec.Meta(description="share of the lines that count as the footer")] = 0.2
     header_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a header line is short")] = 100
     footer_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a footer line is short")] = 100
 

@@ -31,7 +31,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Noise(Tagger):
-    r"""Code points of the text, and those that are neither Letter nor Mark.
+    r"""The number of code points of the text, and of those that are neither Letter nor Mark.
 
     Counted over the lines joined by ``\n``, so with the line ends between lines. Unicode as this Python knows it.
     """

@@ -67,7 +67,7 @@ class Perplexity(Tagger):
             "perplexity as in CCNet"
         ),
     ] = None
-    language: Annotated[Label, msgspec.Meta(description="of the text, that names the file of a folder")] = None
+    language: Annotated[Label, msgspec.Meta(description="the language of the text; names the file in a folder")] = None
 
     def tag(self, document: Document) -> float | None:
         score = self._score_for(document.given(self.language)) if document.text else None

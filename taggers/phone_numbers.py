@@ -35,7 +35,7 @@ _NORTH_AMERICAN = re.compile(
 
 
 class PhoneNumbers(Tagger):
-    """Spans of phone numbers, in order; nothing around them is inside.
+    """Spans of phone numbers, in order, without the characters around them.
 
     Without `region`: ``+`` and 7 to 15 digits, with up to two of blank, ``. - / ( )`` between them; and numbers as in
     ``(212) 555-0123``, ``212-555-0123``, ``1 212.555.0123``: area code and exchange begin with 2 to 9, and the parts

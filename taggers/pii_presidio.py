@@ -36,7 +36,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class PiiPresidio(Tagger):
-    """Spans of personal data in order, each with its entity; they may overlap, a score of 1 is sure.
+    """Spans of personal data in order, each with its entity; they may overlap, and a score of 1 means certain.
 
     Without `model`, what Presidio finds by pattern and check digit (e-mail, phone, IP and MAC addresses, cards, IBAN,
     national numbers). ``PERSON``, ``LOCATION``, ``ORGANIZATION`` and ``NRP`` need a spaCy model that names entities.
@@ -59,10 +59,13 @@ class PiiPresidio(Tagger):
     )
 
     entities: Annotated[
-        tuple[str, ...], msgspec.Meta(min_length=1, description="that are looked for, as Presidio calls them")
+        tuple[str, ...], msgspec.Meta(min_length=1, description="the entities to look for, as Presidio names them")
     ] = ("EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS")
     language: Annotated[
-        str, msgspec.Meta(pattern="^[a-z]{2}$", description="whose recognisers are used, beside those of all languages")
+        str,
+        msgspec.Meta(
+            pattern="^[a-z]{2}$", description="the language whose recognisers are used, beside those for all languages"
+        ),
     ] = "en"
     model: Annotated[
         Files | None,

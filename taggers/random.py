@@ -13,7 +13,7 @@ from toolkit import Document, Example, Tagger
 
 
 class Random(Tagger):
-    r"""A number from 0 up to, not including, 1: the upper 53 bits of xxh3-64 of seed, source and id, by 2^53.
+    r"""A number from 0 to less than 1: the upper 53 bits of xxh3-64 of seed, source and id, divided by 2^53.
 
     The three are in UTF-8, with NUL between them. The text has no say: the number is the same on every machine and for
     every version of the data. The documents below p are those that the rule ``{sample: p, seed: …}`` leaves, as long as
@@ -27,7 +27,7 @@ class Random(Tagger):
         Example("Größe", 0.5063136265942708, options={"seed": "another"}),
     )
 
-    seed: Annotated[str, msgspec.Meta(description="another gives other numbers")] = ""
+    seed: Annotated[str, msgspec.Meta(description="another seed gives other numbers")] = ""
 
     def tag(self, document: Document) -> float:
         data = f"{self.seed}\0{document.source}\0{document.id}".encode()

@@ -239,17 +239,19 @@ class Redpajama(Tagger):
 
     VERSION = "2"
 
-    language: Annotated[Label, msgspec.Meta(description="of the document: for stop words and bad words")] = None
+    language: Annotated[
+        Label, msgspec.Meta(description="the language of the document, for stop words and bad words")
+    ] = None
     stop_words: Annotated[Files | None, msgspec.Meta(description="lists of stop words; else stopwords-iso")] = None
     ldnoobw: Annotated[Files | None, msgspec.Meta(description="lists of bad words and phrases")] = None
     ut1: Annotated[Model | None, msgspec.Meta(description="a JSON object: a number for each domain")] = None
     language_score: Annotated[
         str | None,
         Attribute("language_score", float | None),
-        msgspec.Meta(description="what `ccnet_language_score` is: `language-0.language.prob`, for example"),
+        msgspec.Meta(description="the value of `ccnet_language_score`, for example `language-0.language.prob`"),
     ] = None
     perplexity: Annotated[
-        str | None, Attribute("perplexity", float | None), msgspec.Meta(description="what `ccnet_perplexity` is")
+        str | None, Attribute("perplexity", float | None), msgspec.Meta(description="the value of `ccnet_perplexity`")
     ] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Signals]:

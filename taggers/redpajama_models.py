@@ -60,7 +60,7 @@ NOTHING = dict.fromkeys(Signals.__struct_fields__)
 
 
 class RedpajamaModels(Tagger):
-    r"""How much a document is like those of a target, by each model that is given; rounded to 8 decimals.
+    r"""The similarity of a document to a target corpus, by each given model; rounded to 8 decimals.
 
     - ``rps_doc_books_importance``, ``…_openwebtext_…``, ``…_wikipedia_…``: over matches of ``\w+|[^\w\s]+`` and pairs
       of them, the sum of ln(share of its bucket in the target + 1e-8) - ln(that in the source + 1e-8).

@@ -77,7 +77,7 @@ NOTHING = {
 
 
 class RefinedwebLines(Tagger):
-    r"""The lines and parts of lines that RefinedWeb removes, by what for, and what share of the words that is.
+    r"""The lines and parts of lines that RefinedWeb removes, by reason, and their share of the words.
 
     A line that is not empty is removed for the first of:
 
@@ -112,9 +112,13 @@ class RefinedwebLines(Tagger):
         ),
     )
 
-    max_uppercase: Annotated[float, msgspec.Meta(ge=0, le=1, description="of a line's code points")] = 0.5
-    min_words: Annotated[int, msgspec.Meta(ge=0, description="of a line that stays")] = 2
-    max_part_words: Annotated[int, msgspec.Meta(ge=0, description="of a line that parts are removed from")] = 10
+    max_uppercase: Annotated[
+        float, msgspec.Meta(ge=0, le=1, description="a line with a larger share of upper-case code points goes")
+    ] = 0.5
+    min_words: Annotated[int, msgspec.Meta(ge=0, description="a line with fewer words goes")] = 2
+    max_part_words: Annotated[
+        int, msgspec.Meta(ge=0, description="parts are removed only from lines with at most this many words")
+    ] = 10
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Removed]:
         lines = Batch.of(documents).lines

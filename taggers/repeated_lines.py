@@ -19,7 +19,7 @@ _DELETED = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f，。、„”“«»１」「
 
 
 class RepeatedLines(Tagger):
-    r"""Spans of the second and later occurrences of a line in the document, line ends included; to be cut.
+    r"""Spans of the second and later occurrences of a line in the document, with line ends, for the rule `cut`.
 
     The score of a span is how often the line occurred before: 1 for the second. Lines are the same if they are with
     `key`: as they are (``exact``), without white space around them (``stripped``), or (``ccnet``) stripped, in lower
@@ -35,9 +35,9 @@ class RepeatedLines(Tagger):
         Example("No\nNo\nYes\nYes", [[10, 13, 1.0]], options={"min_chars": 3}),
     )
 
-    key: Annotated[Literal["exact", "stripped", "ccnet"], msgspec.Meta(description="what of a line is compared")] = (
-        "exact"
-    )
+    key: Annotated[
+        Literal["exact", "stripped", "ccnet"], msgspec.Meta(description="the form in which lines are compared")
+    ] = "exact"
     min_chars: Annotated[int, msgspec.Meta(ge=1, description="code points that a repeated line has at least")] = 1
 
     def tag(self, document: Document) -> list[Span]:

@@ -57,9 +57,10 @@ class RepeatedNgrams(Tagger):
         tuple[Annotated[int, msgspec.Meta(ge=1, le=100)], ...],
         msgspec.Meta(min_length=1, description="how many words an n-gram has, 1 to 100; one or more such numbers"),
     ] = (3, 5, 10)
-    case: Annotated[bool, msgspec.Meta(description="whether words in another case are others")] = False
+    case: Annotated[bool, msgspec.Meta(description="whether upper and lower case make different words")] = False
     splitter: Annotated[
-        Splitter, msgspec.Meta(description="what words are: unicode, segments, white_space, word_punct or icu")
+        Splitter,
+        msgspec.Meta(description="the definition of a word: unicode, segments, white_space, word_punct or icu"),
     ] = "unicode"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Repetition]:

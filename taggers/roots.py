@@ -64,7 +64,7 @@ class Ratios(msgspec.Struct, frozen=True):
 
 
 class Roots(Tagger):
-    r"""How much of a document is repeated, special, and among stop words or flagged words.
+    r"""Shares of repeated text, special characters, stop words and flagged words in a document.
 
     - ``words``: by Unicode's word boundaries. With ``splitter: white_space`` as in ROOTS: what stands between blanks,
       tabs and line feeds, without special characters around, if anything is left; in languages without blanks
@@ -110,15 +110,18 @@ class Roots(Tagger):
 
     VERSION = "2"
 
-    chars: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of characters")] = 10
-    sequence_words: Annotated[int, msgspec.Meta(ge=1, description="of a sequence of words")] = 5
+    chars: Annotated[int, msgspec.Meta(ge=1, description="the length of a sequence of characters")] = 10
+    sequence_words: Annotated[int, msgspec.Meta(ge=1, description="the length of a sequence of words")] = 5
     splitter: Annotated[
-        Literal["unicode", "white_space"], msgspec.Meta(description="whose words: Unicode's, or ROOTS's")
+        Literal["unicode", "white_space"],
+        msgspec.Meta(description="the definition of a word: Unicode's, or ROOTS's (white space)"),
     ] = "unicode"
-    language: Annotated[Label, msgspec.Meta(description="of the document, for stop words and flagged words")] = None
+    language: Annotated[
+        Label, msgspec.Meta(description="the language of the document, for stop words and flagged words")
+    ] = None
     flagged_words: Annotated[
         Files | None,
-        msgspec.Meta(description="words, one a line: a file, or a folder of files called `en`, `en.txt` …"),
+        msgspec.Meta(description="words, one on each line: a file, or a folder of files `en`, `en.txt` …"),
     ] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:

@@ -42,7 +42,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Secrets(Tagger):
-    """Spans of secrets, in order, each with its type, in detect-secrets' words; the span is the secret alone.
+    """Spans of secrets, in order, each with its type as detect-secrets names it; the span holds only the secret.
 
     What two detectors find is there twice. In lines of more than 1,000 characters, a secret of more than 200 may be
     found in part only.
@@ -62,7 +62,7 @@ class Secrets(Tagger):
     )
 
     leave_out: Annotated[
-        tuple[str, ...], msgspec.Meta(description="types that are not looked for, as detect-secrets calls them")
+        tuple[str, ...], msgspec.Meta(description="types not to look for, as detect-secrets names them")
     ] = ("Public IP (ipv4)",)
 
     def tag(self, document: Document) -> Found:

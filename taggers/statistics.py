@@ -19,7 +19,7 @@ import numpy as np
 from taggers._eurolingua import eurolingua_statistics
 from taggers._options import Label
 from toolkit import Batch, Document, Example, Files, Model, Tagger, entries, for_language, value_at
-from toolkit.text import Array, LineMeasures, WordMeasures, Words, load_tokenizer, occurrences, stop_words
+from toolkit.text import Array, LineMeasures, Tokenizer, WordMeasures, Words, occurrences, stop_words
 
 DECIMALS = 5
 SHORT, VERY_SHORT = 100, 30
@@ -255,17 +255,22 @@ class Statistics(Tagger):
     VERSION = "2"
 
     variant: Annotated[
-        Literal["fixed", "eurolingua"], msgspec.Meta(description="whose definitions: mended, or as in the corpus")
+        Literal["fixed", "eurolingua"],
+        msgspec.Meta(description="the definitions: corrected, or as in EuroLingua's corpus"),
     ] = "fixed"
     language: Annotated[
-        Label, msgspec.Meta(description="of the document, which chooses the lists of stop words and bad words")
+        Label, msgspec.Meta(description="the language of the document; chooses the lists of stop words and bad words")
     ] = None
     bad_words: Annotated[
         Files | None,
         msgspec.Meta(description="a list, an entry a line; or a folder of lists that are called as languages are"),
     ] = None
     tokenizer: Annotated[
-        Model | None, msgspec.Meta(description="a tokenizer.json of Hugging Face tokenizers, for `token_count`")
+        Model | None,
+        msgspec.Meta(
+            description="a tokenizer.json of Hugging Face tokenizers, for `token_count`: path, URL, or "
+            "`gpt2-tokenizer.json`, which EuroLingua had"
+        ),
     ] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Features]:
@@ -283,15 +288,12 @@ class Statistics(Tagger):
             None if known is None else _bad_in_url(document, known, self.variant)
             for document, known in zip(batch, bad, strict=True)
         ]
-        columns["token_count"] = list(map(self._tokens, texts))
+        columns["token_count"] = self._tokenizer.counts(texts) if self._tokenizer else [None] * len(texts)
         return list(map(Features, *(columns[name] for name in NOTHING)))
 
-    def _tokens(self, text: str) -> int | None:
-        return len(self._tokenizer.encode(text, add_special_tokens=False).ids) if self._tokenizer else None
-
     @cached_property
-    def _tokenizer(self) -> Any:
-        return load_tokenizer(self.tokenizer) if self.tokenizer else None
+    def _tokenizer(self) -> Tokenizer | None:
+        return Tokenizer(self.tokenizer) if self.tokenizer else None
 
 
 # --- fixed ------------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Example, Prediction, Tagger
-from toolkit.text import FastText, load_fasttext
+from toolkit import Added, Document, Example, Prediction, Tagger
+from toolkit.text import FastText, LabelForm, in_form, load_fasttext
 
 
 class Guess(msgspec.Struct, frozen=True):
@@ -56,9 +56,19 @@ class TextLanguage(Tagger):
     model: Annotated[FastText, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
     k: Annotated[int, msgspec.Meta(ge=1, description="labels to give")] = 1
 
+    labels: Annotated[
+        LabelForm,
+        Added,
+        msgspec.Meta(description="as the model has them, as BCP 47 tags, or as OSCAR has them; none of no language"),
+    ] = "model"
+
     def tag_batch(self, documents: Sequence[Document]) -> list[Guess]:
         texts = [document.text.replace("\n", " ") for document in documents]
-        return [
-            Guess(best[0].label, best[0].prob, best if self.k > 1 else []) if best else Guess(None, 0.0, [])
-            for best in load_fasttext(self.model).predict(texts, k=self.k)
-        ]
+        return [self._guess(best) for best in load_fasttext(self.model).predict(texts, k=self.k)]
+
+    def _guess(self, best: list[Prediction]) -> Guess:
+        named = [(in_form(each.label, self.labels), each.prob) for each in best]
+        if not named or named[0][0] is None:
+            return Guess(None, 0.0, [])
+        top = [Prediction(label, prob) for label, prob in named if label is not None]
+        return Guess(top[0].label, top[0].prob, top if self.k > 1 else [])

@@ -71,10 +71,10 @@ class Tlsh(Tagger):
         Example("a" * 100, None),
     )
 
-    buckets: Annotated[Literal[128, 256], msgspec.Meta(description="of three-byte patterns, two bits of hash each")] = (
-        256
-    )
-    checksum: Annotated[Literal[1, 3], msgspec.Meta(description="bytes of checksum")] = 3
+    buckets: Annotated[
+        Literal[128, 256], msgspec.Meta(description="the number of buckets, each with two bits of the hash")
+    ] = 256
+    checksum: Annotated[Literal[1, 3], msgspec.Meta(description="the number of bytes of the checksum")] = 3
     filled: Annotated[
         float,
         msgspec.Meta(ge=0, lt=1, description="share of buckets that the filled ones exceed; 0.5 in Trend Micro's code"),

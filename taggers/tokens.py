@@ -6,18 +6,16 @@ Source: none; the tokenizer is a file of Hugging Face's ``tokenizers``, as ``tok
 
 import functools
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from toolkit import Document, Example, Model, Tagger
-from toolkit.text import load_tokenizer
-
-BATCH = 1_000_000  # code points that are encoded in one go: some 100 bytes a token
+from toolkit.text import Tokenizer
 
 
 class Tokens(Tagger):
-    """Tokens of the text by a tokenizer, which is told neither to truncate nor to pad.
+    """The number of tokens of the text by a tokenizer, without truncation and padding.
 
     Text that looks like a special token is one token, as the library has it. Without `add_special_tokens` those that
     the tokenizer puts around a text do not count, so that an empty text has none. One thread; the processes of a run
@@ -31,25 +29,16 @@ class Tokens(Tagger):
         Example("", 2, options={"tokenizer": "tests/taggers/files/tokenizer.json", "add_special_tokens": True}),
     )
 
-    tokenizer: Annotated[Model, msgspec.Meta(description="a file `tokenizer.json`: path or URL")]
-    add_special_tokens: Annotated[bool, msgspec.Meta(description="whether what is put around a text counts")] = False
+    tokenizer: Annotated[
+        Model, msgspec.Meta(description="a file `tokenizer.json`: path, URL, or `gpt2-tokenizer.json`")
+    ]
+    add_special_tokens: Annotated[bool, msgspec.Meta(description="whether special tokens around the text count")] = (
+        False
+    )
 
     def tag_batch(self, documents: Sequence[Document]) -> list[int]:
-        found: list[int] = []
-        texts: list[str] = []
-        chars = 0
-        for document in documents:
-            texts.append(document.text)
-            chars += len(document.text)
-            if chars >= BATCH:
-                found += self._counts(texts)
-                texts, chars = [], 0
-        return found + self._counts(texts)
-
-    def _counts(self, texts: list[str]) -> list[int]:
-        encoded = self._loaded.encode_batch_fast(texts, add_special_tokens=self.add_special_tokens)
-        return list(map(len, encoded))
+        return self._loaded.counts([document.text for document in documents])
 
     @functools.cached_property
-    def _loaded(self) -> Any:
-        return load_tokenizer(self.tokenizer)
+    def _loaded(self) -> Tokenizer:
+        return Tokenizer(self.tokenizer, special=self.add_special_tokens)

@@ -49,7 +49,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class UrlList(Tagger):
-    """On which lists the document's URL is.
+    """The lists that contain the document's URL.
 
     - ``host``: in lower case, other scripts as the domain name system has them; null if there is no URL with a host,
       and then nothing is found.

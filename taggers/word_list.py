@@ -112,11 +112,13 @@ class WordList(Tagger):
     ] = "stop_words"
     words: Annotated[tuple[str, ...], msgspec.Meta(description="more entries, for all languages")] = ()
     language: Annotated[
-        Label, msgspec.Meta(description="of the text: an attribute, or one language for all documents")
+        Label, msgspec.Meta(description="the language of the text: an attribute, or one language for all documents")
     ] = None
     splitter: Annotated[
         Literal["unicode", "white_space", "word_punct"],
-        msgspec.Meta(description="what a word is; `word_punct` (`\\w+` and runs of punctuation) is nearest to C4"),
+        msgspec.Meta(
+            description="the definition of a word; `word_punct` (`\\w+` and runs of punctuation) is nearest to C4"
+        ),
     ] = "unicode"
     match: Annotated[
         Literal["auto", "words", "strings"],

@@ -37,6 +37,11 @@ def pytest_configure(config: pytest.Config) -> None:
         vars(providers)["_get_local_constants"] = lambda: none
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Names bytes and long texts after their argument: workers must agree on names, and a value may hold a time."""
+    return argname if isinstance(val, bytes) or (isinstance(val, str) and len(val) > 100) else None
+
+
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 

@@ -23,9 +23,18 @@ def places(recipe: str, root: str) -> list[str]:
         "ingest.0.from": f"[{ROOT}/configs/sample/*.warc.wet.gz]",
         "mix.output.path": join(root, "out"),
     }
-    if "rejected:" in path_of(recipe).read_text():
+    written = path_of(recipe).read_text()
+    if "deduplicated:" in written:
+        given["mix.editions.deduplicated.output.path"] = join(root, "deduplicated")
+    if "rejected:" in written:
         given["mix.rejected"] = join(root, "rejected")
     return [f"{name}={place}" for name, place in given.items()]
+
+
+def commands(recipe: str) -> list[str]:
+    """The commands that do one after the other what `run` does with a recipe."""
+    written = path_of(recipe).read_text()
+    return [name for name in ("ingest", "tag", "dedup", "calibrate", "mix") if f"\n{name}:" in written]
 
 
 def made(run: Run, recipe: str, root: str, *commands: str, processes: int = 1) -> dict[str, str]:

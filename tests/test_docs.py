@@ -176,9 +176,11 @@ def test_every_page_is_listed(path: Path) -> None:
     assert path.name == "index.md" or f"({path.name})" in _text("index.md")
 
 
-@pytest.mark.parametrize("path", [p for p in PAGES if p.name not in reference.pages()], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_lines_are_short(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
+    if lines[0] == reference.NOTE:
+        return
     prose = [line for line in lines if not line.startswith("|")]  # rows of tables cannot be cut
     assert [line for line in prose if len(line) > 120] == []
 
@@ -209,6 +211,8 @@ def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the dataset of the quickstart, and the set ``pii-0`` beside those that it has."""
     folder = tmp_path_factory.mktemp("tagged")
     shutil.copytree(ROOT / "configs", folder / "configs")
+    quickstart = folder / "configs" / "quickstart.yaml"  # with a sample of its own, from which a test takes something
+    quickstart.write_text(quickstart.read_text(encoding="utf-8").replace("recipe:", "configs/"), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for command in ("ingest", "tag"):
@@ -293,16 +297,15 @@ def test_what_concepts_says_of_stale_and_misaligned_sets(
 
     for name in ("configs/sample/sample-00001.warc.wet.gz", "data/quickstart/documents/cc/sample-00001.jsonl.gz"):
         Path(name).unlink()
-    record = "data/quickstart/.toolkit/ingest/cc/sample-00001.warc.wet.gz.json"
+    key = "cc/sample-00001.warc.wet.gz"
     assert run("ingest", *whole).code == 0
     ran = run("tag", *whole)
     assert ran.code == 1
-    assert record in ran.err
-    Path(record).unlink()
-    assert [run(command, *whole).code for command in ("tag", "mix")] == [0, 0]
-    ran = run("validate", *whole)
-    left = [line for line in ran.out.splitlines() if "expected the attributes of a shard" in line]
-    assert (ran.code, len(left)) == (1, 4)
+    assert f"`toolkit clean --forget {key}`" in ran.err
+    assert run("clean", "--forget", key, *whole).code == 0
+    assert [run(command, *whole).code for command in ("tag", "mix", "validate")] == [0, 0, 0]
+    ran = run("clean", "--forget", key, *whole)
+    assert (ran.code, "expected an input that was ingested" in ran.err) == (2, True)
 
 
 def test_formats_shows_what_is_on_disk(tagged: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:

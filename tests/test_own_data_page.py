@@ -59,6 +59,9 @@ def _make(folder: Path) -> None:
     meta = [{"language": "en", "source_url": f"https://{host}/x"} for host in ("a.org", "b.org")]
     rows = [{"raw_content": ENGLISH, "doc_id": str(i), "meta": json.dumps(each)} for i, each in enumerate(meta)]
     _objects(folder / "pajama/0.jsonl.gz", rows)
+    posts = [{"id": str(i), "text": f"{ENGLISH} {i}", "likes": i, "by": None} for i in range(5)]
+    (folder / "forum").mkdir()
+    (folder / "forum/a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in posts))
     (folder / "my").mkdir()
     (folder / "my/takedowns.txt").write_text("b.org\n")
 
@@ -79,8 +82,8 @@ def test_each_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run:
         manifest = Path(yaml.safe_load(text)["mix"]["output"]["path"]) / ".toolkit" / "manifest.json"
         totals = json.loads(manifest.read_bytes())["totals"]
         kept.append((totals["rows"], totals["kept"]))
-    assert kept == [(3, 1), (4, 2), (4, 1), (3, 2), (2, 1), (2, 2)]
+    assert kept == [(3, 1), (4, 2), (4, 1), (3, 2), (2, 1), (2, 2), (5, 2)]
 
 
-def test_there_are_six() -> None:
-    assert len(EXAMPLES) == 6
+def test_there_are_six_and_one_with_types() -> None:
+    assert len(EXAMPLES) == 7

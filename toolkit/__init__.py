@@ -1,38 +1,61 @@
 """Preparing text corpora for language models: documents, attributes beside them, rules that join both.
 
-Authors of taggers and formats import from here and, for the fast path over whole batches, from `toolkit.text`; the
-command line is `toolkit.cli`.
+People in notebooks call the commands from here as functions, and read a `Dataset`. Authors of taggers and formats
+import from here and, for the fast path over whole batches, from `toolkit.text`; the command line is `toolkit.cli`.
+
+`align`, `annotate`, `ingest`, `tag`, `train` and `mix` are functions here, and folders of the engine. Importing a
+folder for the first time sets the name here to it; so all of them are imported below before the functions get the
+names, and no later import, in whatever order, takes them away. Within the engine it is always ``from toolkit.tag import
+…``, never ``import toolkit.tag.…``.
 """
 
+import toolkit.align
+import toolkit.annotate
+import toolkit.ingest
+import toolkit.mix
+import toolkit.tag
+import toolkit.train  # noqa: F401
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
 from toolkit.data.addresses import host_of, split_url, url_of
 from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, value_at
-from toolkit.data.lines import split_lines
+from toolkit.data.line_index import pairs_in
+from toolkit.data.lines import joined_lines, split_lines
 from toolkit.data.metadata_fields import label_of
+from toolkit.distribution import VERSION as _VERSION
 from toolkit.distribution import missing_extra
-from toolkit.errors import ConfigError, DataError, MissingExtra
+from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
+from toolkit.in_python.calls import align, annotate, calibrate, dedup, ingest, mix, run, sample, tag, tokenize, train
+from toolkit.in_python.dataset import Dataset
+from toolkit.in_python.looks import compare, compare_sets, dry_run, evaluate, stats, status, validate
+from toolkit.in_python.rows import Row, Rows
+from toolkit.in_python.trying import try_tagger
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
 from toolkit.storage.models import Files, Model, entries, for_language, read_list, resolve
-from toolkit.tag.tagger import Attribute, Example, Neutral, Tagger
+from toolkit.storage.reading import open_stored
+from toolkit.tag.tagger import Added, Attribute, Example, Neutral, Tagger
 from toolkit.text.batch import Batch, Column
 from toolkit.text.words import words_of as _words_of
 
-__version__ = "0.1.0"
+__version__ = _VERSION
 
 _documents.split_words = _words_of  # `toolkit.data` knows nothing of compiled code
 
 __all__ = [
+    "Added",
+    "AlignmentError",
     "Attribute",
     "Batch",
     "Column",
     "ConfigError",
     "DataError",
+    "Dataset",
     "Document",
     "Draft",
     "DraftColumns",
     "Example",
+    "Failed",
     "Files",
     "Input",
     "Labelled",
@@ -45,23 +68,49 @@ __all__ = [
     "Prediction",
     "Reader",
     "Reading",
+    "Row",
+    "Rows",
     "Size",
     "Span",
+    "StaleError",
     "Tagger",
+    "ToolkitError",
     "Wanted",
     "Writer",
+    "align",
+    "annotate",
+    "calibrate",
     "check_label",
+    "compare",
+    "compare_sets",
+    "dedup",
+    "dry_run",
     "entries",
+    "evaluate",
     "explain_bad_row",
     "for_language",
     "host_of",
+    "ingest",
+    "joined_lines",
     "label_of",
     "merge_fields",
     "missing_extra",
+    "mix",
+    "open_stored",
+    "pairs_in",
     "read_list",
     "resolve",
+    "run",
+    "sample",
     "split_lines",
     "split_url",
+    "stats",
+    "status",
+    "tag",
+    "tokenize",
+    "train",
+    "try_tagger",
     "url_of",
+    "validate",
     "value_at",
 ]

@@ -4,15 +4,17 @@ Exit status: 0 done; 1 done with failed shards or findings; 2 bad usage or confi
 130 interrupted; 143 terminated by SIGTERM, as tidily.
 """
 
+import contextlib
+import faulthandler
 import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from toolkit import distribution
-from toolkit.commands.command_line import parser
-from toolkit.commands.command_line.options import Looking, Options
-from toolkit.errors import ConfigError, ToolkitError, advice
+from toolkit.commands.command_line import completion, parser
+from toolkit.commands.command_line.options import Options
+from toolkit.errors import ToolkitError, advice
 from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
 from toolkit.storage.addresses import hidden
 
@@ -63,28 +65,16 @@ def _dolma(given: Sequence[str]) -> str | None:
 def _without_command(given: Sequence[str], prog: str) -> int:
     top = parser.parser(prog)
     if top.parse_args(given).version:
-        from toolkit import __version__
-
-        print(__version__)
+        print(distribution.VERSION)
         return 0
     top.print_help(sys.stderr)
     return 2
 
 
 def _run(options: Options) -> int:
-    from toolkit.commands.steps.context import open_context
-    from toolkit.storage.retrying import forget_hosts
-    from toolkit.storage.roots import forget_roots, note_roots
+    from toolkit.commands.carrying_out import carry_out
 
-    forget_hosts()
-    forget_roots()
-    try:
-        os.getcwd()
-    except OSError as error:
-        raise ConfigError(f"the working directory is gone ({error.strerror}); change to one that exists") from None
-    note_roots(options.targets if isinstance(options, Looking) else ())
-    with open_context(options) as context:
-        outcome = parser.find(options.command).run(context, options)
+    outcome = carry_out(options)
     status = int(outcome.exit_code)
     try:
         if options.json:
@@ -130,10 +120,14 @@ def _called() -> str:
 
 
 def entry() -> NoReturn:
-    """Run the console script."""
+    """Run the console script, or tell the shell how a word can go on."""
+    if completion.is_asked():
+        completion.answer()
     from toolkit.runs.processes import hold_standard_streams, import_no_scripts, one_thread_each
 
     _closed.update(hold_standard_streams())
+    with contextlib.suppress(OSError):  # else a crash of native code ends the command without a word
+        faulthandler.enable()
     import_no_scripts()
     one_thread_each()
     try:

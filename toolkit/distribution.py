@@ -8,6 +8,7 @@ import re
 from toolkit.errors import MissingExtra
 
 NAME = "tagmix"
+VERSION = "0.1.0"
 COMMANDS = ("toolkit", NAME)
 """The commands that it installs; the second is another name for the first."""
 

@@ -1,6 +1,7 @@
 """The errors a user meets.
 
 - ToolkitError            exit status 1
+    - Failed              a call from Python whose shards have failed, or that could not do all it should
     - ConfigError         exit status 2: bad usage or configuration, nothing was written
         - NothingThere    a path or a glob of the configuration that leads to no file
             - NoDocuments a dataset has no documents, or none yet
@@ -18,7 +19,8 @@ Messages read ``path:line: expected …, got …`` and then say the next step.
 
 import difflib
 import errno
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -29,6 +31,22 @@ class ToolkitError(Exception):
     """An error that is reported by its message alone, without a traceback."""
 
     exit_code = 1
+
+
+class Failed(ToolkitError):
+    """A call from Python has failures; what did not fail is done.
+
+    Attributes:
+        failures: a message for each.
+        result: of what is done, as the call would have returned it.
+    """
+
+    def __init__(self, failures: Iterable[str], result: Any = None) -> None:
+        self.failures, self.result = list(failures), result
+        super().__init__(f"{len(self.failures)} failed:\n" + "\n".join(f"  {each}" for each in self.failures))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.failures, self.result))
 
 
 class ConfigError(ToolkitError):
@@ -157,9 +175,48 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_BOUNDS = {
+    r" of length >= (\d+)": r" of at least \1",
+    r" of length <= (\d+)": r" of at most \1",
+    r" of length (\d+)": r" of \1",
+    " >= ": " of at least ",
+    " <= ": " of at most ",
+    " > ": " above ",
+    " < ": " below ",
+    " matching regex ": " that matches the pattern ",
+}
+
+
+def in_words(fault: str) -> str:
+    """Return what msgspec says of a value in words: ``expected a whole number or null, got a text``."""
+
+    def named(match: re.Match[str]) -> str:
+        types = match[1].split(" | ")
+        return " or ".join(_TYPES[each] for each in types if not (each == "int" and "float" in types))
+
+    told = re.sub(rf"`((?:\b(?:{'|'.join(_TYPES)})\b(?: \| )?)+)`", named, fault)
+    for pattern, words in _BOUNDS.items():
+        told = re.sub(pattern, words, told)
+    return (told[:1].lower() + told[1:]).replace("`", "")
+
+
 def amount(number: int, what: str) -> str:
     """Return a number with what it counts: ``1 value``, ``2,000 values``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def few(names: Sequence[str]) -> str:
+    """Return how many there are, with the first of them: ``5 (a, b, c, …)``."""
+    return f"{len(names):,} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
 def short(value: Any, chars: int = 80) -> str:

@@ -1,7 +1,7 @@
 """SIGTERM as an interruption: schedulers send it some time before they kill."""
 
+import _thread
 import contextlib
-import os
 import signal
 import sys
 import threading
@@ -13,11 +13,16 @@ STATUS = 128 + signal.SIGTERM
 """The exit status of a process that SIGTERM has ended."""
 
 AGAIN = 0.1
-"""Seconds after which a signal is sent again whose exception was lost."""
+"""Seconds after which a signal is heard again whose exception was lost."""
 
+SOON = 0.005
+"""Seconds after which a signal is heard again that came where nothing may be raised: less than what is waited for."""
 
 AWAKE = 0.2
 """Seconds between two looks of a waiting thread at whether the process ends."""
+
+LOCKING = ("threading", "queue", "concurrent", "contextlib", "importlib", "_frozen_importlib")
+"""Packages whose code, interrupted, may leave a lock that nobody opens, or a ``with`` block that nobody leaves."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -31,40 +36,87 @@ class Ended(SystemExit):
         super().__init__(STATUS)
 
 
-_has_come = threading.Event()
-_interrupted = threading.Event()
-_interrupting = threading.Event()  # by `interrupt`, until it is heard
+# What handlers change is changed at once: a second signal interrupts the handler of the first one, where a lock, such
+# as that of a `threading.Event`, would be waited for by the one that holds it.
+_come: set[int] = set()  # the signals that end this process
+_postponed: set[int] = set()  # those whose handlers wait for a better moment
+_raised: set[int] = set()  # SIGTERM, unless its exception was dropped
+_raised_by_sigterm: list[type[Terminated | Ended]] = []
+_interrupting: set[int] = set()  # SIGINT, by `interrupt`, until it is heard
 
 
 def is_terminated() -> bool:
     """Return whether SIGTERM has come; native code may have made a plain `KeyboardInterrupt` of it."""
-    return _has_come.is_set()
+    return signal.SIGTERM in _come
 
 
 def is_ending() -> bool:
     """Return whether a signal has come that ends this process: nothing is waited for any more."""
-    return _has_come.is_set() or _interrupted.is_set()
+    return bool(_come)
 
 
 def pause(seconds: float) -> None:
     """Wait; a thread beside the main one wakes when a signal ends the process, which raises only in the main one."""
     if threading.current_thread() is threading.main_thread():
-        time.sleep(seconds)
+        time.sleep(SOON if seconds is None else seconds)
         return
     end = time.monotonic() + seconds
     while not is_ending() and (left := end - time.monotonic()) > 0:
-        _interrupted.wait(min(left, AWAKE))
+        time.sleep(min(left, AWAKE))
+
+
+_last: list[tuple[int, int]] = []
+
+
+def _is_bad_moment(frame: FrameType | None) -> bool:
+    """Return whether code is interrupted that has to go on, and which was not found waiting there just before."""
+    if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] not in LOCKING:
+        return False
+    here = (id(frame), frame.f_lasti)
+    waits = here in _last
+    _last[:] = [here]
+    return not waits
+
+
+def _postpone(number: int, seconds: float | None = None) -> None:
+    """Send a signal again, a little later; from a bare thread: what is interrupted may be the code of `threading`."""
+
+    def again() -> None:
+        time.sleep(SOON if seconds is None else seconds)
+        _postponed.discard(number)
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    _postponed.add(number)
+    _thread.start_new_thread(again, ())
 
 
 def note_sigint() -> None:
     """Let SIGINT raise `KeyboardInterrupt`, and be seen by `is_ending`; where it is ignored, only `interrupt` does."""
+    _hear_sigint(_come)
+
+
+def hear_interrupts() -> None:
+    """Let `interrupt` reach this process where SIGINT is ignored; SIGINT from outside stays without effect there.
+
+    A shell without job control ignores it for what it starts in the background (``nohup toolkit run … &`` in a script).
+    In another thread than the main one, which cannot do that, nothing happens.
+    """
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        _hear_sigint(set())
+
+
+def _hear_sigint(come: set[int]) -> None:
     ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
     def heard(number: int, frame: FrameType | None) -> None:
-        if ignored and not _interrupting.is_set():
+        if ignored and not _interrupting:
+            return
+        come.add(number)
+        if _is_bad_moment(frame):
+            _postpone(number)
             return
         _interrupting.clear()
-        _interrupted.set()
+        _postponed.discard(number)
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, heard)
@@ -74,35 +126,40 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
     """Let SIGTERM raise an error in the main thread, once: a second one would interrupt the cleaning up.
 
     Python drops an exception that a signal raises inside a finalizer, or inside a function that native code has called.
-    Then the signal is sent again. What finalizers raise after the signal is not reported: it may have come while a
-    library made an object, which is left without what its finalizer needs.
+    Then it is raised again. What finalizers raise after the signal is not reported: it may have come while a library
+    made an object, which is left without what its finalizer needs.
     """
-    raised = False
     report = sys.unraisablehook
+    _raised.clear()
+    _raised_by_sigterm[:] = [error]
 
     def terminate(number: int, frame: FrameType | None) -> None:
-        nonlocal raised
-        _has_come.set()
-        if not raised:
-            raised = True
-            raise error()
-
-    def again() -> None:
-        nonlocal raised
-        raised = False
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    def dropped(unraisable: "sys.UnraisableHookArgs") -> None:
-        if not isinstance(unraisable.exc_value, error):
-            if not _has_come.is_set():
-                report(unraisable)
+        _come.add(number)
+        if number in _postponed or number in _raised:
             return
-        timer = threading.Timer(AGAIN, again)  # until then another signal would interrupt this here
-        timer.daemon = True
-        timer.start()
+        if _is_bad_moment(frame):
+            _postpone(number)
+            return
+        _raised.add(number)
+        raise error()
 
-    sys.unraisablehook = dropped
+    def drop(unraisable: "sys.UnraisableHookArgs") -> None:
+        if isinstance(unraisable.exc_value, error):
+            _postponed.add(signal.SIGTERM)  # from now on, because another signal would interrupt this here
+            _raised.clear()
+            _postpone(signal.SIGTERM, AGAIN)
+        elif not is_terminated():
+            report(unraisable)
+
+    sys.unraisablehook = drop
     signal.signal(signal.SIGTERM, terminate)
+
+
+def check() -> None:
+    """Raise again what SIGTERM has raised, before more work is begun: a plugin or library may catch all there is."""
+    if is_terminated() and threading.current_thread() is threading.main_thread():
+        _raised.add(signal.SIGTERM)
+        raise _raised_by_sigterm[0]
 
 
 @contextlib.contextmanager
@@ -128,25 +185,9 @@ def held_back() -> Iterator[None]:
         signal.raise_signal(one)
 
 
-def hear_interrupts() -> None:
-    """Let `interrupt` reach this process where SIGINT is ignored; SIGINT from outside stays without effect there.
-
-    A shell without job control ignores it for what it starts in the background (``nohup toolkit run … &`` in a script).
-    In another thread than the main one, which cannot do that, nothing happens.
-    """
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        if _interrupting.is_set():
-            _interrupting.clear()
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, heard)
-
-
 def interrupt() -> None:
     """Interrupt the main thread from another one, as Ctrl-C does."""
-    _interrupting.set()
+    _interrupting.add(signal.SIGINT)
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 

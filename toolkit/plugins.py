@@ -11,6 +11,7 @@ A reference is, in the order in which it is tried:
 import functools
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import os
@@ -18,7 +19,7 @@ import pkgutil
 import re
 import sys
 from dataclasses import dataclass
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Generic, TypeVar
 
 from toolkit.errors import ConfigError, UnknownPlugin, did_you_mean
@@ -129,6 +130,18 @@ def _all_entry_points() -> Any:  # Python 3.11 and 3.12 have types of their own,
     return importlib.metadata.entry_points()
 
 
+class _FromSource(importlib.machinery.SourceFileLoader):
+    """Loads what a file says now: kept bytecode may be that of the file before an edit in the same second."""
+
+    def __init__(self, name: str, path: str, content: bytes) -> None:
+        super().__init__(name, path)
+        self._content = content
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = self.source_to_code(self._content, self.path)
+        return code
+
+
 def _module_of_file(path: str) -> ModuleType:
     absolute = os.path.abspath(path)
     try:
@@ -141,13 +154,13 @@ def _module_of_file(path: str) -> ModuleType:
     name = f"toolkit_plugin_{digest.hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, absolute)
-    if spec is None or spec.loader is None:
-        raise UnknownPlugin(f"{path}: expected a Python file, got none there")
+    loader = _FromSource(name, absolute, content)
+    spec = importlib.util.spec_from_file_location(name, absolute, loader=loader)
+    assert spec
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
         if not isinstance(error, Exception | SystemExit):

@@ -16,21 +16,21 @@ import msgspec
 
 from toolkit.commands.command_line import parser
 from toolkit.commands.command_line.options import Argument, arguments
-from toolkit.config.docstrings import documentation, first_line
+from toolkit.config.docstrings import documentation, purpose
 from toolkit.data.schema import SPANS
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.section import Common, Trim
 from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
-from toolkit.rules.kinds import all_kinds
+from toolkit.rules.kinds import all_forms
 from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"
 EXAMPLE_CHARS = 400
 """Characters of a text or a value that are shown."""
 
-_NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
+NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
 
 
 def pages() -> dict[str, str]:
@@ -42,7 +42,7 @@ def pages() -> dict[str, str]:
         "rules-reference.md": _rules(),
     }
     return {
-        name: "\n".join([_NOTE, "", *lines]).rstrip().replace("\n\n\n", "\n\n") + "\n" for name, lines in made.items()
+        name: "\n".join([NOTE, "", *lines]).rstrip().replace("\n\n\n", "\n\n") + "\n" for name, lines in made.items()
     }
 
 
@@ -62,7 +62,7 @@ def _commands() -> list[str]:
     top = parser.parser()
     lines = ["# Commands", "", str(top.description), "", str(top.epilog), ""]
     lines += [f"- [toolkit {name}](#toolkit-{name}): {parser.about(name)}" for name in parser.names()]
-    lines += ["", "`toolkit --version` prints the version; `-h` behind a command prints what is below.", ""]
+    lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
     for name in parser.names():
         lines += [f"## toolkit {name}", "", parser.about(name), ""]
         lines += ["```sh", *parser.examples(name), "```", ""]
@@ -92,13 +92,18 @@ def built_in(kind: Kind[Any]) -> dict[str, type[Any]]:
 
 def _taggers() -> list[str]:
     found = built_in(tagger.TAGGERS)
-    lines = ["# Taggers", "", "The built-in taggers. How to add one: [writing a tagger](writing-a-tagger.md).", ""]
-    lines += ["`toolkit taggers` lists those of other packages, too; `toolkit taggers NAME` also measures one."]
+    lines = [
+        "# Taggers",
+        "",
+        "This page describes the built-in taggers. How to add one: [writing a tagger](writing-a-tagger.md).",
+        "",
+    ]
+    lines += ["`toolkit taggers` also lists taggers of other packages. `toolkit taggers NAME` also measures a tagger."]
     groups: dict[str, list[str]] = {"Values of documents": [], "Values of lines, and other lists": [], "Spans": []}
     for name, class_ in found.items():
         type_ = tagger.value_type(class_)
         group = "Spans" if type_ == SPANS else list(groups)[type_.kind == "list"]
-        groups[group].append(f"- [{name}](#{name}): {first_line(class_)}")
+        groups[group].append(f"- [{name}](#{name}): {purpose(class_, name)}")
     for group, listed in groups.items():
         lines += ["", f"{group}:", "", *listed] if listed else []
     lines.append("")
@@ -131,7 +136,12 @@ def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
 
 
 def _formats() -> list[str]:
-    lines = ["# Formats and their options", "", "What files look like: [formats](formats.md).", ""]
+    lines = [
+        "# Formats and their options",
+        "",
+        "This page lists the options of each input and output format. What the files look like: [formats](formats.md).",
+        "",
+    ]
     lines += ["## Input formats", "", "Options of an entry of `ingest:`, whatever its format:", ""]
     lines += [*_options(Common), "Options of `trim`:", "", *_options(Trim)]
     for name, class_ in built_in(READERS).items():
@@ -153,13 +163,14 @@ def _rules() -> list[str]:
     lines = [
         "# Kinds of rules and their options",
         "",
-        "`E` stands for an [expression](rules.md#expressions). How they work together: [rules](rules.md).",
+        "This page lists the options of each rule of a mix. How rules work together: [rules](rules.md). `E` stands for",
+        "an [expression](rules.md#expressions).",
         "",
     ]
-    for kind in all_kinds():
-        about = str(sys.modules[kind.__module__].__doc__)
-        lines += [f"## {kind.FORM.KEY}{f': {kind.FORM.WORD}' if kind.FORM.WORD else ''}", "", about, ""]
-        lines += _options(kind.FORM)
+    for form in all_forms():
+        about = str(sys.modules[form.__module__].__doc__)
+        lines += [f"## {form.KEY}{f': {form.WORD}' if form.WORD else ''}", "", about, ""]
+        lines += _options(form)
     return lines
 
 

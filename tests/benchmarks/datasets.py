@@ -51,7 +51,9 @@ def lend(source: Path, target: Path, *sets: str) -> Path:
     for part in (
         Path("documents"),
         notes / "ingest",
+        notes / "inputs",
         notes / "rows",
+        notes / "journal",
         *(place / name for name in sets for place in (Path("attributes"), notes / "sets")),
     ):
         for folder, _, files in os.walk(source / part):

@@ -93,7 +93,7 @@ class Inputs:
                 (folder / file.name).hardlink_to(self._folder / "wet" / file.name)
             return _sums(files[:count])
 
-        return self._made(f"wet-{count}", make)
+        return self.made(f"wet-{count}", make)
 
     def _all_wet(self) -> list[WetFile]:
         def make(folder: Path) -> tuple[int, dict[str, int]]:
@@ -101,17 +101,17 @@ class Inputs:
             (folder / "files.json").write_bytes(msgspec.json.encode(files))
             return _sums(files)
 
-        path = self._made("wet", make).path / "files.json"
+        path = self.made("wet", make).path / "files.json"
         return msgspec.json.decode(path.read_bytes(), type=list[WetFile])
 
     def large(self, count: int, size: int) -> Input:
         """Large WET files, of a number of bytes of text each."""
-        return self._made(f"large-{count}-{size}", lambda folder: _sums(pages.cut(self.sources, folder, count, size)))
+        return self.made(f"large-{count}-{size}", lambda folder: _sums(pages.cut(self.sources, folder, count, size)))
 
     @cached_property
     def single(self) -> Input:
         """WET files of one document each."""
-        return self._made("single", lambda folder: _sums(pages.cut(self.sources, folder, self.scale.single, 1)))
+        return self.made("single", lambda folder: _sums(pages.cut(self.sources, folder, self.scale.single, 1)))
 
     @cached_property
     def texts(self) -> Input:
@@ -123,7 +123,7 @@ class Inputs:
                 (folder / f"{number:05d}.txt").write_text(f"This is the only line of file {number}.\n")
             return sum(path.stat().st_size for path in folder.glob("*.txt")), {"files": count, "documents": count}
 
-        return self._made("texts", make)
+        return self.made("texts", make)
 
     @cached_property
     def crawl(self) -> Input:
@@ -132,7 +132,7 @@ class Inputs:
         def make(folder: Path) -> tuple[int, dict[str, int]]:
             return _sums(pages.cut(self.sources, folder, self.scale.shards, self.scale.shard))
 
-        return self._made("crawl", make)
+        return self.made("crawl", make)
 
     @cached_property
     def dataset(self) -> Input:
@@ -144,7 +144,7 @@ class Inputs:
             datasets.write_spans(folder)
             return self.crawl.text, self.crawl.facts
 
-        return self._made("dataset", make)
+        return self.made("dataset", make)
 
     @cached_property
     def slow(self) -> Input:
@@ -163,7 +163,7 @@ class Inputs:
                         documents += 1
             return text, {"documents": documents}
 
-        return self._made("slow", make)
+        return self.made("slow", make)
 
     def lines(self, size: int | None = None) -> Input:
         """The lines of the common dataset in a text file, one behind the other, up to a number of bytes, or all."""
@@ -181,7 +181,7 @@ class Inputs:
                         lines += len(found)
             return text, {"lines": lines}
 
-        found = self._made(f"lines-{size or 'all'}", make)
+        found = self.made(f"lines-{size or 'all'}", make)
         found.path /= "lines.txt"
         return found
 
@@ -208,9 +208,9 @@ class Inputs:
                 datasets.tag(folder)
             return text, {}
 
-        return self._made(f"repeated-{count}-{size}", make)
+        return self.made(f"repeated-{count}-{size}", make)
 
-    def _made(self, name: str, make: Callable[[Path], tuple[int, dict[str, int]]]) -> Input:
+    def made(self, name: str, make: Callable[[Path], tuple[int, dict[str, int]]]) -> Input:
         """An input that is there, or is made now: aside, and then renamed."""
         folder = self._folder / name
         note = folder / "made.json"

@@ -1,5 +1,7 @@
 """Commands are files: what they take, say and do is found there, and nowhere else."""
 
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +10,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from toolkit import cli, commands
-from toolkit.commands import ingest, mix, run, stats, status, tag
+from toolkit import cli
+from toolkit.commands import looking
 from toolkit.commands.command_line import parser
 from toolkit.commands.command_line.options import Options, arguments
+from toolkit.commands.looking import stats, status
+from toolkit.commands.making import ingest, mix, run, tag
 from toolkit.errors import ConfigError
 
 GREET = '''"""Greet somebody who is named."""
@@ -37,12 +41,12 @@ def run(context, options):
 @pytest.fixture
 def greet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "greet.py").write_text(GREET)
-    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    monkeypatch.setattr(looking, "__path__", [*looking.__path__, str(tmp_path)])
     parser._files.cache_clear()
     yield
     parser._files.cache_clear()
-    sys.modules.pop("toolkit.commands.greet", None)
-    vars(commands).pop("greet", None)
+    sys.modules.pop("toolkit.commands.looking.greet", None)
+    vars(looking).pop("greet", None)
 
 
 @pytest.mark.usefixtures("greet")
@@ -58,7 +62,8 @@ def test_a_file_is_all_that_a_command_needs(run: Run) -> None:
     assert run("greet", "--name=Ada", "--limit=2", "--json").json == {"limit": 2}
     assert "unrecognized arguments: a=1" in run("greet", "--name=Ada", "a=1").err
     assert (run("greet").code, "required: --name" in run("greet").err) == (2, True)
-    assert "expected a number above 0, got '0'" in run("greet", "--name=Ada", "--limit", "0").err
+    said = "error: --limit: expected a number above 0, got '0'; `toolkit greet --help` shows what there is\n"
+    assert (run("greet", "--name=Ada", "--limit", "0").err) == said
 
 
 @pytest.mark.parametrize("name", parser.names())
@@ -131,3 +136,24 @@ def test_help_of_all_commands_imports_none(monkeypatch: pytest.MonkeyPatch, caps
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     assert "compute attributes of documents" in capsys.readouterr().out
+
+
+CRASH = """
+import os, signal
+from toolkit.commands.command_line import parser
+
+def crash_in_native_code(name):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+parser.find = crash_in_native_code
+from toolkit import cli
+cli.sys.argv = ["toolkit", "status"]
+cli.entry()
+"""
+
+
+def test_a_command_that_native_code_ends_says_where_it_was() -> None:
+    ran = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, check=False)
+    assert ran.returncode == -signal.SIGSEGV
+    assert "Segmentation fault" in ran.stderr
+    assert "in crash_in_native_code" in ran.stderr

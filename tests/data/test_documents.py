@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
-from toolkit.data.lines import split_lines
+from toolkit.data.lines import joined_lines, split_lines
 from toolkit.errors import AlignmentError, DataError
 
 TEXTS = (
@@ -62,6 +62,7 @@ def test_lines_end_at_line_feeds_only(text: str, lines: list[str]) -> None:
 @example("a\n\r")
 def test_lines_are_those_of_a_slow_reader(text: str) -> None:
     assert split_lines(text) == slow_lines(text)
+    assert joined_lines(text) == "\n".join(slow_lines(text))
 
 
 @settings(max_examples=100, deadline=None)
@@ -118,13 +119,22 @@ def _documents(*lines: bytes) -> Iterator[Document]:
         (b'{"id":"x","text":""}', "expected field source, got an object without it (document 'x')"),
         (b'{"source":"s","text":""}', "expected field id, got an object without it"),
         (b'{"id":"x","source":"s"}', "expected field text, got an object without it (document 'x')"),
-        (b'{"id":1,"text":"","source":"s"}', "expected str, got int - at $.id"),
-        (b'{"id":"x","text":null,"source":"s"}', "expected str, got null - at $.text (document 'x')"),
-        (b'{"id":"x","text":"","source":"s","added":3}', "expected str | null, got int - at $.added (document 'x')"),
-        (b'{"id":"x","text":"","source":"s","metadata":[]}', "expected object | null - at $.metadata (document 'x')"),
-        (b'{"id":"x","text":"","source":"s","metadata":"n"}', "expected object | null - at $.metadata (document 'x')"),
-        (b"[]", "expected object, got array"),
-        (b"null", "expected object, got null"),
+        (b'{"id":1,"text":"","source":"s"}', "expected a text, got a whole number - at $.id"),
+        (b'{"id":"x","text":null,"source":"s"}', "expected a text, got null - at $.text (document 'x')"),
+        (
+            b'{"id":"x","text":"","source":"s","added":3}',
+            "expected a text or null, got a whole number - at $.added (document 'x')",
+        ),
+        (
+            b'{"id":"x","text":"","source":"s","metadata":[]}',
+            "expected an object or null - at $.metadata (document 'x')",
+        ),
+        (
+            b'{"id":"x","text":"","source":"s","metadata":"n"}',
+            "expected an object or null - at $.metadata (document 'x')",
+        ),
+        (b"[]", "expected an object, got a list"),
+        (b"null", "expected an object, got null"),
     ],
 )
 def test_a_bad_row_names_path_line_and_id(line: bytes, message: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.conftest import Ran
 from tests.faults import corpus
-from tests.faults.columns import COLUMNS, STATES, Column
+from tests.faults.columns import COLUMNS, MORE, STATES, Column
 from tests.faults.judge import Disturbed, Undisturbed, different, judge
 from tests.faults.kinds import kind_of
 from tests.faults.places import Bucket, File, Folder, Place, Requests, State, Strike
@@ -19,7 +19,8 @@ from tests.faults.warm import Warm
 
 DAMAGED = (
     "inputs", "documents", "attributes", "schemas", "shard_records", "row_indexes", "ingest_records", "manifest",
-    "parts", "checksums", "failures", "claims",
+    "parts", "checksums", "failures", "claims", "hashes", "signatures", "resolution", "items", "map",
+    "values", "sample",
 )  # fmt: skip
 
 SETTINGS = {
@@ -127,7 +128,7 @@ class Bench:
                 place.restore(self._inputs)
             else:
                 place.restore(self.state(place, names[names.index(name) - 1]))
-                ran = self.run(place, Column(name, STATES[name], "", ""), Strike())
+                ran = self.run(place, Column(name, STATES[name], "", "", MORE.get(name, ())), Strike())
                 assert ran.code == 0, ran
             self._states[place.root, name] = place.state()
         return self._states[place.root, name]
@@ -138,13 +139,15 @@ class Bench:
         config = corpus.config(place.root, storage=storage)
         for name, value in column.more:
             config[name] = {**config.get(name, {}), **value}
+        for name in column.without:
+            del config[name]
         path = self._work / "c.yaml"
-        path.write_text(json.dumps(config))
+        path.write_text(json.dumps(config).replace("{root}", place.root))
         arguments = column.command.format(root=place.root).split()
         arguments += ["-c", str(path)] if column.configured else []
         with place.striking(strike) as (env, disk):
             env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}
-            settings = SETTINGS | (IMPATIENT if strike.fault == "hang" else {})
+            settings = SETTINGS | dict(column.constants) | (IMPATIENT if strike.fault == "hang" else {})
             return self.warm.run(arguments, env, disk=disk, settings=settings, change=change)
 
     def undisturbed(self, place: Place, column: Column) -> tuple[Undisturbed, Requests]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tests.conftest import ROOT
+
 
 @dataclass(frozen=True)
 class Column:
@@ -14,12 +16,16 @@ class Column:
         before: a name of `STATES`.
         touches: kinds of files that it asks for, or writes, in a bucket or in a folder.
         more: of the configuration, beside that of the corpus; ``mix`` is merged into the section.
+        without: sections that the configuration has not.
         lacks: a file that is not there before, though it is in that state.
         configured: whether it is given the configuration.
         verifies: kinds of files of which it must find, or make again, each that is damaged; others may do without it.
         sweeps: whether it deletes what killed runs have left; others leave that to the next run, or to `toolkit clean`.
         finds: what it says of damaged files, beside what their rows say, and that it names their shards: an expression.
+        decides: kinds of files whose content is part of the settings of a set that is there before: another content is
+            told as other settings, and names the set.
         passes: a name of `STATES`, if it makes what is there then, and deletes it.
+        constants: of modules, by their dotted names, which are others than for users.
     """
 
     name: str
@@ -27,15 +33,27 @@ class Column:
     before: str
     touches: str
     more: tuple[tuple[str, Any], ...] = ()
+    without: tuple[str, ...] = ()
     lacks: str = ""
     configured: bool = True
     verifies: str = ""
     sweeps: bool = True
     finds: str = ""
+    decides: str = ""
     passes: str = ""
+    constants: tuple[tuple[str, Any], ...] = ()
 
 
-STATES = {"laid out": "", "ingested": "ingest", "tagged": "tag", "mixed": "mix"}
+STATES = {
+    "laid out": "",
+    "ingested": "ingest",
+    "tagged": "tag",
+    "mixed": "mix",
+    "compared": "dedup",
+    "ranked": "calibrate",
+    "drawn": "sample",
+    "embedded": "tag",
+}
 """What is there before a command, and the command that makes it of what was there before that."""
 
 _ABOUT = (
@@ -44,21 +62,85 @@ _ABOUT = (
         "date_published": "2026-01-31", "url": "https://example.org/", "version": "1.0.0",
     }),
 )  # fmt: skip
+_DEDUP = (
+    ("dedup", {
+        "exact-0": {"kind": "exact", "of": "tongue.label", "attributes": ["tongue-0"]},
+        "near-0": {"kind": "near", "ngram": 1, "jaccard": 0.2, "language": "tongue-0.tongue.label"},
+        "items-0": {"kind": "contamination", "against": ["{root}/items/*"]},
+        "passages-0": {"kind": "passages", "length": 40},
+    }),
+)  # fmt: skip
+_CALIBRATE = (
+    ("calibrate", {
+        "quality-0": {"kind": "rank", "score": "1 if document.id > '0-3' else 0", "within": "tongue-0.tongue.label"},
+        "edu-0": {"kind": "map", "method": "isotonic", "score": "1 if document.id > '0-3' else 0",
+                  "labels": "2 if document.id > '1-1' else 1"},
+    }),
+)  # fmt: skip
+_SAMPLE = (
+    ("sample", {
+        "drawn-0": {"documents": 6, "by": "tongue-0.tongue.label", "splits": {"train": 0.5, "test": 0.5},
+                    "ids": "{root}/drawn/ids.jsonl", "copy": {"path": "{root}/drawn/copy.jsonl.gz"}},
+    }),
+)  # fmt: skip
+_TRAIN = (
+    ("train", {
+        "grade-1": {"labels": "1 if document.id > '0-3' else 0", "task": "classes", "split_by": "tongue.label",
+                    "splits": {"train": 1.0}, "buckets": 256, "minimum": 1},
+    }),
+)  # fmt: skip
+_FILES = f"{ROOT}/tests/taggers/files"
+_EMBED = (
+    ("tag", {
+        "vectors-0": {"tagger": "embedding", "model": f"{_FILES}/encoder"},
+        "scored-0": {"tagger": "head", "model": f"{_FILES}/head.safetensors", "embedding": "vectors-0"},
+    }),
+)  # fmt: skip
+_TRAIN_HEAD = (
+    *_EMBED,
+    ("train", {
+        "edu-1": {"kind": "head", "embeddings": "vectors-0.embedding", "labels": "2 if document.id > '1-1' else 1",
+                  "task": "regression", "split": "'valid' if document.id > '1-3' else 'train'", "minimum": 1,
+                  "epochs": 3},
+    }),
+)  # fmt: skip
+MORE = {"compared": _DEDUP, "ranked": _CALIBRATE, "drawn": _SAMPLE, "embedded": _EMBED}
+"""Of the configuration, where a state needs it."""
+
+_ALIGN = (("align", {"grades-0": {"from": "{root}/values/*.jsonl", "id": "id"}}),)
+_ANNOTATIONS = (("align", {"people-0": {"from": "{root}/values/*.jsonl", "format": "annotations"}}),)
+_IN_PLACE = (("documents", {"format": "jsonl", "path": "{root}/in/a/*.jsonl.gz", "source": "s"}),)
+"""The files of one folder, in which no row is bad."""
+
 _OTHER_RULE = (("rules", [{"drop": "document.id == '0-2'", "name": "other"}, {"drop": "tongue.label == 'de'"}]),)
 
-_INGESTED = "documents attributes row_indexes ingest_records"
+_INGESTED = "documents attributes shard_records row_indexes ingest_records"
 _DATA = "documents attributes schemas shard_records row_indexes ingest_records"
 _OUT = "intermediates staged_parts manifest checksums parts"
-_ALL = f"inputs rejects {_DATA} {_OUT} claims failures others"
+_ALL = f"inputs rejects {_DATA} {_OUT} resolution claims failures others"
+
+_GROUPED = (("toolkit.runs.grouped.LEAST", 2),)
+"""Shards that there are few of are made in groups, too, as many are."""
 
 _SHARD = "data/documents/s/b/1.jsonl.gz"
 
-_MIXING = f"inputs {_DATA} {_OUT} rejects claims failures others"
+_MIXING = f"inputs {_DATA} {_OUT} resolution rejects claims failures others"
 _DESCRIBED = "documents attributes manifest parts checksums ingest_records descriptions others"
 _STATUS = f"inputs {_DATA} manifest checksums claims failures parts others"
-_VALIDATED = f"{_DATA} manifest checksums parts descriptions others"
+_VALIDATED = f"{_DATA} resolution manifest checksums parts descriptions others"
 _VERIFIED = "documents attributes schemas shard_records row_indexes manifest checksums parts"
+_COMPARED = f"inputs {_DATA} hashes signatures resolution items rejects parts claims failures others"
+_RANKED = f"inputs {_DATA} signatures resolution map rejects parts claims failures others"
+_ALIGNED = f"inputs {_DATA} values aligning rejects parts claims failures others"
+_ANNOTATED = f"inputs {_DATA} annotation_files annotation_records parts claims others"
+_PLACED = f"inputs {_DATA} {_OUT} resolution claims failures others"
+_DRAWN = f"inputs {_DATA} signatures resolution drawn rejects parts claims failures others"
+_SAMPLED = f"inputs {_DATA} sample rejects parts claims failures others"
+_TRAINED = f"inputs {_DATA} hashes signatures resolution models rejects parts claims failures others"
+_RESOLVED = "data/.toolkit/dedup/exact-0/resolved.json"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
+_WRITTEN = "annotate --from known-0 --output {root}/exp"
+_EVALUATE = "evaluate known --against known --by tongue.label"
 
 COLUMNS = (
     Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} parts claims failures others"),
@@ -67,14 +149,33 @@ COLUMNS = (
     Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),
     Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD),
     Column("run", "run", "laid out", _ALL),
+    Column("run-grouped", "run", "laid out", _ALL, constants=_GROUPED),
     Column("again", "run", "mixed", _ALL),
     Column("per-shard", "run --per-shard", "laid out", _ALL, passes="tagged"),
+    Column("dedup", "dedup", "mixed", _COMPARED, _DEDUP),
+    Column("dedup-again", "dedup", "compared", _COMPARED, _DEDUP, lacks=_RESOLVED, decides="items"),
+    Column("calibrate", "calibrate", "mixed", _RANKED, _CALIBRATE),
+    Column("calibrate-again", "calibrate", "ranked", f"{_RANKED} hashes", _CALIBRATE,
+           lacks="data/.toolkit/dedup/edu-0/resolved.json"),
+    Column("sample", "sample", "mixed", _DRAWN, _SAMPLE),
+    Column("sample-again", "sample", "drawn", f"{_DRAWN} hashes", _SAMPLE,
+           lacks="data/.toolkit/dedup/drawn-0/resolved.json"),
+    Column("train", "train", "mixed", _TRAINED, _TRAIN),
+    Column("embed", "tag", "tagged", f"inputs {_DATA} parts rejects claims failures others", _EMBED),
+    Column("train-head", "train", "embedded", _TRAINED, _TRAIN_HEAD),
+    Column("align", "align", "ingested", _ALIGNED, _ALIGN),
+    Column("align-annotations", "align", "ingested", _ALIGNED, _ANNOTATIONS),
+    Column("annotate-files", _WRITTEN, "tagged", _ANNOTATED),
+    Column("in-place", "run", "laid out", _PLACED, _IN_PLACE, ("ingest",)),
+    Column("tag-sample", "tag --sample 4", "ingested", _SAMPLED),
     Column("status", "status", "mixed", _STATUS, finds="changed|not indexed|gone|damaged"),
     Column("validate", "validate", "mixed", _VALIDATED, verifies=_VERIFIED, sweeps=False),
     Column("head", _HEAD, "mixed", "documents attributes others", configured=False),
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
-    Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} manifest parts others"),
+    Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
+    Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
+    Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others"),
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
-    Column("clean", "clean {root}", "mixed", f"inputs rejects {_DATA} parts others", configured=False),
+    Column("clean", "clean {root}", "mixed", f"inputs items values rejects {_DATA} parts others", configured=False),
 )  # fmt: skip

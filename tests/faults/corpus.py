@@ -12,14 +12,18 @@ INPUTS = 2
 
 
 def inputs() -> dict[str, bytes]:
-    """Inputs by path; one line of one is bad."""
+    """Inputs by path, of which one line of one is bad; values of others; and an item of an evaluation."""
     found, chance = {}, random.Random(0)
     for number in range(INPUTS):
         texts = ["de" if i % 3 == 1 else "en" for i in range(6)]
         texts = [f"{label} {''.join(chance.choices('abcdefgh  klmnop', k=180))}" for label in texts]
+        texts[5] = texts[5][:90] + texts[4][90:]  # a passage that is there twice
         rows = [json.dumps({"id": f"{number}-{i}", "text": text}).encode() for i, text in enumerate(texts)]
         rows += [b'{"id": "bad"}'] if number == 1 else []
         found[f"in/{'ab'[number % 2]}/{number}.jsonl.gz"] = gzip.compress(b"".join(r + b"\n" for r in rows), mtime=0)
+        values = [{"id": f"{number}-{i}", "grade": i / 2, "score": i} for i in reversed(range(6))]
+        found[f"values/{number}.jsonl"] = b"".join(json.dumps(each).encode() + b"\n" for each in values)
+        found["items/exam.jsonl.gz"] = gzip.compress(json.dumps({"text": texts[0]}).encode(), mtime=0)
     return found
 
 

@@ -9,7 +9,8 @@
 import os.path
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,9 @@ from tests.faults.corpus import plain
 from tests.faults.kinds import is_shown, kind_of
 from tests.faults.places import State
 from tests.faults.rows import Row
+from toolkit.data.journals import INGEST
+from toolkit.storage.journal import Entry, Place
+from toolkit.storage.journal.entries import Contents
 
 SHARD = re.compile(r"\w/\d\.jsonl\.gz")
 """A shard in a path."""
@@ -37,9 +41,10 @@ FALSE_CAUSES = re.compile(
 """What is not true of any fault that only is in the way: causes that a message must not name."""
 
 ABOUT = {
-    r"data/\.toolkit/rows/(.+?)\.(?:bin|json)": r"{root}/data/documents/\1",
+    r"data/\.toolkit/rows/(.+?)\.bin": r"{root}/data/documents/\1",
     r"data/\.toolkit/sets/([^/]+)/(?:schema|models)\.json": r"\1",
-    r"data/\.toolkit/sets/([^/]+)/shards/(.+)\.json": r"{root}/data/attributes/\1/\2",
+    r"data/\.toolkit/dedup/([^/]+)/.*": r"\1",
+    r"items/.*": "items-0",
 }
 """What records are about, by which a message may name them: documents, a set, attributes."""
 
@@ -91,6 +96,8 @@ def judge(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) 
         undisturbed: without it.
         found: with it.
     """
+    if row.where == "file" and any(kind_of(path) in column.decides.split() for path in found.paths):
+        row = replace(row, codes=(*row.codes, 2), cause=f"{row.cause}|made with other settings")
     wrong = _status(row, undisturbed, found)
     damaged = [path for path in found.paths if kind_of(path) in column.verifies.split() and not found.is_remade]
     if damaged and row.where == "file" and found.ran.code == undisturbed.ran.code:
@@ -205,6 +212,11 @@ def _half_written(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[
             if undisturbed.before.get(name) != file  # else it said so before
             and not _is_deleted(each, found.after)
         ]
+    before_records = recorded(undisturbed.before)
+    new = {path: said for path, said in recorded(found.after).items() if before_records.get(path) != said}
+    wrong += [
+        f"3: a record says that {each} is complete" for each in _others(new, now) if not _is_deleted(each, found.after)
+    ]
     if published and manifest not in now and journal not in found.after:
         wrong.append(f"3: {published[0]} is published, and no manifest says of what")
     failed = found.ran.code != undisturbed.ran.code
@@ -220,8 +232,8 @@ def _is_whole(now: Mapping[str, str], done: Mapping[str, str]) -> bool:
 def _is_deleted(path: str, now: State) -> bool:
     """Whether the record of an input says that what was made of it is deleted: that is noted before it is."""
     shard = re.fullmatch(r"data/(?:documents|attributes/[^/]+)/(.*)", path)
-    record = now.get(f"data/.toolkit/ingest/{shard[1]}.json") if shard else None
-    return record is not None and msgspec.json.decode(record.data)["deleted"] is True
+    record = _records(now, "inputs").get((INGEST, shard[1])) if shard else None
+    return record is not None and record["deleted"] is True
 
 
 def _not_there(name: str, data: bytes, now: Mapping[str, str]) -> list[str]:
@@ -232,18 +244,41 @@ def _not_there(name: str, data: bytes, now: Mapping[str, str]) -> list[str]:
         return []
     if not isinstance(record, dict) or record.get("deleted"):
         return []
-    listed = {}
-    if sets := re.fullmatch(r"data/\.toolkit/sets/([^/]+)/shards/(.*)\.json", name):
-        listed[f"data/attributes/{sets[1]}/{sets[2]}"] = record.get("output")
-    elif kind_of(name) == "ingest_records":
-        listed |= {f"data/documents/{shard}": state for shard, state in dict(record.get("shards") or {}).items()}
-    elif name == "out/.toolkit/manifest.json":
+    listed: dict[str, Any] = {}
+    if name == "out/.toolkit/manifest.json":
         listed |= {f"out/{part['path']}": part for part in record["parts"]}
+    return _others(listed, now)
+
+
+def _others(listed: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:
     return [
         path
         for path, state in listed.items()
         if isinstance(state, dict) and "sha256" in state and now.get(path) != state["sha256"]
     ]
+
+
+def recorded(files: State) -> dict[str, Any]:
+    """What the records in journals say of files of documents and attributes, whatever segments they are in."""
+    found = {
+        f"data/attributes/{kind.removeprefix('set ')}/{key}": record["output"]
+        for (kind, key), record in _records(files, "journal").items()
+        if kind.startswith("set ")
+    }
+    for record in _records(files, "inputs").values():
+        found |= {f"data/documents/{name}": state for name, state in record["shards"].items() if not record["deleted"]}
+    return found
+
+
+def _records(files: State, journal: str) -> dict[Place, Any]:
+    """The records in the journal of the dataset in a folder."""
+    found: dict[Place, Entry] = {}
+    for name, file in files.items():
+        if re.fullmatch(rf"data/\.toolkit/{journal}/(segments/[^.]+|records)\.jsonl\.gz", name):
+            for entry in Contents(name, file.data):
+                if entry.place not in found or found[entry.place].rank < entry.rank:
+                    found[entry.place] = entry
+    return {place: msgspec.json.decode(entry.record) for place, entry in found.items() if entry.record}
 
 
 def _rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:

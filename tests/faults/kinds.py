@@ -7,16 +7,28 @@ KINDS = {
     "documents": r"data/documents(/.*)?",
     "attributes": r"data/attributes(/.*)?",
     "schemas": r"data/\.toolkit/sets/[^/]+/(schema|models)\.json",
-    "shard_records": r"data/\.toolkit/sets(/.*)?",
+    "claims": r"(data|out|exp)/\.toolkit/(samples\.)?claims(/.*)?",
+    "hashes": r"data/\.toolkit/dedup/exact[^/]*/signatures(/.*)?",
+    "signatures": r"data/\.toolkit/dedup/[^/]+/signatures(/.*)?",
+    "map": r"data/\.toolkit/dedup/[^/]+/map\.json",
+    "resolution": r"data/\.toolkit/dedup(/.*)?",
+    "items": r"items(/.*)?",
+    "values": r"values(/.*)?",
+    "drawn": r"drawn(/.*)?",
+    "models": r"data/models(/.*)?",
+    "aligning": r"data/\.toolkit/align(/.*)?",
+    "sample": r"data/\.toolkit/samples(/.*)?",
+    "shard_records": r"data/\.toolkit/(sets|journal)(/.*)?",
     "row_indexes": r"data/\.toolkit/rows(/.*)?",
     "rejects": r"data/\.toolkit/rejects(/.*)?",
-    "ingest_records": r"data/\.toolkit/ingest(/.*)?",
-    "claims": r"(data|out)/\.toolkit/claims(/.*)?",
+    "ingest_records": r"data/\.toolkit/(ingest|inputs)(/.*)?",
     "failures": r"(data|out)/\.toolkit/failed(/.*)?",
     "intermediates": r"out/\.toolkit/stage(/.*)?",
     "staged_parts": r"out/\.toolkit/parts(/.*)?",
     "manifest": r"out/\.toolkit/(manifest|publishing)\.json",
     "descriptions": r"(data|out)/(croissant\.json|README\.md)",
+    "annotation_records": r"exp/\.toolkit(/.*)?",
+    "annotation_files": r"exp(/.*)?",
     "checksums": r"out/.*_sha256\.txt",
     "parts": r"out(/(?!\.toolkit).*)?",
     "others": r".*",
@@ -39,6 +51,13 @@ def is_shown(path: str) -> bool:
     """Whether users, and other programs, take the file for data or for what describes it."""
     if _TEMPORARY.fullmatch(path.rpartition("/")[2]):
         return False
-    return kind_of(path) in ("documents", "attributes", "parts", "checksums", "descriptions") or path.endswith(
-        "out/.toolkit/manifest.json"
-    )
+    return kind_of(path) in (
+        "documents",
+        "attributes",
+        "parts",
+        "checksums",
+        "descriptions",
+        "drawn",
+        "models",
+        "annotation_files",
+    ) or path.endswith("out/.toolkit/manifest.json")

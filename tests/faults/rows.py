@@ -62,7 +62,7 @@ def _s3(
     ]
 
 
-_MOUNTED = "should it be mounted"
+_MOUNTED = "mount the disk"
 """Said of a folder that was not there when a command first looked for it: then nobody knows that it has vanished."""
 
 ROWS = (

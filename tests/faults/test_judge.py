@@ -1,7 +1,9 @@
 """The judge finds what is wrong: a cell that cannot fail is no test."""
 
+import gzip
 import json
 
+import msgspec
 import pytest
 
 from tests.conftest import Ran
@@ -10,6 +12,8 @@ from tests.faults.columns import COLUMNS
 from tests.faults.judge import Disturbed, Undisturbed, judge
 from tests.faults.places import File, State
 from tests.faults.rows import ROWS
+from toolkit.storage.journal import Entry
+from toolkit.storage.journal.entries import header, line_of
 
 BY_ID = {cell.id: cell for cell in cells()}
 EIO = next(row for row in ROWS if row.name == "EIO")
@@ -69,12 +73,20 @@ COLUMN = {column.name: column for column in COLUMNS}
 ROW = {row.name: row for row in ROWS}
 SHARD = "x.jsonl.gz"
 VALUES = f"data/attributes/k-0/{SHARD}"
-RECORD = f"data/.toolkit/sets/k-0/shards/{SHARD}.json"
-INPUT = f"data/.toolkit/ingest/{SHARD}.json"
+RECORD = "data/.toolkit/journal/records.jsonl.gz"
+INPUT = "data/.toolkit/inputs/records.jsonl.gz"
 
 
 def _file(data: object) -> File:
     return File("1", data.encode() if isinstance(data, str) else json.dumps(data).encode())
+
+
+def _journal(entry: Entry) -> File:
+    return File("1", gzip.compress(b"\n".join([header(1), line_of(entry), b""])))
+
+
+def _input(deleted: bool) -> File:
+    return _journal(Entry("ingest", SHARD, 1, json.dumps({"shards": {}, "deleted": deleted}).encode()))
 
 
 @pytest.mark.parametrize(
@@ -90,8 +102,9 @@ def _file(data: object) -> File:
 )
 def test_what_a_run_makes_on_the_way_may_be_whole_or_deleted(there: dict[str, str], deleted: bool, wrong: str) -> None:
     made = {DOCUMENT: _file("d"), VALUES: _file("v")}
-    record = {INPUT: _file({"deleted": deleted}), RECORD: _file({"output": {"sha256": made[VALUES].digest}})}
-    done = {INPUT: _file({"deleted": True}), RECORD: record[RECORD]}
+    said = msgspec.json.encode({"output": {"sha256": made[VALUES].digest}})
+    record = {INPUT: _input(deleted), RECORD: _journal(Entry("set k-0", SHARD, 1, said))}
+    done = {INPUT: _input(True), RECORD: record[RECORD]}
     ran = Ran(1, "", f"/r/{DOCUMENT}: expected x, got: Input/output error; run again")
     undisturbed = Undisturbed({}, Ran(0, "", ""), done, made)
     found = Disturbed("/r", [DOCUMENT], ran, {n: _file(d) for n, d in there.items()} | record, Ran(0, "", ""), done)
@@ -123,7 +136,10 @@ def test_a_damaged_file_is_told_unless_it_does_not_matter(column: str, said: Ran
     ("said", "wrong"),
     [
         ("/r: expected the folder /r, it has vanished; put it back", ""),
-        ("/r/in/*: expected at least one file, got no match; there is no folder /r/in: should it be mounted?", ""),
+        (
+            "/r/*: expected at least one file, got no match; there is no folder /r: check the path, or mount the disk",
+            "",
+        ),
         ("/r/in/*: expected at least one file, got no match; check its name", "2"),
     ],
 )

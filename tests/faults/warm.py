@@ -81,6 +81,9 @@ def _import_all() -> None:
         "toolkit.runs.executors.local",
         "mixers.dolma",
         "toolkit.ingest.formats.jsonl",
+        "toolkit.whole.kinds.exact",
+        "toolkit.whole.kinds.near",
+        "toolkit.whole.kinds.contamination",
         "tests.faults.disk",
     ):
         importlib.import_module(name)

@@ -89,7 +89,7 @@ MIX = {"attributes": ["shape-0"], "rules": [], "output": {"format": "oscar"}}
 ABOUT = {"name": "n", "description": "d", "license": "https://x.org/l?a=b", "url": "https://x.org/p?id=3"}
 
 
-@pytest.mark.parametrize("executor", ["in_process", "local"])
+@pytest.mark.parametrize("executor", ["in_process", pytest.param("local", marks=pytest.mark.slow)])
 def test_no_command_shows_or_keeps_what_its_inputs_are_read_with(
     executor: str, server: tuple[str, Behaviour], project: Project, checked: Checked
 ) -> None:
@@ -183,8 +183,15 @@ def _placed(value: Any, url: str) -> Any:
     return url if value == "URL" else value
 
 
-@pytest.mark.parametrize("scheme", ["http", "gs", "variable"])
-@pytest.mark.parametrize("place", PLACES)
+def schemes() -> Iterator[Any]:
+    """All places with addresses; some with a variable, which is replaced wherever it stands in a file."""
+    for place in PLACES:
+        for scheme in ("http", "gs", "variable"):
+            often = scheme != "variable" or place in ("dataset", "region", "unknown option", "dolma")
+            yield pytest.param(place, scheme, id=f"{place}-{scheme}", marks=() if often else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("place", "scheme"), [*schemes()])
 def test_a_secret_in_any_place_is_not_shown(
     place: str, scheme: str, server: tuple[str, Behaviour], small: Project, checked: Checked,
     monkeypatch: pytest.MonkeyPatch,

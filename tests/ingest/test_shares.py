@@ -10,6 +10,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.ingest.plan import InputFile, InputToIngest, makers
 from toolkit.ingest.section import Entry
 from toolkit.ingest.shares import Dealer, Share
+from toolkit.storage import Stat
 
 NAMES = st.text("ab.019/é", min_size=1, max_size=6)
 SIZES = st.dictionaries(NAMES, st.integers(0, 50) | st.none(), max_size=30)
@@ -65,7 +66,7 @@ def test_things_of_one_size_are_dealt_in_turn() -> None:
 def work(dataset: Dataset, shard: str, *, cut: bool, size: int | None = 1) -> InputToIngest:
     common = {"format": "jsonl", "from": "x", **({"shard_size": 1000} if cut else {})}
     entry = Entry(common=common, options={})
-    file = InputFile(path=f"in/{shard}", relative=shard, key=shard, size=size)
+    file = InputFile(path=f"in/{shard}", relative=shard, key=shard, there=Stat(size, "") if size is not None else None)
     return InputToIngest(dataset, entry, files=[file], shard=shard, max_document_bytes=1)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from toolkit import DataError, Draft
 from toolkit.config.settings import Source, convert
+from toolkit.data.tables import values
 from toolkit.errors import ConfigError
 from toolkit.ingest.formats.arrow import Arrow
 from toolkit.ingest.formats.csv import Csv
@@ -186,8 +187,8 @@ def test_damage_in_a_row_group_names_it_and_the_row() -> None:
             {"metadata": ["ulr"]},
             "column 'ulr' of `metadata`, got none; did you mean 'url'",
         ),
-        ([{"text": "a"}, {"text": None}], {}, "input:2: expected field text, got an object without it"),
-        ([{"text": 7}], {}, r"input:1: expected str, got int - at \$.text"),
+        ([{"text": "a"}, {"text": None}], {}, "input:2: expected a text in text, got null"),
+        ([{"text": 7}], {}, r"input:1: expected a text, got a whole number - at \$.text"),
     ],
 )
 def test_what_a_table_must_have(rows: list[dict[str, Any]], given: dict[str, Any], expected: str) -> None:
@@ -208,7 +209,7 @@ def test_a_row_that_is_no_text_is_one_bad_row(tmp_path: Any) -> None:
 
 
 def test_a_missing_package_is_told_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.ingest.tables.arrow_rows.find_spec", lambda _: None)
+    monkeypatch.setattr(values, "find_spec", lambda _: None)
     for class_ in (Parquet, Arrow):
         with pytest.raises(ConfigError, match=r"expected the package pyarrow .*: pip install 'tagmix\[parquet\]'"):
             options(class_)

@@ -90,7 +90,7 @@ def test_splits_are_aligned_with_the_documents(released: Project) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("schema", ["22.01", "23.01"])
+@pytest.mark.parametrize("schema", [pytest.param("22.01", marks=pytest.mark.long), "23.01"])
 def test_real_pages_are_read_as_they_are(pipeline: Project, shared: Path, schema: str) -> None:
     names = ("hplt-sample200.warc.wet.gz", "whirlwind.warc.wet.gz", "npmwarc*.warc.wet", "htmlpool-real.warc.wet.gz")
     pipeline.config["ingest"][0]["from"] = [f"{shared}/wet/{name}" for name in names]

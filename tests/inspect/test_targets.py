@@ -185,7 +185,7 @@ def test_a_row_of_another_label_than_its_folder_is_found(run: Run, tmp_path: Pat
         assert ran.code == 1
         place = "$.metadata.identification.label"
         assert f"{path}:2: expected the label 'de', as the path says it, got 'fr' - at {place}" in ran.out
-        assert "1 findings" in ran.out
+        assert "1 finding" in ran.out
 
 
 def test_an_unknown_label_is_found_once_a_file_unless_any_is_right(run: Run, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_an_unknown_label_is_found_once_a_file_unless_any_is_right(run: Run, tmp
     ran = run("validate", tmp_path)
     assert ran.code == 1
     assert f"{path}:1: expected a label of lid.176, or `multi`, got 'xx'" in ran.out
-    assert "1 findings" in ran.out
+    assert "1 finding" in ran.out
     ok(run("validate", tmp_path, "--labels", "any"))
 
 
@@ -212,7 +212,7 @@ def test_every_folder_of_a_label_has_its_checksums(run: Run, tmp_path: Path) -> 
     published(tmp_path)
     (tmp_path / "de_meta" / "checksum.sha256").unlink()
     ran = run("validate", tmp_path)
-    assert (ran.code, "1 findings" in ran.out) == (1, True)
+    assert (ran.code, "1 finding" in ran.out) == (1, True)
     assert f"{tmp_path}/de_meta: expected a checksum file that lists de_meta_part_1.jsonl.gz, got none" in ran.out
 
 
@@ -305,7 +305,7 @@ def test_rows_without_a_text_name_the_option_that_takes_them(run: Run, tmp_path:
     assert run("validate", tmp_path).code == 1
 
 
-def test_parquet_of_others_is_counted_and_not_described_as_ours(
+def test_parquet_of_others_is_counted_described_and_checked(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pa = pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
@@ -313,11 +313,40 @@ def test_parquet_of_others_is_counted_and_not_described_as_ours(
     monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "others"
     folder.mkdir()
-    columns = {"content": ["ein Text", "x"], "id": ["1", "2"], "metadata": ["{}", "y"]}
+    columns = {"content": ["ein Text", "x"], "id": ["1", "2"], "url": ["u", None]}
     pq.write_table(pa.table(columns), folder / "a.parquet")
     (table,) = ok(run("stats", folder, "--json")).json["tables"]
     assert (table["total"]["documents"], table["total"]["words"]) == (2, 3)
-    for command in (["card"], ["croissant", *SETTINGS]):
-        ran = run(command[0], folder, *command[1:])
-        assert (ran.code, f"{folder / 'a.parquet'}: expected the columns id, source" in ran.err) == (2, True)
-    assert run("validate", folder).code == 1
+    assert "text: ein Text" not in ok(run("card", folder, "--dry-run")).out
+    described = json.loads(ok(run("croissant", folder, *SETTINGS, "--dry-run")).out)
+    assert {f["name"] for f in described["recordSet"][-1]["field"]} >= {"content", "id", "url"}
+    ok(run("validate", folder))
+    pq.write_table(pa.table({"body": ["a", None, "c"], "key": ["1", "2", "3"]}), folder / "a.parquet")
+    named = (folder, "--text-field", "body", "--id-field", "key")
+    broken = run("validate", *named)
+    assert (broken.code, "a.parquet:2: expected a text in body, got null" in broken.out) == (1, True)
+    pq.write_table(pa.table({"body": ["a", "b c"], "key": ["1", "2"]}), folder / "a.parquet")
+    (table,) = ok(run("stats", *named, "--json")).json["tables"]
+    assert table["total"]["words"] == 3
+    assert ok(run("head", *named, "-n", "1", "--json")).json["documents"][0]["id"] == "1"
+    slip = run("stats", folder, "--text-field", "boddy")
+    assert (slip.code, "did you mean 'body'" in slip.err) == (2, True)
+
+
+def test_json_lines_of_others_are_read_by_named_fields(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is counted by one field is not taken for what another has."""
+    monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"raw":"one","other":"one two","key":"k"}\n')
+    words = [
+        ok(run("stats", path, "--text-field", field, "--json")).json["tables"][0]["total"]["words"]
+        for field in ("raw", "other")
+    ]
+    assert words == [1, 2]
+    assert ok(run("head", path, "--text-field", "raw", "--id-field", "key", "--json")).json["documents"][0]["id"] == "k"
+    ok(run("validate", path, "--text-field", "raw", "--id-field", "key"))
+    slip = run("validate", path, "--text-field", "rwa")
+    assert (slip.code, "did you mean 'raw'" in slip.out) == (1, True)
+    assert run("stats", path, "--id-field", "key").code == 2

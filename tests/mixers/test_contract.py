@@ -15,8 +15,10 @@ from toolkit.testing import check_writer
 from toolkit.testing.material import SHORT
 
 NAMES: list[str] = WRITERS.names()
+NEEDED = {"tokens": {"tokenizer": "tests/taggers/files/tokenizer.json", "eod": "</s>", "files": "pbin"}}
+"""Options without a default."""
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in NAMES),
+    *((name, NEEDED.get(name, {})) for name in NAMES),
     ("dolma", {"by": "language"}),
     ("dolma", {"attributes": True}),
     ("dolma", {"layout": "inputs"}),
@@ -27,6 +29,10 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("text", {"unit": "line"}),
     ("text", {"unit": "block"}),
     ("text", {"layout": "folders"}),
+    *(("tokens", NEEDED["tokens"] | {"files": files}) for files in ("dolma", "megatron", "numpy")),
+    ("tokens", NEEDED["tokens"] | {"by": "language", "literal": True, "bos": "<s>", "eod": None}),
+    ("tokens", NEEDED["tokens"] | {"layout": "inputs", "sequence_length": 7}),
+    ("tokens", NEEDED["tokens"] | {"files": "megatron", "sequence_length": 9, "packing": "fit", "pad": "<s>"}),
 ]
 HEADERS = '{"warc-type":"conversion","warc-target-uri":"http://é.org/?a=\\"b\\"","x":"1, 2"}'
 
@@ -50,6 +56,8 @@ def mixed_of(writer: Writer, document: Document, label: str = "en", annotations:
     values = {
         option: [Prediction(label, 0.9) for _ in document.lines]
         if get_origin(wanted.type) is list
+        else {"x": 1.5}
+        if wanted.type is Any
         else Prediction(label, 0.75)
         for option, wanted in writer.wants().items()
     }

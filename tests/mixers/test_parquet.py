@@ -25,7 +25,7 @@ from tests.pipeline.conftest import (
     write_rows,
 )
 from toolkit import DataError, MissingExtra, Mixed
-from toolkit.mix import publish
+from toolkit.mix import assemble, publish
 
 pa = pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
@@ -252,19 +252,24 @@ def take_none(self: Any, pieces: Iterator[bytes], out: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "replacement", "words"),
+    ("owner", "name", "replacement", "words"),
     [
-        ("pyarrow.parquet.ParquetWriter.write_table", fail, "No space left on device"),
-        ("toolkit.mix.assemble._Sink.write", fail, "No space left on device"),
-        ("mixers.parquet.Parquet.assemble", take_none, "bytes as planned, got 0"),
+        (pq.ParquetWriter, "write_table", fail, "No space left on device"),
+        (assemble._Sink, "write", fail, "No space left on device"),
+        (parquet.Parquet, "assemble", take_none, "bytes as planned, got 0"),
     ],
 )
 def test_a_part_that_fails_leaves_nothing(
-    corpus: Project, monkeypatch: pytest.MonkeyPatch, place: str, replacement: Callable[..., Any], words: str
+    corpus: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type,
+    name: str,
+    replacement: Callable[..., Any],
+    words: str,
 ) -> None:
     corpus.config["mix"]["output"] |= {"part_size": "20 kB", "row_group_size": "6 kB"}
     with monkeypatch.context() as patch:
-        patch.setattr(place, replacement)
+        patch.setattr(owner, name, replacement)
         ran = corpus("mix")
         assert ran.code == 1
         assert words in ran.out + ran.err

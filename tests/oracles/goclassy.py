@@ -37,6 +37,15 @@ class Goclassy(Oracle):
         yield from line_pages()
 
     def peer(self, pages: Path, environment: Path, folder: Path) -> Iterator[Verdict]:
+        texts = self.texts(pages, environment, folder)
+        blocks = sum(len(list(_blocks(text))) for text in texts.values())
+        dealt = list(_by_page(pages, texts))
+        ours = sum(verdict.values["blocks"] for verdict in dealt)
+        print(f"goclassy: {blocks} blocks, {ours} with borders between pages", file=sys.stderr)
+        yield from dealt
+
+    def texts(self, pages: Path, environment: Path, folder: Path) -> dict[str, bytes]:
+        """What goclassy writes, by language."""
         work = folder / "goclassy"
         for name in ("wet", "data", "tmp", "classified", "fastText"):
             (work / name).mkdir(parents=True)
@@ -44,12 +53,7 @@ class Goclassy(Oracle):
         (work / "fastText" / "lid.176.bin").symlink_to(resolve(MODEL))
         write_wet(pages, work / "wet" / "pages.warc.wet.gz")
         subprocess.run([environment / "goclassy", "wet"], cwd=work, check=True)
-        texts = {path.stem: path.read_bytes() for path in (work / "classified").glob("*.txt")}
-        blocks = sum(len(list(_blocks(text))) for text in texts.values())
-        dealt = list(_by_page(pages, texts))
-        ours = sum(verdict.values["blocks"] for verdict in dealt)
-        print(f"goclassy: {blocks} blocks, {ours} with borders between pages", file=sys.stderr)
-        yield from dealt
+        return {path.stem: path.read_bytes() for path in (work / "classified").glob("*.txt")}
 
     def ours(self, pages: Path, folder: Path) -> Iterator[Verdict]:
         wet = write_wet(pages, folder / "pages.warc.wet.gz")

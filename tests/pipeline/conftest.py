@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conftest import Ran, Run
+from toolkit.data.dataset import open_dataset
+from toolkit.records.ingested import InputRecord, load_all
 
 if TYPE_CHECKING:
     from tests.pipeline.dolma import Dolma
@@ -119,6 +121,17 @@ def tree(root: Path, *, bookkeeping: bool = False) -> dict[str, str]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and (bookkeeping or ".toolkit" not in path.relative_to(root).parts)
     }
+
+
+def inputs_of(project: "Project") -> dict[str, InputRecord]:
+    """The records of the inputs of a project's dataset, by key."""
+    return load_all(open_dataset(str(project.data), None, None))
+
+
+def journal(path: Path) -> dict[str, Any]:
+    """The records in a file of a journal, by kind and key."""
+    entries = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()][1:]
+    return {f"{each['kind']} {each['key']}": each["record"] for each in entries if each["record"] is not None}
 
 
 def strays(root: Path) -> list[str]:

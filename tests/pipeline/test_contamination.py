@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
 from tests.storage.conftest import bucket, seaweed
 from toolkit import Document
-from toolkit.dedup.kinds import contamination
-from toolkit.dedup.kinds.contamination.index import Index
-from toolkit.dedup.kinds.contamination.items import Item
 from toolkit.text import LineTable, Words
+from toolkit.whole.kinds import contamination
+from toolkit.whole.kinds.contamination.index import Index
+from toolkit.whole.kinds.contamination.items import Item
 
 __all__ = ["bucket", "seaweed"]
 

@@ -106,6 +106,57 @@ def test_shares_make_signatures_and_the_last_run_the_rest(project: Project) -> N
     assert of(project) == COPIES
 
 
+def test_shares_of_a_run_leave_what_depends_on_all_shards_to_the_last(project: Project) -> None:
+    """A share does not fail for want of what no share can make; when that is made, shares of a rerun mix as well."""
+    project.config["dedup"]["again-0"] = {**EXACT, "when": "exact.duplicate_of is None", "as": "again"}
+    project.config["sample"] = {
+        "one-0": {"documents": 1},
+        "some-0": {"documents": 1, "when": "exact.duplicate_of is None", "as": "some"},
+    }
+    project.config["mix"]["attributes"] += ["one-0", "some-0"]
+    for share in ("0/2", "1/2"):
+        shown = project.ok("run", "--shard", share)
+        assert "the signatures of exact-0, lines-0 are ready" in shown.out
+        assert "the signatures of one-0 are ready" in shown.out
+        assert "is not begun: it joins exact-0, lines-0, one-0, some-0, made of all shards together" in shown.out
+        assert not project.attributes.exists()
+        assert not project.out.exists()
+    project.ok("run")
+    made = tree(project.out)
+    assert of(project) == COPIES
+    shutil.rmtree(project.out)
+    for share in ("0/2", "1/2"):
+        assert f"1 shard is ready for {project.out}, 0 failed" in project.ok("run", "--shard", share).out
+    project.ok("run")
+    assert tree(project.out) == made
+
+
+def test_what_was_resolved_and_is_gone_is_resolved_again(project: Project) -> None:
+    """A file of what is known of the whole dataset is missing: a shard without its fates reads as one without finds."""
+    project.config["dedup"] |= {"near-0": {"kind": "near", "ngram": 1}, "cut-0": {"kind": "passages", "length": 50}}
+    project.config["sample"] = {"some-0": {"documents": 2}}
+    ranked = {"score": "len(document.text)"}
+    project.config["calibrate"] = {
+        "rank-0": {"kind": "rank", **ranked},
+        "sketch-0": {"kind": "rank", **ranked, "sketch": 0.1},
+        "map-0": {"kind": "map", **ranked, "labels": "len(document.id)", "method": "isotonic", "minimum": 1},
+    }
+    commands = ("dedup", "sample", "calibrate")
+    for command in commands:
+        project.ok(command)
+    whole = tree(project.attributes)
+    folders = sorted(project.data.glob(".toolkit/dedup/*/fates-*"))
+    assert len(folders) == 8
+    for folder in folders:
+        (command,) = (each for each in commands if folder.parent.name in project.config[each])
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            path.unlink()
+            shutil.rmtree(project.attributes / folder.parent.name)
+            project.ok(command)
+            assert tree(project.attributes) == whole, path
+            assert path.exists()
+
+
 def test_duplicates_of_other_shards_than_there_are_are_refused(project: Project) -> None:
     project.ok("run")
     new = write_rows(project.documents / "c.jsonl.gz", [document("6", "Four"), document("7", "")])
@@ -142,7 +193,7 @@ def test_attributes_of_an_earlier_resolution_do_not_count(project: Project, monk
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("toolkit.dedup.write.RowOutput.write_row", fail)
+        patch.setattr(outputs.RowOutput, "write_row", fail)
         ran = project("dedup")
     assert ran.code == 1
     assert "No space left" in ran.err
@@ -212,7 +263,11 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"kind": "exact", "attributes": ["none-0"]}, "expected a set that this toolkit has made, got 'none-0'"),
     ({"kind": "exact", "as": "a-b"}, "expected a name that rules can use"),
     ({"kind": "exact", "bits": 32}, "bits"),
-    ({"kind": "exact", "approximate": "bloom"}, "unknown option 'approximate'"),
+    ({"kind": "exact", "approximate": "bloom"}, "expected `approximate: bloom` only with `unit: line` or `paragraph`"),
+    ({"kind": "exact", "approximate": "cuckoo"}, "approximate"),
+    ({"kind": "exact", "false_positive_rate": 0.01}, "only with `approximate: bloom`"),
+    (LINES | {"approximate": "bloom", "false_positive_rate": 1.5}, "from 1e-15 to 0.1, got 1.5"),
+    (LINES | {"approximate": "bloom", "keep": {"max": "document.chars"}}, "only with `keep: first`"),
 ]
 
 
@@ -291,6 +346,7 @@ def prepare(root: Path, run: Run) -> Project:
         "dedup": {
             "exact-0": EXACT | {"keep": {"max": "line_shape.chars"}, "normalize": "unicode", "memory": 20_000},
             "lines-0": LINES | {"when": "exact.duplicate_of is None", "memory": 2000},
+            "near-0": {"kind": "near", "jaccard": 0.6, "memory": 200_000},
         },
         "mix": {
             "attributes": ["exact-0", "lines-0"],

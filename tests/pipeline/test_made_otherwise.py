@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, tree, write_rows
+from tests.pipeline.conftest import Project, inputs_of, tree, write_rows
+from toolkit.data.dataset import open_dataset
+from toolkit.records.ingested import save
 
 TAGGER = '''"""A tagger for tests."""
 
@@ -279,7 +281,7 @@ def test_documents_that_the_section_ingest_would_make_otherwise_are_refused(pipe
     ran = pipeline(command)
     assert ran.code == 2
     assert "expected documents as the section `ingest:` says" in ran.err
-    assert "trim: {'min_chars': 101} -> {'min_chars': 50}" in ran.err
+    assert "trim.min_chars: 101 -> 50\nrun `toolkit ingest --overwrite`" in ran.err
     pipeline.config["ingest"][0] |= {"source": "another", "trim": {"min_chars": 101}}
     pipeline.ok(command)  # other sources are not this section's
 
@@ -307,10 +309,9 @@ def test_documents_of_an_earlier_version_of_a_format_are_told_and_stay(project: 
     project.config["ingest"] = [{"format": "wet", "from": [str(path)], "source": "cc"}]
     project.config["tag"] = {"shape-0": "line_shape"}
     project.ok("ingest")
-    record = next((project.data / ".toolkit" / "ingest").rglob("*.json"))
-    found = json.loads(record.read_text())
-    assert found["settings"].pop("reader_version") == "2"
-    record.write_text(json.dumps(found))  # as before the format had a second version
+    ((key, record),) = inputs_of(project).items()
+    assert record.settings.pop("reader_version") == "2"
+    save(open_dataset(str(project.data), None, None), key, record)  # as before the format had a second version
     before = tree(project.documents)
     said = "by version 1 of the format wet, which has version 2 now"
     for command in ("ingest", "tag"):
@@ -332,5 +333,5 @@ def test_records_of_formats_that_have_had_one_version_only_stay_as_they_are(proj
     write_rows(project.root / "raw" / "a.jsonl", [{"id": "1", "text": "a"}])
     project.config["ingest"] = [{"format": "jsonl", "from": [f"{project.root}/raw/*.jsonl"], "source": "s"}]
     project.ok("ingest")
-    record = next((project.data / ".toolkit" / "ingest").rglob("*.json"))
-    assert "reader_version" not in json.loads(record.read_text())["settings"]
+    (record,) = inputs_of(project).values()
+    assert "reader_version" not in record.settings

@@ -2,17 +2,19 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Run
-from tests.pipeline.conftest import Project, document, oscar_tags, strays, tree, write_rows
+from tests.pipeline.conftest import Project, document, journal, oscar_tags, strays, tree, write_rows
+from toolkit.commands.stages import STAGES
 from toolkit.mix import stage
 from toolkit.one_pass import one_shard
 from toolkit.tag import run as tagging
+from toolkit.whole import sign
 
 LINES = [
     "The library opens at nine and closes late in the evening, every day but Sunday.",
@@ -71,13 +73,46 @@ PROVENANCE: dict[str, Any] = {
     "tag": {"shape-0": "line_shape"},
     "mix": {"attributes": ["shape-0"], "output": {"format": "dolma", "provenance": True}},
 }
+CASCADE: dict[str, Any] = {
+    "tag": {
+        "rest-0": {"taggers": ["noise", "emails"], "when": "line_shape is not None and line_shape.lines > 1"},
+        "shape-0": {"tagger": "line_shape", "when": 'language.label == "en" or metadata.n == 3'},
+        "lines-0": "line_language",
+        "language-0": {"tagger": "language", "lines": "lines-0"},
+    },
+    "mix": {
+        "attributes": ["language-0", "shape-0", "rest-0"],
+        "rules": [{"drop": "noise is not None and noise.chars > 200", "name": "long"}],
+        "output": {"format": "dolma"},
+    },
+}
+SIGNED: dict[str, Any] = {
+    "tag": {"shape-0": "line_shape"},
+    "dedup": {
+        "exact-0": {"kind": "exact"},
+        "lines-0": {"kind": "exact", "unit": "line", "scope": "line_shape.lines", "as": "seen"},
+        "near-0": {"kind": "near", "when": "line_shape.lines > 1", "ngram": 3},
+    },
+    "sample": {"pick-0": {"documents": 7, "by": ["line_shape.lines", "metadata.n"]}},
+}
+WHOLE: dict[str, Any] = SIGNED | {
+    "dedup": SIGNED["dedup"] | {"rest-0": {"kind": "exact", "when": "exact.duplicate_of is None", "as": "rest"}},
+    "mix": {
+        "attributes": ["exact-0", "lines-0", "pick-0"],
+        "rules": [{"drop": "exact.duplicate_of is not None or sample.chosen", "name": "copies"}],
+        "output": {"format": "dolma"},
+    },
+}
 ONLY_TAGS: dict[str, Any] = {"tag": {"shape-0": ["line_shape", "noise"]}}
 ONLY_MIX: dict[str, Any] = {"mix": {"rules": [{"drop": "document.chars < 9"}], "output": {"format": "dolma"}}}
 RECIPES = {
     "oscar": OSCAR,
+    "cascade": CASCADE,
     "text": TEXT,
     "edits": EDITS,
     "provenance": PROVENANCE,
+    "signed": SIGNED,
+    "whole": WHOLE,
     "only tags": ONLY_TAGS,
     "only mix": ONLY_MIX,
 }
@@ -112,7 +147,7 @@ def made(root: Path, run: Run, recipe: dict[str, Any], **ingest: Any) -> Project
 
 
 def singly(project: Project) -> None:
-    for command in ("ingest", "tag", "mix"):
+    for command in STAGES:
         if command in project.config:
             project.ok(command)
 
@@ -120,9 +155,9 @@ def singly(project: Project) -> None:
 def all_of(project: Project) -> dict[str, str]:
     """All data, and what records say but for times, with the project's own folder left out of it."""
     found = tree(project.data) | {f"out/{k}": v for k, v in tree(project.out).items()}
-    for path in sorted(project.root.rglob("*.json")):
+    for path in sorted([*project.root.rglob("*.json"), *project.root.rglob("journal/*.gz")]):
         if ".toolkit" in path.parts and "claims" not in path.parts:
-            told = _timeless(json.loads(path.read_text()))
+            told = _timeless(journal(path) if path.suffix == ".gz" else json.loads(path.read_text()))
             found[str(path.relative_to(project.root))] = json.dumps(told).replace(str(project.root), "ROOT")
     return found | {f"rejected/{k}": v for k, v in tree(project.root / "rejected").items()}
 
@@ -142,10 +177,21 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tagging, "_parts", refused)
     monkeypatch.setattr(stage, "joint_blocks", refused)
+    monkeypatch.setattr(sign, "joint_blocks", refused)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("ingest", [{}, {"shard_size": "2 kB"}, {"pack": "1 MB"}], ids=["whole", "cut", "packed"])
+def shapes() -> Iterator[Any]:
+    """All recipes for inputs that become a shard each; those that differ most for inputs that become several, or less.
+
+    The others, where slow tests are run.
+    """
+    for recipe in RECIPES:
+        for name, ingest in {"whole": {}, "cut": {"shard_size": "2 kB"}, "packed": {"pack": "1 MB"}}.items():
+            often = name == "whole" or recipe in ("oscar", "edits", "whole")
+            yield pytest.param(ingest, recipe, id=f"{recipe}-{name}", marks=() if often else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("ingest", "recipe"), [*shapes()])
 def test_a_run_leaves_what_single_commands_leave(tmp_path: Path, run: Run, recipe: str, ingest: dict[str, Any]) -> None:
     one, other = (made(tmp_path / name, run, RECIPES[recipe], **ingest) for name in ("one", "other"))
     singly(one)
@@ -158,7 +204,7 @@ def test_a_run_leaves_what_single_commands_leave(tmp_path: Path, run: Run, recip
 
 
 @pytest.mark.usefixtures("unread")
-@pytest.mark.parametrize("recipe", ["oscar", "text", "edits", "only tags", "only mix"])
+@pytest.mark.parametrize("recipe", ["oscar", "text", "edits", "signed", "only tags", "only mix"])
 def test_nothing_is_read_back(tmp_path: Path, run: Run, recipe: str) -> None:
     project = made(tmp_path, run, RECIPES[recipe])
     told = project.ok("run", "--json").json
@@ -277,12 +323,23 @@ def test_a_damaged_input_leaves_nothing_of_its_shard(tmp_path: Path, run: Run, b
     assert not list(project.out.rglob("*1.jsonl*"))
 
 
-@pytest.mark.parametrize("where", ["AttributesOutput.write", "AttributesOutput.record", "StageOutput.write"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "AttributesOutput.write",
+        "AttributesOutput.record",
+        "StageOutput.write",
+        "Signing.add",
+        "Signing.finish",
+        "Signing.record",
+    ],
+)
 def test_what_fails_on_the_way_is_done_by_the_stage_itself(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """A full disk, say, which is mended before the stage begins."""
-    one, other = (made(tmp_path / name, run, OSCAR) for name in ("one", "other"))
+    recipe = SIGNED if where.startswith("Signing") else OSCAR
+    one, other = (made(tmp_path / name, run, recipe) for name in ("one", "other"))
     singly(one)
     left = 2
     name, method = where.split(".")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import xxhash
 
-from tests.pipeline.conftest import Project, write_rows
+from tests.pipeline.conftest import Project, inputs_of, write_rows
 from tests.storage.web_server import Behaviour, web
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
@@ -175,9 +175,8 @@ def test_records_from_before_there_were_these_options_are_those_of_now(project: 
     write(project.root / "in" / "a.jsonl")
     entry = {"format": "jsonl", "from": str(project.root / "in" / "a.jsonl"), "source": "own"}
     assert project.ingest(entry).code == 0
-    (record,) = (project.data / ".toolkit" / "ingest").rglob("*.json")
-    settings = json.loads(record.read_bytes())["settings"]
-    assert not {"metadata", "leave_out", "config", "split"} & settings.keys()
+    (record,) = inputs_of(project).values()
+    assert not {"metadata", "leave_out", "config", "split"} & record.settings.keys()
     assert "(1 before)" in project.ingest(entry).out
     assert "metadata: None -> 'rest'" in project.ingest({**entry, "metadata": "rest"}).err
 
@@ -242,5 +241,4 @@ def test_tables_from_the_web_and_compressed_ones_are_read_once(project: Project,
     assert ran.code == 0, ran.err
     assert texts(project) == {"own/a.jsonl.gz": 99, "own/b.jsonl.gz": 99}
     assert sum(each.sent for each in behaviour.bodies("a.parquet")) == len(data)
-    (record,) = (project.data / ".toolkit" / "ingest").rglob("a.parquet.json")
-    assert json.loads(record.read_bytes())["content"] == xxhash.xxh3_128_hexdigest(data)
+    assert inputs_of(project)["own/a.parquet"].content == xxhash.xxh3_128_hexdigest(data)

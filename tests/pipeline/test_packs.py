@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, read_rows, strays, tree
+from tests.pipeline.conftest import Project, inputs_of, read_rows, strays, tree
 from tests.pipeline.test_one_pass import all_of
+from toolkit.data.dataset import open_dataset
+from toolkit.records.ingested import save
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "runs", "into", "mills"]
 
@@ -169,11 +171,10 @@ def test_packs_made_anew_in_part_are_not_used(notes: Project) -> None:
     write(notes.root, range(40, 41))
     told(notes, "ingest")
     assert shards(notes) == ["n/000.pack.jsonl.gz"]
-    record = notes.data / ".toolkit" / "ingest" / "n" / "000.pack.json"
-    kept, rows = record.read_text(), (notes.documents / "n" / "000.pack.jsonl.gz").read_bytes()
+    kept, rows = inputs_of(notes)["n/000.pack"], (notes.documents / "n" / "000.pack.jsonl.gz").read_bytes()
     (notes.root / "in" / "000.txt").unlink()
     told(notes, "ingest")
-    record.write_text(kept)
+    save(open_dataset(str(notes.data), None, None), "n/000.pack", kept)
     (notes.documents / "n" / "000.pack.jsonl.gz").write_bytes(rows)
     ran = notes("tag")
     assert ran.code == 1
@@ -224,9 +225,8 @@ def test_bad_items_are_kept_aside_with_the_input_that_they_are_in(project: Proje
 def test_inputs_that_were_ingested_before_formats_packed_stay_as_they_are(notes: Project) -> None:
     notes.config["ingest"] = [entry(notes.root, pack=None)]
     told(notes, "run")
-    record = json.loads((notes.data / ".toolkit" / "ingest" / "n" / "000.txt.json").read_text())
-    assert "pack" not in record["settings"]
-    records = notes.data / ".toolkit" / "ingest"
+    assert "pack" not in inputs_of(notes)["n/000.txt"].settings
+    records = notes.data / ".toolkit" / "inputs"
     before = tree(notes.data) | tree(notes.out) | tree(records)
     notes.config["ingest"] = [entry(notes.root)]
     assert told(notes, "run")["ingest"]["skipped"] == 40

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.pipeline.conftest import Project, strays, tree
+from tests.pipeline.conftest import Project, journal, strays, tree
 from toolkit.errors import Unreadable
+from toolkit.ingest import attempts
+from toolkit.mix import publish
 from toolkit.storage import paths
+from toolkit.storage.paths import unlike_data
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 
@@ -262,7 +265,7 @@ def test_documents_of_others_are_not_left_out_unseen(project: Project) -> None:
     project.ok("run", "--per-shard")
     (project.root / "in" / "02.jsonl").unlink()
     ran = project.ok("run", "--per-shard")
-    assert "1 inputs of earlier runs are not among these, and not in the output" in ran.out
+    assert "inputs of earlier runs that are not among these, nor in the output: 1 (" in ran.out
     own = project.documents / "s" / "own.jsonl"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text('{"id": "own", "text": "x", "source": "s"}\n')
@@ -286,7 +289,7 @@ def test_the_note_of_an_attempt_that_could_not_be_deleted_goes_with_the_next_run
         paths.remove(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("toolkit.ingest.run.remove", denied)
+        patch.setattr(attempts, "remove", denied)
         assert project("run", "--per-shard").code == 1
     assert [name for name in strays(project.data) if name.endswith(".started")]
     project.ok("run", "--per-shard")
@@ -302,7 +305,7 @@ def test_a_publication_that_was_killed_is_finished_and_nothing_is_done_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("toolkit.mix.publish.remove", die)
+        patch.setattr(publish, "remove", die)
         assert project("run", "--per-shard").code == 130
     assert (project.out / ".toolkit" / "publishing.json").exists()
     assert "already" in project.ok("run", "--per-shard").out
@@ -328,3 +331,24 @@ def test_what_a_killed_run_left_is_deleted_where_all_is_published(project: Proje
     left.touch()
     project.ok("run", "--per-shard")
     assert tree(project.root, bookkeeping=True) == before
+
+
+def test_intermediates_that_an_earlier_version_recorded_in_files_need_no_documents(project: Project) -> None:
+    """Their records are taken over; else all inputs would be ingested again."""
+    project.ok("run", "--per-shard")
+    made = published(project)
+    (work,) = (project.out / ".toolkit" / "stage").iterdir()
+    (merged,) = [path for path in (work / "records.journal").rglob("*") if path.is_file()]
+    for place, record in journal(merged).items():
+        path = work / (unlike_data(place.removeprefix("stage ")) + ".json")
+        assert path.with_suffix("").exists()
+        path.write_text(json.dumps(record))
+    shutil.rmtree(work / "records.journal")
+    for _ in range(2):
+        for path in project.out.iterdir():
+            if path.name != ".toolkit":
+                shutil.rmtree(path)
+        (project.out / ".toolkit" / "manifest.json").unlink()
+        assert "7 done (7 before)" in project.ok("run", "--per-shard").out
+        assert published(project) == made
+        assert not list(work.glob("**/*.json"))

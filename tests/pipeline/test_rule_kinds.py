@@ -8,7 +8,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit.rules import Role, kind_called, kinds
-from toolkit.rules.kinds import all_kinds
+from toolkit.rules.kinds import all_forms, all_kinds
 
 SHORTEN = '''
 """``{shorten: 10}``: the text ends behind so many characters."""
@@ -89,6 +89,8 @@ def test_a_new_kind_is_one_file_in_the_folder_and_nothing_else(mixed: Project) -
         "reached": 3,
         "spans": 1,
         "nulls": 0,
+        "repeated": 0,
+        "copies": 0,
         "name": "shorten to 3",
         "kind": "shorten",
     }
@@ -118,7 +120,7 @@ def test_a_new_kind_is_one_file_in_the_folder_and_nothing_else(mixed: Project) -
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ({"shorten": "much"}, "config.yaml:1: mix.rules[0].shorten: expected int, got str ('much')"),
+        ({"shorten": "much"}, "config.yaml:1: mix.rules[0].shorten: expected a whole number, got 'much'"),
         ({"shorten": -1}, "config.yaml:1: mix.rules[0].shorten: expected a number of characters, got -1"),
         ({"shorten": 3, "to": 1}, "config.yaml:1: mix.rules[0].to: unknown option 'to' of the rule 'shorten'"),
         ({"shoten": 3}, "did you mean 'shorten'?"),
@@ -137,11 +139,13 @@ def test_errors_of_a_new_kind_name_their_place(mixed: Project, rule: dict[str, A
 
 
 def test_each_kind_has_what_it_is_asked_for() -> None:
-    listed = all_kinds()
-    assert len(listed) > 9
-    assert len({(kind.FORM.KEY, kind.FORM.WORD) for kind in listed}) == len(listed), "entries can be told apart"
-    for kind in listed:
-        assert kind.FORM.KEY in kind.FORM.__struct_fields__
-        assert any(each.FORM.KEY == kind.FORM.KEY and not each.FORM.WORD for each in listed)
+    listed = all_forms()
+    assert len(listed) > 10
+    assert len({(form.KEY, form.WORD) for form in listed}) == len(listed), "entries can be told apart"
+    for form in listed:
+        assert form.KEY in form.__struct_fields__
+        assert any(each.KEY == form.KEY and not each.WORD for each in listed)
+    assert {kind.__name__ for kind in all_kinds() if kind.FORM is None} == {"Budget"}, "the section of a mix"
+    assert kind_called("budget").ROLE.drops
     assert kind_called("cut lines").ROLE is Role.EDITS
     assert kind_called("of another version").ROLE is Role.EDITS

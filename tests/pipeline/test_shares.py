@@ -159,7 +159,8 @@ def test_commands_of_shares_that_overtake_each_other(seed: int, cut: Project) ->
     assert_as_one_run(cut)
 
 
-@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
 def test_shares_at_once(processes: int, cut: Project) -> None:
     del cut.config["executor"]
     cut.config["processes"] = processes

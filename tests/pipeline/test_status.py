@@ -201,3 +201,32 @@ def test_what_is_running_and_then_was_killed(processes: int, project: Project) -
         running.wait()
     assert status(project)[1]["tag picky-0"][1] == 0
     assert status(project)[2]["runs"] == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "unknown", "said"),
+    [
+        ("processes=two", [], "processes: expected a whole number, got 'two'"),
+        ("executor.type=rey", [], "no executor is called 'rey'"),
+        ("mixx=1", [], "unknown option 'mixx'"),
+        ("tag.picky-0=pick", ["tag"], "no tagger is called 'pick'"),
+        ("ingest.0.format=jsol", ["ingest"], "'jsol'"),
+        ("mix.rules=3", ["mix"], "expected a list"),
+        ("align.x-0={}", ["align"], "x-0"),
+    ],
+)
+def test_a_fault_of_the_configuration_is_told_and_hides_nothing_else(
+    fault: str, unknown: list[str], said: str, project: Project
+) -> None:
+    project.ok("run")
+    whole = {stage["stage"]: stage["done"] for stage in project.ok("status", "--json").json["stages"]}
+    ran = project("status", fault, "--json")
+    assert (ran.code, ran.json["done"]) == (2, False)
+    assert [stage["stage"] for stage in ran.json["stages"] if stage["unknown"]] == unknown
+    known = {stage["stage"]: stage["done"] for stage in ran.json["stages"] if not stage["unknown"]}
+    assert known.items() <= whole.items()
+    assert len(known) >= len(whole) - 2
+    (told,) = ran.json["faults"]
+    assert said in told
+    assert ran.json["there"] == {"documents": 3, "picky-0": 3}
+    assert "shards on disk: documents 3, picky-0 3" in project("status", fault).out

@@ -228,7 +228,7 @@ def test_any_number_of_processes_gives_the_same_bytes(two: Project) -> None:
         ({"streams": {"a": {"name": "b", "dataset": "one"}}}, "it is 'a' already"),
         ({"streams": {"a": {"dataset": "x", "weight": 1}, "b": {"dataset": "x"}}}, "a `weight:` for each stream, or"),
         ({"streams": {"a": {"dataset": "x", "weight": 0}}}, "mix.streams.a.weight: expected a number above 0, got 0"),
-        ({"streams": {"a": {"dataset": "x", "weight": True}}}, "expected a number above 0, got True"),
+        ({"streams": {"a": {"dataset": "x", "weight": True}}}, "expected a number above 0, got true"),
         ({"streams": {"a": {"dataset": "x", "sample": 2}}}, "expected a share between 0 and 1, got 2"),
         ({"streams": {"a": {}}}, "expected `dataset: ROOT`"),
         ({"parameters": {"limt": 3}}, "expected parameters that a rule uses, got 'limt'; did you mean 'limit'?"),

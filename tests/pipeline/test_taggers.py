@@ -103,7 +103,7 @@ def test_built_in_taggers_are_listed_with_what_they_give(run: Run) -> None:
     assert {"noise", "line_shape", "language"} <= set(found)
     assert found["noise"] == {
         "name": "noise",
-        "about": "Code points of the text, and those that are neither Letter nor Mark.",
+        "about": "How much of a document is neither letters nor marks.",
         "from": "built in",
         "error": None,
     }
@@ -151,7 +151,7 @@ def test_a_broken_entry_point_is_one_line_in_other_commands_too(installed: Path,
 def test_a_tagger_is_described_and_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "SECONDS", 0.02)
     (found,) = run("taggers", "line_shape", "--json").json["taggers"]
-    assert found["documentation"].startswith("Counts of lines, short lines")
+    assert found["documentation"].startswith("Numbers of lines, short lines")
     assert found["source"].startswith("ungoliant")
     assert found["value"]["object"]["lines"] == "int"
     assert found["options"][0] == {
@@ -445,7 +445,7 @@ def test_what_has_a_dot_is_an_attribute_and_what_has_none_a_value(
         ("kind-0.kind", "expected a value of type str | null, got {label: str | null}"),
         ("kind-0.kind.lable", "expected a value of type str | null, got no such field"),
         ("kind-0..label", "expected SET[.KEY[.field]] or metadata.field or document.field, got 'kind-0..label'"),
-        (5, "expected str | null, got int (5)"),
+        (5, "expected a text, got 5"),
     ],
 )
 def test_a_wrong_reference_is_found_before_anything_is_done(label: object, expected: str, greeting: Project) -> None:

@@ -51,11 +51,11 @@ DOCUMENT_FAULTS: dict[str, tuple[Any, str]] = {
     "no source": ({"id": "x", "text": "t"}, "expected field source"),
     "no id": ({"text": "t", "source": "s"}, "expected field id"),
     "no text": ({"id": "x", "source": "s"}, "expected field text"),
-    "id a number": ({"id": 1, "text": "t", "source": "s"}, "expected str, got int - at $.id"),
-    "text null": ({"id": "x", "text": None, "source": "s"}, "expected str, got null - at $.text"),
+    "id a number": ({"id": 1, "text": "t", "source": "s"}, "expected a text, got a whole number - at $.id"),
+    "text null": ({"id": "x", "text": None, "source": "s"}, "expected a text, got null - at $.text"),
     "added a number": ({"id": "x", "text": "t", "source": "s", "added": 2020}, "$.added"),
     "metadata a list": ({"id": "x", "text": "t", "source": "s", "metadata": []}, "$.metadata"),
-    "a list": ([1], "expected object"),
+    "a list": ([1], "expected an object, got a list"),
     "malformed": (b'{"id":"x"', "expected a JSON object"),
     "blank": (b"", "blank line"),
     "not utf-8": (b'{"id":"x","text":"\xff","source":"s"}', "UTF-8"),
@@ -256,7 +256,7 @@ def test_checksum_files_in_all_spellings_are_understood(
     assert "2 files" in ran.out
     part = root / "en" / "en_part_2.jsonl.gz"
     write_rows(part, [line("other\ntwo")])
-    finds(run("validate", root), f"{part}: expected the checksum", f"{checksums}:2", "1 findings")
+    finds(run("validate", root), f"{part}: expected the checksum", f"{checksums}:2", "1 finding")
     part.unlink()
     finds(run("validate", root), f"{root / 'en' / checksums}:2: expected the file")
 
@@ -293,7 +293,7 @@ BAD_LINES = {
     "too many identifications": (line(sentences=[EN, EN, EN]), "expected one sentence identification"),
     "no identifications": (line(sentences=[]), "expected one sentence identification"),
     "line feed at the end": (line("one\ntwo\n"), "expected one sentence identification"),
-    "probability a text": (line(sentences=[EN | {"prob": "0.9"}, None]), "float"),
+    "probability a text": (line(sentences=[EN | {"prob": "0.9"}, None]), "expected a number, got a text"),
     "unknown field": (line(tlsh="x"), "tlsh"),
     "annotation a text": (line(annotation="tiny"), "annotation"),
     "empty label": (line(label=""), "label"),
@@ -311,7 +311,7 @@ def test_a_line_that_is_not_of_the_schema_is_found(tmp_path: Path, run: Run, fau
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     (root / "en" / "en_sha256.txt").write_text(f"{digest}  en.jsonl.gz\n")
     ran = run("validate", root)
-    finds(ran, f"{path}:2: ", expected, "1 findings")
+    finds(ran, f"{path}:2: ", expected, "1 finding")
     finds(run("validate", path), f"{path}:2: ")
     assert run("validate", path, "--first", 1).code == 0
     assert run("validate", root, "--first", 1).code == 0

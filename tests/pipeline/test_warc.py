@@ -264,7 +264,8 @@ def test_a_page_that_takes_too_long_costs_one_page_and_is_kept_aside(project: Pr
     assert base64.b64decode(kept["base64"]) == http(slow, HTML)
 
 
-@pytest.mark.parametrize("extractor", ["resiliparse", pytest.param("trafilatura", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("extractor", ["resiliparse", "trafilatura"])
 def test_hostile_pages_cost_nothing_but_themselves(tmp_path: Path, extractor: str) -> None:
     hostile = [
         "<div>" * 100_000 + "x",

@@ -66,7 +66,7 @@ def test_what_was_ingested_without_fault_need_not_be_again_to_skip_the_faults_of
 def test_an_input_that_is_gone_is_mentioned_and_its_documents_stay(two: Project) -> None:
     (two.root / "in" / "b.jsonl").unlink()
     ran = two.ok("ingest")
-    assert "1 inputs of earlier runs are not among these; their documents stay" in ran.out
+    assert "inputs of earlier runs that are not among these: 1 (" in ran.out
     assert sorted(row["id"] for row in two.output()) == ["a", "b"]
 
 

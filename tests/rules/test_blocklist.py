@@ -117,7 +117,7 @@ def test_what_is_shown_of_an_entry_that_is_a_whole_document_is_short(tmp_path: P
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ('{"id": 1}', "list.txt:2: expected str, got int - at $.id"),
+        ('{"id": 1}', "list.txt:2: expected a text, got a whole number - at $.id"),
         ('{"source": "s"}', "list.txt:2: expected field id, got an object without it"),
         ('{"id": "1"', "list.txt:2: expected a JSON object"),
         (b"\xff", "list.txt:2: expected UTF-8"),

@@ -114,8 +114,8 @@ class Cluster:
             self.command(*arguments), env=self.env, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
 
-    def add_node(self, cpus: int = 1) -> int:
-        """Adds a node; its number.
+    def add_node(self, cpus: int = 1, gpus: int = 0) -> int:
+        """Adds a node; its number. GPUs are what it says that it has.
 
         Raises:
             CannotStart: with what Ray says.
@@ -132,7 +132,7 @@ class Cluster:
             started = subprocess.run(
                 self.command(
                     *ray, "start", *role, f"--node-ip-address=127.0.0.{number + 1}", f"--num-cpus={cpus}",
-                    "--disable-usage-stats", "--object-store-memory=80000000",
+                    f"--num-gpus={gpus}", "--disable-usage-stats", "--object-store-memory=80000000",
                 ),
                 env=self.env | IMPATIENT | {MARK: f"{self._name}-{number}"},
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=PATIENCE, check=False,

@@ -29,18 +29,118 @@ except Terminated:
     print("tidied")
 """,
     "one that comes while the first one is dropped is no error": """
-import threading
-begin = threading.Timer.__init__
+from toolkit import interrupts
+begin = interrupts._postpone
 
-def interrupted(self, *arguments):
+def interrupted(*number):
     signal.raise_signal(signal.SIGTERM)
-    begin(self, *arguments)
+    begin(*number)
 
-threading.Timer.__init__ = interrupted
+interrupts._postpone = interrupted
 try:
     Ends()
     time.sleep(600)
 except Terminated:
+    print("tidied")
+""",
+    "a second one at any moment of the handler does not stop it": """
+import sys
+
+def heard(moment):
+    def trace(frame, event, argument):
+        nonlocal moment
+        if frame.f_code.co_name in ("heard", "trace", "<module>", "raise_on_sigterm"):
+            return None
+        frame.f_trace_opcodes = True
+        moment -= event == "opcode"
+        if moment == 0:
+            signal.raise_signal(signal.SIGTERM)
+        return trace
+
+    raise_on_sigterm(Terminated)
+    try:
+        sys.settrace(trace)
+        signal.raise_signal(signal.SIGTERM)
+    except Terminated:
+        sys.settrace(None)
+        return moment > 0  # there was none such
+    raise AssertionError
+
+moment = 1
+while not heard(moment):
+    moment += 1
+assert moment > 20
+print("tidied")
+""",
+    "one that comes where a lock is held waits until it is open": """
+import sys, threading
+from toolkit import interrupts
+
+interrupts.SOON = 0.001
+TRACE = '''
+def trace(frame, event, argument):
+    global moment
+    if frame.f_globals["__name__"] != "threading":
+        return None
+    frame.f_trace_opcodes = True
+    moment -= event == "opcode"
+    if moment == 0:
+        signal.raise_signal(signal.SIGTERM)
+    return trace
+'''
+
+def is_open(at):
+    condition = threading.Condition(threading.Lock())
+    interrupts._last.clear()  # what interrupts stands in the same place each time
+    there = {"__name__": "threading", "signal": signal, "moment": at}  # it stands for the frame that it interrupts
+    exec(TRACE, there)
+    raise_on_sigterm(Terminated)
+    try:
+        sys.settrace(there["trace"])
+        with condition:
+            condition.notify()
+        sys.settrace(None)
+        if there["moment"] > 0:
+            return False
+        time.sleep(600)
+    except Terminated:
+        sys.settrace(None)
+        assert condition.acquire(blocking=False), at
+    return True
+
+at = 1
+while is_open(at):
+    at += 1
+assert at > 20
+print("tidied")
+""",
+    "one that comes to what waits for a lock ends the waiting": """
+import threading
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+try:
+    condition = threading.Condition()
+    with condition:
+        condition.wait()
+except Terminated:
+    print("tidied")
+""",
+    "one that a plugin catches is heard before more is done": """
+from toolkit.runs.blocks import in_order
+
+def make(done):
+    def work(block):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except:
+            done.append(block)
+    return work
+
+done = []
+try:
+    list(in_order(make, done, [1, 2, 3], 1))
+except Terminated:
+    signal.raise_signal(signal.SIGTERM)
+    assert done == [1]
     print("tidied")
 """,
     "one whose exception a finalizer drops comes again": """

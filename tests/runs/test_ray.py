@@ -19,8 +19,10 @@ from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.runs.cluster import CannotStart, Cluster
 from tests.runs.test_executors import is_alive
 from tests.waiting import PATIENCE, wait_until
+from toolkit.config.settings import Source, convert
+from toolkit.errors import ConfigError
 from toolkit.runs.executors import Task
-from toolkit.runs.executors.ray import Ray
+from toolkit.runs.executors.ray import Ray, RaySettings
 from toolkit.runs.node import Caller, Returned, Unfit, caller, version, work
 
 SECRET = "a-secret-that-is-in-no-log"
@@ -41,9 +43,9 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def second(cluster: Cluster) -> int:
-    """Another node, of two CPUs, added again after a test has killed it."""
+    """Another node, of two CPUs and what is called a GPU, added again after a test has killed it."""
     number = cluster.nodes - 1
-    return number if number and cluster.processes(number) else cluster.add_node(cpus=2)
+    return number if number and cluster.processes(number) else cluster.add_node(cpus=2, gpus=1)
 
 
 def toolkit(cluster: Cluster, project: Project, command: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -95,17 +97,30 @@ with Ray(lambda *report: reports.append(report), begun.append, settings=RaySetti
             assert (function.__name__, result.name) not in found
             failure = result.failure and [result.failure.message, result.failure.exit_code, result.failure.details]
             found[f"{function.__name__} {result.name}"] = failure or result.value
+    version = node.version
     for change in ("processes", "version"):
         node.version = (lambda: "0.0.1") if change == "version" else node.version
         try:
             list(ray.run(shout, [Task("x", "x", processes=64 if change == "processes" else 1)]))
         except ConfigError as error:
             refused.append(str(error))
+gpu = [Task(name, name) for name in ("CUDA_VISIBLE_DEVICES", "PID", "PID ")]
+with Ray(lambda *_: None, settings=RaySettings(resources={"GPU": 1})) as ray:
+    node.version = version
+    for result in ray.run(environment, gpu):
+        found[f"gpu {result.name}"] = result.failure or result.value
+with Ray(lambda *_: None, settings=RaySettings(resources={"GPU": 2, "disk": 0.5})) as ray:
+    try:
+        list(ray.run(shout, [Task("x", "x")]))
+    except ConfigError as error:
+        refused.append(str(error))
 print(json.dumps({"found": found, "begun": begun, "reports": reports, "refused": refused}))
 """
 
 
 def environment(payload: str, report: Any) -> str | None:
+    if payload.strip() == "PID":
+        return str(os.getpid())
     return os.getcwd() if payload == "PWD" else os.environ.get(payload)
 
 
@@ -140,10 +155,24 @@ def test_tasks_on_a_cluster_keep_the_contract_of_executors(cluster: Cluster, sec
     assert found["environment OMP_NUM_THREADS"] == "1"
     assert found["environment PWD"] == os.getcwd()
     assert got["refused"][0].startswith("executor: expected a node that has 64 CPUs, got 2 nodes: ")
+    assert found["gpu CUDA_VISIBLE_DEVICES"] == "0", "Ray shows a task the GPU that it has asked for"
+    assert found["gpu PID"] == found["gpu PID "], "a process with a GPU keeps its model"
+    wanted = "executor: expected a node that has 1 CPUs and 2 GPU and 0.5 disk, got 2 nodes: "
+    assert got["refused"][2].startswith(wanted)
+    assert "and 1 GPU and 0 disk" in got["refused"][2]
     assert got["refused"][1].startswith(f"executor: expected tagmix 0.0.1 on every node, got {version()} on ")
     logs = [path for path in cluster.logs.rglob("*") if path.is_file()]
     assert any(b"OMP_NUM_THREADS" in path.read_bytes() for path in logs), "what Ray is told it logs"
     assert not any(SECRET.encode() in path.read_bytes() for path in logs)
+
+
+@pytest.mark.parametrize(
+    ("resources", "told"),
+    [({"CPU": 2}, "expected CPU as cpus"), ({"memory": 2}, "as memory"), ({"GPU": 1.5}, "got 1.5 of GPU")],
+)
+def test_resources_that_a_task_cannot_ask_for_are_refused(resources: dict[str, float], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        convert(Source({"resources": resources}), RaySettings, "executor")
 
 
 def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:
@@ -280,7 +309,7 @@ def prepare(tmp_path: Path, run: Run) -> Project:
 SPREAD = """
 import sys
 from toolkit.cli import main
-from toolkit.commands.steps.context import workers
+from toolkit.runs import workers
 
 workers.LARGE = 1
 sys.exit(main(sys.argv[1:]))
@@ -400,7 +429,7 @@ def test_a_recipe_gives_the_same_bytes_in_one_pass_on_nodes(
     cluster: Cluster, second: int, tmp_path: Path, run: Run, recipe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    expected = recipes.made(run, recipe, str(tmp_path / "singly"), "ingest", "tag", "mix")
+    expected = recipes.made(run, recipe, str(tmp_path / "singly"), *recipes.commands(recipe))
     root = str(tmp_path / "nodes")
     given = ["-c", recipes.path_of(recipe), *recipes.places(recipe, root), "executor.type=ray"]
     ran = cluster.run(sys.executable, "-m", "toolkit.cli", "run", *given)

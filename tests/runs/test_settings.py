@@ -51,14 +51,14 @@ def test_what_is_left_out_has_a_default(text: str, expected: Chosen) -> None:
             "  type: local\n  recyle: 3",
             "c.yaml:4: executor: unknown option 'recyle' of executor local; did you mean 'recycle'?",
         ),
-        ("  recycle: 0", "c.yaml:3: executor.recycle: expected int >= 1 (0)"),
+        ("  recycle: 0", "c.yaml:3: executor.recycle: expected a whole number of at least 1, got 0"),
         ("  memory: 4 XB", "c.yaml:3: executor.memory: expected a size such as 1000000, 500 MB or 64 MiB, got '4 XB'"),
         (
             "  {type: in_process, memory: 4 GB}",
             "c.yaml:3: executor: unknown option 'memory' of executor in_process; there are none",
         ),
-        ("  type: ray\n  retries: -1", "c.yaml:4: executor.retries: expected int >= 0 (-1)"),
-        ("  type: ray\n  cpus: many", "c.yaml:4: executor.cpus: expected int, got str ('many')"),
+        ("  type: ray\n  retries: -1", "c.yaml:4: executor.retries: expected a whole number of at least 0, got -1"),
+        ("  type: ray\n  cpus: many", "c.yaml:4: executor.cpus: expected a whole number, got 'many'"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(text: str, message: str) -> None:

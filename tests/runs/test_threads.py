@@ -1,14 +1,17 @@
 """Workers are what is parallel: the libraries in them start no threads of their own."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, Run
 from tests.pipeline.conftest import Project, document, write_rows
+from tests.waiting import PATIENCE
 from toolkit.runs.blocks import BLOCK_ROWS
 from toolkit.runs.processes import ONE_THREAD
+from toolkit.storage.threads import for_each
 
 TAGGER = """
 import os
@@ -52,3 +55,24 @@ def test_a_worker_has_two_threads_whatever_the_taggers(
     values = [next(iter(row.values())) for name in "ab" for row in project.values("threads-0", f"{name}.jsonl.gz")]
     assert len(values) == 2 * len(rows)
     assert set(values) == {2}
+
+
+def test_the_first_error_is_raised_when_those_before_it_have_ended() -> None:
+    ended, others = set[int](), threading.Event()
+
+    def take(number: int) -> int:
+        if number == 5:
+            others.set()
+            raise ValueError(number)
+        if number < 5:
+            assert others.wait(PATIENCE)
+        if number == 7:
+            raise ValueError(number)
+        ended.add(number)
+        return -number
+
+    with pytest.raises(ValueError, match=r"^5$"):
+        for_each(take, range(1000))
+    assert ended >= {*range(5)}
+    assert len(ended) < 900
+    assert for_each(lambda number: -number, range(1000)) == [-number for number in range(1000)]

@@ -106,7 +106,7 @@ def submit_held(cluster: Cluster, project: Project) -> tuple[list[str], str]:
     names = tasks(array)
 
     def all_wait() -> bool:
-        assert "error" not in logs(project), logs(project)
+        assert "error" not in logs(project).lower(), logs(project)
         return len(list(folder.glob("waiting-*"))) == INPUTS
 
     until(all_wait, "all inputs")

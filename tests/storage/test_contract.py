@@ -85,9 +85,26 @@ class _Empty(MemoryStore):
         return super().read(path, offset, length) if path in self._files else b""
 
 
+class _ListsOld(MemoryStore):
+    """Lists sizes and stamps as they were when a file was first seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[str, Stat | None] = {}
+
+    def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
+        return ((name, self._seen[f"{root}/{name}"]) for name in self.files(root))
+
+    def put(self, path: str, data: bytes) -> Stat:
+        found = super().put(path, data)
+        self._seen.setdefault(path, found)
+        return found
+
+
 @pytest.mark.parametrize(
     ("store", "said"),
     [
+        (_ListsOld, "what `listing` gives and is not what `stat` gives: expected {}, got {'~': "),
         (_Unsorted, "`files`, sorted by code point: expected"),
         (_Partial, "`stat` while a file is written, before `commit`: expected"),
         (_WithoutVersions, "another `Stat` of another content of the same size, got"),
@@ -179,8 +196,8 @@ def test_options_that_are_set_after_a_store_was_used_count(bucket: str) -> None:
 
 # --- nothing goes around ----------------------------------------------------------------------------------------------
 
-INSIDE = ("toolkit/storage/", "toolkit/testing/")
-"""Where schemes are known, and the libraries that reach files."""
+INSIDE = ("toolkit/storage/", "toolkit/testing/", "toolkit/annotate/")
+"""Where schemes are known, and the libraries that reach files; and where servers of models are spoken with."""
 
 TEXTS = ("toolkit/text/", "taggers/")
 """Where addresses that stand in documents are looked at."""

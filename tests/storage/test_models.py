@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.storage import models
 
 
@@ -61,3 +61,38 @@ def test_lists(tmp_path: Path) -> None:
     path.write_bytes(b"a\nb\xff\n")
     with pytest.raises(DataError, match=r"list:2: expected UTF-8, got: "):
         models.read_list(str(path))
+
+
+def test_a_model_that_cannot_be_fetched_can_be_brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the name that the error says; another file than the known one is refused."""
+    monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path))
+    known = "gpt2-tokenizer.json"
+
+    def unreachable(url: str) -> None:
+        raise Unreadable("expected an answer, got none", path=url)
+
+    monkeypatch.setattr(models, "open_stored", unreachable)
+    with pytest.raises(Unreadable, match=f"save the file yourself as {tmp_path}/{known}$"):
+        models.resolve(known)
+    assert list(tmp_path.iterdir()) == []
+    brought = tmp_path / known
+    brought.write_text("{}")
+    with pytest.raises(ConfigError, match=f"expected {known} with sha256 8414cab924d8b9b3"):
+        models.resolve(known)
+    monkeypatch.setitem(models.SHA256, known, sha256(b"{}"))
+    assert models.resolve(known) == str(brought)
+
+
+def test_models_by_name_say_where_they_are_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One without an address says what to do; a file saved by hand is taken, and checked if its digest is known."""
+    monkeypatch.setenv("TOOLKIT_CACHE", str(tmp_path))
+    assert all(known.page.startswith("https://") for known in models.KNOWN.values())
+    assert models.where("lid.176.ftz")
+    name = next(name for name, known in models.KNOWN.items() if not known.url)
+    with pytest.raises(ConfigError, match=f"get it from {models.KNOWN[name].page}, and save it as {tmp_path}/{name}"):
+        models.resolve(name)
+    (tmp_path / name).write_bytes(b"x")
+    assert models.resolve(name) == models.where(name) == str(tmp_path / name)
+    (tmp_path / "lid.176.bin").write_bytes(b"x")
+    with pytest.raises(ConfigError, match=r"expected lid\.176\.bin with sha256"):
+        models.resolve("lid.176.bin")

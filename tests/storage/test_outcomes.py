@@ -65,10 +65,10 @@ def quick(naps: list[float]) -> None:
 @pytest.mark.parametrize(
     ("only", "fault"),
     [
-        (r"GET /[^?]*toolkit/ingest/", "503"),
-        (r"GET .*prefix=data%2F.toolkit%2Fingest", "503"),
-        (r"GET /[^?]*toolkit/ingest/", "reset"),
-        (r"GET /[^?]*toolkit/ingest/", "403"),
+        (r"GET /[^?]*toolkit/inputs/", "503"),
+        (r"GET .*prefix=data%2F.toolkit%2Finputs", "503"),
+        (r"GET /[^?]*toolkit/inputs/", "reset"),
+        (r"GET /[^?]*toolkit/inputs/", "403"),
     ],
 )
 def test_a_mix_is_refused_while_it_is_not_known_what_there_should_be(
@@ -108,7 +108,7 @@ def test_status_needs_no_permission_to_write(
         for name in list_files(join(bucket, "data/attributes")):  # the same, of another time
             data = store_of(bucket).read(join(bucket, "data/attributes", name))
             write_file(join(bucket, "data/attributes", name), data)
-        store_of(bucket).remove(join(bucket, "data/.toolkit/rows/s/0.jsonl.gz.json"))
+        store_of(bucket).remove(join(bucket, "data/.toolkit/rows/s/0.jsonl.gz.bin"))
         faults.log.clear()
         assert run("status", "-c", path).code == 1
         assert run("status", "-c", path, "--json").json["stages"]
@@ -140,17 +140,18 @@ def test_a_damaged_record_is_told_and_its_shard_is_made_again(tmp_path: Path, ru
     before = tree(str(tmp_path))
     noted = sorted((tmp_path / "data" / ".toolkit").rglob("*.json"))
     kinds = {str(file.relative_to(tmp_path / "data" / ".toolkit")).split("/")[0]: file for file in noted}
-    assert kinds.keys() == {"ingest", "sets", "rows"}
-    shard = next(file for file in noted if "shards" in file.parts)
-    for file in (kinds["ingest"], kinds["rows"], shard):
+    assert kinds.keys() == {"sets", "types"}
+    inputs, journal = (tmp_path / "data" / ".toolkit" / name / "records.jsonl.gz" for name in ("inputs", "journal"))
+    for file in (inputs, kinds["types"], journal):
         file.write_bytes(file.read_bytes()[:-20])
-        if file is kinds["ingest"]:
+        if file == inputs:
             ran = run("mix", "-c", path)
             assert ran.code == 1
-            assert f"{file}: expected a record of this version of the toolkit, got: " in ran.err
+            assert f"{file}:1: expected " in ran.err
+            assert "run `toolkit ingest`, which makes again what is lost" in ran.err
         ran = run("run", "-c", path)
         assert ran.code == 0, ran.err
-        assert ran.err.count(f"warning: {file}: expected a record of this version") <= 1
+        assert ran.err.count(f"warning: {file}:1: expected ") <= 1
         assert tree(str(tmp_path)) == before
         assert run("mix", "-c", path).code == 0
         assert run("validate", "-c", path).code == 0

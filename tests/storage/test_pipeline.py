@@ -17,7 +17,7 @@ from tests.storage.servers import Seaweed
 from tests.waiting import PATIENCE
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import expand_sized, join, list_files
+from toolkit.storage.paths import expand_listed, join, list_files, stat
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
@@ -107,13 +107,15 @@ def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
     assert store_of(bucket).leftovers(bucket, others=True) == []
 
 
-def test_a_listing_says_sizes(bucket: str) -> None:
+def test_a_listing_says_sizes_and_stamps(bucket: str) -> None:
     for name in ("a.gz", "b/c.gz", "b/c.txt"):
         write_file(join(bucket, "in", name), name.encode() * 3)
-    assert expand_sized(join(bucket, "in/**/*.gz")) == [
-        (join(bucket, "in/a.gz"), "a.gz", 12),
-        (join(bucket, "in/b/c.gz"), "b/c.gz", 18),
+    listed = [("a.gz", 12), ("b/c.gz", 18)]
+    found = expand_listed(join(bucket, "in/**/*.gz"))
+    assert [(path, name, there and there.size) for path, name, there in found] == [
+        (join(bucket, "in", name), name, size) for name, size in listed
     ]
+    assert [there for _, _, there in found] == [stat(join(bucket, "in", name)) for name, _ in listed]
 
 
 def test_documents_in_a_bucket_and_attributes_on_disk(

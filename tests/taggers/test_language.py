@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taggers.language import Language, Vote
+from taggers.line_language import LineLanguage
+from taggers.text_language import TextLanguage
 from toolkit import Document, Prediction
-from toolkit.text import shortest_float32
+from toolkit.tag.tagger import settings as recorded_settings
+from toolkit.text import LinePredictions, in_form, shortest_float32
 
 Labelled = tuple[str, str | None, float]
 """A line's text, its language if it is identified, and the probability."""
@@ -180,3 +184,28 @@ def test_a_value_too_few_or_too_many_is_an_error() -> None:
         document.give("lines-0", [None] * count)
         with pytest.raises(ValueError, match=f"expected a value for each of 2 lines, got {count}"):
             Language(lines="lines-0").tag(document)
+
+
+def test_labels_of_models_in_other_forms() -> None:
+    """The option came later: where it has its default, sets that are there were made with the same settings."""
+    text = "D'Schwyz isch es Land z'mitts in Europa, wo me Dütsch, Französisch und Italienisch redt."
+    labels = {
+        form: TextLanguage(labels=form).tag_batch([Document(text)])[0].label for form in ("model", "bcp47", "oscar")
+    }
+    assert labels == {"model": "als", "bcp47": "gsw", "oscar": "als"}
+    lines = LineLanguage(labels="bcp47", min_prob=0).tag(Document(text))
+    assert [line and line.label for line in lines] == ["gsw"]
+    recorded = [
+        recorded_settings(TextLanguage(labels=form), "text_language", "key")["options"] for form in ("model", "oscar")
+    ]
+    assert [options.get("labels") for options in recorded] == [None, "oscar"]
+
+
+def test_lines_whose_label_names_no_language_have_none() -> None:
+    lines: list[list[Prediction | None]] = [
+        [Prediction("eng_Latn", 0.5), None],
+        [],
+        [Prediction("zxx_Zzzz", 0.9), Prediction("en", 1.0)],
+    ]
+    found = LinePredictions.of(lines).renamed(partial(in_form, form="bcp47"))
+    assert [found.value(i) for i in range(3)] == [[Prediction("en", 0.5), None], [], [None, Prediction("en", 1.0)]]

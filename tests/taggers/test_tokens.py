@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from taggers import tokens
 from taggers.tokens import Tokens
 from tests.conftest import ROOT
 from toolkit import Document
 from toolkit.errors import ConfigError
 from toolkit.tag.tagger import settings
+from toolkit.text.tokens import tokenizer
 
 FILE = ROOT / "tests" / "taggers" / "files" / "tokenizer.json"
 TEXTS = ["", "the cat", "the </s> cat", "das große Haus " * 30, "\U0001f600\n\0", " " * 100, "the hat"]
@@ -24,9 +24,9 @@ def test_counts_are_those_of_each_text_in_any_batch(monkeypatch: pytest.MonkeyPa
     documents = [Document(text) for text in TEXTS]
     for special in (False, True):
         wanted = [len(library.encode(text, add_special_tokens=special).ids) for text in TEXTS]
-        tagger = Tokens(tokenizer=str(FILE), add_special_tokens=special)
+        tagger = Tokens(tokenizer=str(FILE), add_special_tokens=special)  # compiled code, or the library
         for size in (1, 100, 10**6):
-            monkeypatch.setattr(tokens, "BATCH", size)
+            monkeypatch.setattr(tokenizer, "BATCH", size)
             assert tagger.tag_batch(documents) == wanted
     assert Tokens(tokenizer=str(FILE)).tag(Document("</s>")) == 1
 

@@ -212,9 +212,9 @@ class Unreadable(Framed):
         (Forgets, "and the same counts; got"),
         (Edits, "expected a document and values that stay as they are, got others"),
         (Refuses, "expected lines that its own `check` takes, got object contains unknown field id"),
-        (Closes, "expected `assemble` to leave its file open, got it closed"),
+        (Closes, "expected `assemble` to leave its files open, got one closed"),
         (Leaves, "expected `assemble` to take all pieces, got some left"),
-        (Blind, "expected a file whose last byte is missing to be noticed by `check_file`, got nothing"),
+        (Blind, "expected `check_file` to notice that the last byte of all.framed is missing, it did not"),
         (Unreadable, "expected a file that can be read back (by `read_file`), got DataError"),
     ],
 )

@@ -110,6 +110,7 @@ def place(tmp_path: Path) -> Place:
 # --- kept code --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_of_several_processes_compiles_and_later_ones_need_no_numba(place: Place) -> None:
     many = [place.start() for _ in range(3)]
     ran = [(*process.communicate(timeout=PATIENCE), process.returncode) for process in many]

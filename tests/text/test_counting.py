@@ -33,6 +33,12 @@ def test_numbers_are_those_of_slow_methods(texts: list[str]) -> None:
     assert measure([text.encode() for text in texts])[:, :4].tolist() == [slowly(text)[:4] for text in texts]
 
 
+@pytest.mark.parametrize("odd", [" ", "\u00a0", "\u2028x", "\u3000 \u3000", "é", "名", "🙂", "«\n", "\x1c\u1680"])
+def test_long_texts_are_counted_alike_wherever_something_stands_in_them(odd: str) -> None:
+    texts = [before * n + odd + behind * 300 for n in range(120, 140) for before in "x é" for behind in ("y", "z ")]
+    assert measure(texts)[:, :4].tolist() == [slowly(text)[:4] for text in texts]
+
+
 @settings(deadline=None)  # something may be compiled
 @given(TEXTS, st.booleans())
 def test_texts_in_json_are_counted_alike_however_they_are_escaped(texts: list[str], ascii_only: bool) -> None:

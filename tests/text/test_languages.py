@@ -2,7 +2,16 @@
 
 import pytest
 
-from toolkit.text.languages.labels import LID_176, WELL_FORMED, code_of, is_known, label_of_path, tag_of, tags_of
+from toolkit.text.languages.labels import (
+    LID_176,
+    WELL_FORMED,
+    code_of,
+    in_form,
+    is_known,
+    label_of_path,
+    tag_of,
+    tags_of,
+)
 
 
 def test_the_labels_of_lid_176_are_tags() -> None:
@@ -86,3 +95,30 @@ def test_known_are_labels_of_models_and_what_releases_made_of_them() -> None:
 )
 def test_the_label_of_a_path_has_no_number_and_no_meta(path: str, label: str | None) -> None:
     assert label_of_path(path) == label
+
+
+@pytest.mark.parametrize(
+    ("label", "tag", "oscar"),
+    [
+        ("eng_Latn", "en", "en"),
+        ("arb_Arab", "arb-Arab", "ar"),
+        ("cmn_Hani", "cmn-Hani", "zh"),
+        ("zho_Hant", "zh-Hant", "zh"),
+        ("als_Latn", "als-Latn", "sq"),
+        ("gsw_Latn", "gsw", "als"),
+        ("als", "gsw", "als"),
+        ("eml", "x-eml", "eml"),
+        ("nob_Latn", "nb", "no"),
+        ("yor_Latn", "yo-Latn", "yo"),
+        ("gaz_Latn", "gaz-Latn", "gaz-latn"),
+        ("zxx_Zzzz", None, None),
+        ("und_Latn", None, None),
+    ],
+)
+def test_labels_in_other_forms(label: str, tag: str | None, oscar: str | None) -> None:
+    """A label of lid.176 is one of OSCAR; GlotLID's ``als`` is another language."""
+    assert (in_form(label, "bcp47"), in_form(label, "oscar"), in_form(label, "model")) == (tag, oscar, label)
+
+
+def test_each_label_of_lid_176_is_oscars() -> None:
+    assert {label: in_form(label, "oscar") for label in LID_176} == {label: label for label in LID_176}

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from typing import Any
 
 _ENTRY = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*):\s+(\S.*)")
@@ -14,7 +15,18 @@ def documentation(class_: type[Any]) -> str:
 
 def first_line(class_: type[Any]) -> str:
     """Return the first paragraph of a class's docstring in one line."""
-    return documentation(class_).partition("\n\n")[0].replace("\n", " ")
+    return _first(documentation(class_))
+
+
+def purpose(class_: type[Any], name: str) -> str:
+    """Return the first paragraph about a plugin in one line: of its module, if that has its name; else of its class."""
+    module = sys.modules[class_.__module__]
+    has_its_name = module.__name__.rpartition(".")[2] == name
+    return _first(inspect.cleandoc(module.__doc__ or "") if has_its_name else "") or first_line(class_)
+
+
+def _first(text: str) -> str:
+    return text.partition("\n\n")[0].replace("\n", " ")
 
 
 def attributes_of(class_: type[Any]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from toolkit.errors import did_you_mean
+from toolkit.errors import did_you_mean, in_words, short
 
 Path = tuple[str | int, ...]
 
@@ -49,14 +49,19 @@ def explained(text: str, path: Path, value: Any, type_: Any, what: str) -> str:
         for key in path:
             value = value[key]
         if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
-            return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {value!r}"
+            return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {_shown(value)}"
         if title := _title(_type_at(type_, path)):
-            return f"expected {title}, got {value!r}"
-        told = f"got {value!r}" in text or not isinstance(value, str | int | float | bool)
-        got = "" if told else f" ({value!r})"
+            return f"expected {title}, got {_shown(value)}"
     except (KeyError, IndexError, TypeError):
-        got = ""
-    return (text[0].lower() + text[1:]).replace("`", "") + got
+        return in_words(text)
+    if text.startswith("Expected `"):  # of msgspec; an option that can be left out need not be null
+        text = in_words(text.partition(", got ")[0].replace(" | null`", "`")).replace("an object", "a mapping")
+    return in_words(text) if ", got " in text else f"{in_words(text)}, got {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as YAML may have it."""
+    return "a mapping" if isinstance(value, dict) else repr(value) if isinstance(value, str) else short(value)
 
 
 def _fields_at(type_: Any, path: Path) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 import yaml
 
+from toolkit.config import recipes
 from toolkit.config.explaining import Path, explained, path_of
 from toolkit.config.sizes import Size
 from toolkit.config.yaml_nodes import Loader
@@ -46,7 +47,7 @@ class Source:
     Attributes:
         value: dicts, lists and scalars.
         name: the file, for messages.
-        lines: 1-based line of each part, by its path of keys and indexes.
+        lines: 1-based line of each part, by its path of keys and indexes; 0 of what the command line overrides.
         inside: keys that lead to the value, where it stands alone on the command line.
     """
 
@@ -59,7 +60,8 @@ class Source:
         """Return ``file:line`` of a part, or of the nearest part around it."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
-                return f"{self.name}:{self.lines[path[:end]]}"
+                line = self.lines[path[:end]]
+                return f"{self.name}:{line}" if line else "command line"
         return self.name
 
     def keys(self, path: Path) -> str:
@@ -123,7 +125,7 @@ def _read(path: str) -> bytes:
 
 
 def load(path: str) -> Source:
-    """Read a YAML (or JSON) file; ``${NAME}`` in its texts is replaced from the environment.
+    """Read a YAML (or JSON) file; ``${NAME}`` in its texts is replaced from the environment, ``recipe:…`` by a path.
 
     Raises:
         ConfigError: if there is no such file, or it is not YAML.
@@ -191,7 +193,18 @@ def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tup
         raise source.error(path, f"expected a number, got {value}, which compares with none")
     if isinstance(value, str):
         value = _substitute(loader, value, path, source)
-    return without_secret(value, path, source) if isinstance(value, str) else value
+    return _text(value, path, source) if isinstance(value, str) else value
+
+
+def _text(text: str, path: Path, source: Source) -> str:
+    """Return a text as settings have it: of ``recipe:…`` the path, and no secrets of addresses."""
+    keys = (*source.inside, *path)
+    if recipes.is_reference(text) and keys[:1] != ("about",) and keys[-1:] not in {(key,) for key in _TEXTS}:
+        try:
+            return recipes.resolved(text)
+        except ConfigError as error:
+            raise source.error(path, str(error)) from None
+    return without_secret(text, path, source)
 
 
 _TEXTS = ("by", "replacement")
@@ -283,6 +296,7 @@ def override(source: Source, assignment: str) -> None:
         place = inner
     for known in [p for p in source.lines if p[: len(path)] == tuple(path)]:
         del source.lines[known]
+    source.lines[tuple(path)] = 0
 
 
 # --- typing -----------------------------------------------------------------------------------------------------------
@@ -354,7 +368,10 @@ class Config(ConfigStruct):
     ] = None
     documents: Annotated[
         str | dict[str, Any] | None,
-        Description(description="another root (or glob) of the documents, or {path, include, exclude}"),
+        Description(
+            description="another root (or glob) of the documents, or {path, include, exclude}; "
+            "with `format`, files of others, read in place"
+        ),
     ] = None
     attributes: Annotated[str | None, Description(description="another root of the attributes")] = None
     processes: Annotated[
@@ -377,11 +394,26 @@ class Config(ConfigStruct):
         Description(description="bytes that documents, attributes, intermediates and output may take on disk together"),
     ] = None
     ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
+    align: Annotated[
+        dict[str, Any], Description(description="attribute sets of values of others, which are found by id")
+    ] = {}
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
     dedup: Annotated[
         dict[str, Any], Description(description="attribute sets that say what is a duplicate of what")
     ] = {}
+    sample: Annotated[dict[str, Any], Description(description="attribute sets that say who is in which sample")] = {}
+    annotate: Annotated[
+        dict[str, Any], Description(description="attribute sets of what language models say of documents")
+    ] = {}
+    calibrate: Annotated[
+        dict[str, Any], Description(description="attribute sets made of scores: ranks, and maps of scores to others")
+    ] = {}
+    train: Annotated[dict[str, Any], Description(description="models that are trained on labels")] = {}
     mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}
+    tokenize: Annotated[
+        dict[str, Any],
+        Description(description="the documents of the mix, or all, as tokens: path, tokenizer, eod, files"),
+    ] = {}
     about: Annotated[dict[str, Any], Description(description="what the dataset is, for those who take it over")] = {}
 
 

@@ -7,8 +7,11 @@ from typing import Any, Self
 
 import msgspec
 
+from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, AttributesRow, Rows
+from toolkit.data.in_place import MadeLines
 from toolkit.data.row_index import row_hash
+from toolkit.data.tables.attributes import TABLE, TableRows
 from toolkit.errors import AlignmentError, DataError
 from toolkit.storage.paths import lacking
 from toolkit.storage.reading import Lines
@@ -16,20 +19,45 @@ from toolkit.storage.reading import Lines
 MAX_ROW = 1_000_000_000
 """Bytes of a row of attributes; a longer one is an error."""
 
+
+def attribute_lines(path: str, *, digest: bool = False, ahead: bool = False) -> Lines:
+    """Return the rows of an attribute file as JSON, those of a table, too; use it in a ``with`` block.
+
+    Nothing else opens attributes.
+
+    Args:
+        path: of the file.
+        digest: whether to compute the digest of all rows (`Lines.content`).
+        ahead: whether a thread may read the next block meanwhile.
+    """
+    if path.endswith(TABLE):
+        return MadeLines(TableRows(path), path, digest=digest)
+    return Lines(path, MAX_ROW, digest=digest, ahead=ahead)
+
+
+def _in_order(path: str) -> str:
+    """Return what to do with a file of others whose rows are not those of the documents."""
+    if not path.endswith(TABLE):
+        return ""
+    return "; its rows must be in the order of the documents: where they are not, `toolkit align` finds values by id"
+
+
 _PLAIN = msgspec.json.Decoder(AttributesRow)
 
 
-def missing_file(path: str, documents: str, command: str = "tag") -> AlignmentError:
+def missing_file(path: str, dataset: Dataset, shard: str, command: str = "tag") -> AlignmentError:
     """Return the error for an attribute file that is not there; it names the first document without attributes.
 
     Args:
         path: of the attributes.
-        documents: path of the documents.
+        dataset: of the documents.
+        shard: of the dataset.
         command: that makes such files.
     """
+    documents = dataset.shard_path(shard)
     first: str | None = None
     try:
-        with Lines(documents, MAX_ROW) as lines:
+        with dataset.lines(shard, MAX_ROW) as lines:
             first = next((row.id for row, _ in Rows(lines, DOCUMENT_DECODER, documents)), None)
     except DataError:
         pass  # the documents are reported where they are read
@@ -44,6 +72,10 @@ def is_of_experiment(key: str, keys: Iterable[str]) -> bool:
     """
     experiment = key.partition("__")[0] + "__"
     return key.count("__") > 1 and any(each.startswith(experiment) for each in keys)
+
+
+def _those_of(row: Any) -> str:
+    return f"those of {row.id!r}" + ("" if row.source is None else f" from {row.source!r}")
 
 
 class AttributeRows:
@@ -73,7 +105,7 @@ class AttributeRows:
         self._decoder = decoder
         self._any_source = any_source
         if block is None:
-            self._lines = Lines(path, MAX_ROW)
+            self._lines = attribute_lines(path)
         else:
             self._rows = Rows(iter(block), decoder, path, number)
 
@@ -107,10 +139,8 @@ class AttributeRows:
                 message += "; delete the file, and `toolkit tag` makes it again"
             raise DataError(message, path=self.path, line=error.line, id=error.id or id) from None
         if row is None or row.id != id or (row.source != source and not (self._any_source and row.source is None)):
-            got = "the end of the file" if row is None else f"those of {row.id!r} from {row.source!r}"
-            raise AlignmentError(
-                f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number, id=id
-            )
+            got = "the end of the file" if row is None else _those_of(row)
+            raise self._other(number, got, id)
         return row, line
 
     def next_id(self) -> str | None:
@@ -139,24 +169,31 @@ class AttributeRows:
         if next(rows, None) is not None:
             raise self._too_many(number, None)
 
-    def indexed(self, hashes: Iterable[list[int]]) -> Iterator[list[Any]]:
+    def indexed(self, hashes: Iterable[list[int]], sources: Iterable[str] = ()) -> Iterator[list[Any]]:
         """Yield all rows as `counted` does, of a file of another program, held against the hashes of the row index.
 
-        Rows without source are taken on trust.
+        Args:
+            hashes: of the documents, in blocks.
+            sources: of the documents, each once, which are asked for where rows have none.
         """
         sizes, expected = tee(hashes)
+        known, more = list[str](), iter(sources)
         number = 0
         for rows, wanted in zip(self.counted(map(len, sizes)), expected, strict=True):
             for row, hash_ in zip(rows, wanted, strict=True):
                 number += 1
-                if row.source is not None and row_hash(row.source, row.id) != hash_:
-                    raise self._other(number, f"those of {row.id!r} from {row.source!r}")
+                if row.source is None:
+                    while not any(row_hash(each, row.id) == hash_ for each in known):
+                        if (another := next(more, None)) is None:
+                            raise self._other(number, _those_of(row))
+                        known.append(another)
+                elif row_hash(row.source, row.id) != hash_:
+                    raise self._other(number, _those_of(row))
             yield rows
 
-    def _other(self, number: int, got: str) -> AlignmentError:
-        return AlignmentError(
-            f"expected the attributes of {self._documents}:{number}, got {got}", path=self.path, line=number
-        )
+    def _other(self, number: int, got: str, id: str | None = None) -> AlignmentError:
+        message = f"expected the attributes of {self._documents}:{number}, got {got}{_in_order(self.path)}"
+        return AlignmentError(message, path=self.path, line=number, id=id)
 
     def _decoded(self) -> Iterator[Any]:
         """Yield the rows, decoded many at a time."""
@@ -177,7 +214,8 @@ class AttributeRows:
 
     def _too_many(self, rows: int, id: str | None) -> AlignmentError:
         return AlignmentError(
-            f"expected the end of the file after {rows} rows, as many as {self._documents} has, got another",
+            f"expected the end of the file after {rows} rows, as many as {self._documents} has, got another"
+            + _in_order(self.path),
             path=self.path,
             line=rows + 1,
             id=id,

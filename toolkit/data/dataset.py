@@ -1,29 +1,40 @@
-"""The places of a dataset: its documents, its attribute sets, and our records of both."""
+"""The places of a dataset: its documents, its attribute sets, and our records of both; and what opens a shard."""
 
+import functools
 import os
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
-from toolkit.errors import ConfigError, DataError, NoDocuments
+from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines
+from toolkit.data.tables.attributes import TABLE
+from toolkit.errors import ConfigError, DataError, NoDocuments, NothingThere
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import (
     BOOKKEEPING,
     check_names,
+    exists,
     fault_of_name,
     fixed_part,
-    is_data,
     is_glob,
     join,
     list_files,
-    listing,
+    list_stats,
+    looking,
     no_folder,
-    sized,
+    size_of,
+    strip_suffix,
 )
 from toolkit.storage.roots import note_roots
+from toolkit.storage.threads import for_each
 
 SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".gz", ".jsonl", ".json", ".jsonl.zst", ".jsonl.zstd", ".json.zst")
 """What a shard of documents, and so its attributes, may end in: the one table; what a suffix says of the compression is
 in `toolkit.storage.compression`. Where we choose the name it is ``.jsonl.gz`` or ``.jsonl.zst``."""
+
+_TABLES = (TABLE, ".parq", ".pq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,8 @@ class Dataset:
         attributes: root of the attribute sets.
         include, exclude: globs over shard paths.
         notes: where our records are, if not where they belong (see `bookkeeping`).
+        in_place: how the files are read, if they are those of others; None for documents. The name of a shard is then
+            that of its file and `SUFFIX`, which is the name of its attributes.
     """
 
     documents: str
@@ -42,20 +55,81 @@ class Dataset:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     notes: str = ""
+    in_place: InPlace | None = None
 
     @property
     def bookkeeping(self) -> str:
         """The folder of records and row indexes: ``ROOT/.toolkit`` beside ``ROOT/attributes``, else below that root."""
-        if self.notes:
-            return self.notes
-        parent, name = os.path.split(self.attributes)
-        return os.path.join(parent if name == "attributes" else self.attributes, BOOKKEEPING)
+        return self.notes or _bookkeeping(self.attributes)
 
     def shard_path(self, shard: str) -> str:
-        return join(self.documents, shard)
+        """Return the path of the file that has a shard's documents."""
+        return join(self.documents, self.file_of(shard))
+
+    def file_of(self, shard: str) -> str:
+        """Return the path below the documents root of the file that has a shard's documents."""
+        return shard.removesuffix(SUFFIX) if self.in_place else shard
+
+    def shard_of(self, file: str) -> str:
+        """Return the name of the shard that a file below the documents root is; the inverse of `file_of`."""
+        return file + SUFFIX if self.in_place else file
+
+    def lines(
+        self, shard: str, max_bytes: int, *, digest: bool = False, ahead: bool = False, begin: Begin = START
+    ) -> ShardLines:
+        """Return the rows of a shard, as JSON without line ends; use it in a ``with`` block.
+
+        Nothing else opens documents. Row n of the shard is row n here, whether it stands in a file of the toolkit or is
+        made of a file of others.
+
+        Args:
+            shard: its name.
+            max_bytes: a longer row is an error.
+            digest: whether to compute the digest of all rows (`Lines.content`).
+            ahead: whether a thread may read the next block meanwhile.
+            begin: where reading begins; documents of ours are read from their start alone.
+        """
+        path = self.shard_path(shard)
+        if self.in_place is None:
+            return ShardLines(path, max_bytes, digest=digest, ahead=ahead)
+        return MadeLines(self.in_place.read(path, self.file_of(shard), max_bytes, begin), path, digest=digest)
+
+    @property
+    def written(self) -> list[str]:
+        """Return the documents root, if the toolkit writes in it; nothing if the files are those of others."""
+        return [] if self.in_place else [self.documents]
+
+    @property
+    def is_flat(self) -> bool:
+        """Return whether documents are in place, and none lies in a folder below the documents root."""
+        return self.in_place is not None and self.in_place.is_flat
+
+    @property
+    def is_described(self) -> bool:
+        """Return whether a description beside the documents may be ours; files of others often have their own."""
+        return self.in_place is None or os.path.dirname(self.documents) == os.path.dirname(self.attributes)
+
+    @property
+    def lineage(self) -> dict[str, Any]:
+        """What documents in place add to the settings of what is made from them; nothing of documents."""
+        return {"documents": self.in_place.settings()} if self.in_place else {}
 
     def attribute_path(self, set_name: str, shard: str) -> str:
         return join(self.attributes, set_name, shard)
+
+    def attribute_table(self, set_name: str, shard: str) -> str:
+        """Return the path that the attributes of a shard have if another program wrote them as Parquet."""
+        return join(self.attributes, set_name, strip_suffix(self.file_of(shard), (*SHARD_SUFFIXES, *_TABLES)) + TABLE)
+
+    def attribute_file(self, set_name: str, shard: str) -> str:
+        """Return the path of the attributes of a shard to read; that of a table, if the set has tables."""
+        path, table = self.attribute_path(set_name, shard), self.attribute_table(set_name, shard)
+        if exists(path):
+            return path
+        return table if exists(table) or self._has_tables(set_name) else path
+
+    def _has_tables(self, set_name: str) -> bool:
+        return next(list_files(join(self.attributes, set_name)), "").endswith(TABLE)
 
     def sets(self) -> list[str]:
         """Return the names of the attribute sets on disk."""
@@ -68,12 +142,14 @@ class Dataset:
         return not any(glob_regex(pattern).match(shard) for pattern in self.exclude)
 
     def shards(self) -> list[str]:
-        """Return the relative paths of all shards, sorted.
+        """Return the names of all shards, sorted: their relative paths.
 
         Raises:
             NoDocuments: if there are none.
             DataError: if a file below the root is no shard and no glob excludes it.
         """
+        if self.in_place:
+            return sorted(map(self.shard_of, self._files(self.in_place)))
         found: list[str] = []
         for relative in list_files(self.documents):
             if not self.admits(relative):
@@ -81,7 +157,8 @@ class Dataset:
             if not relative.endswith(SHARD_SUFFIXES):
                 raise DataError(
                     f"expected a file ending in {' '.join(SHARD_SUFFIXES)}; move it, or exclude it with "
-                    f"`documents: {{path: {self.documents}, exclude: [{relative!r}]}}`",
+                    f"`documents: {{path: {self.documents}, exclude: [{relative!r}]}}`; "
+                    "files of others are read in place with `documents: {format: …, path: …}`",
                     path=join(self.documents, relative),
                 )
             if fault := fault_of_name(relative):
@@ -90,18 +167,68 @@ class Dataset:
         check_names(self.documents, found)
         if not found:
             what = "no shard that the globs admit" if self.include or self.exclude else "none"
-            more = " There is no such folder: should it be mounted?" if no_folder(self.documents) else ""
+            more = " There is no such folder: check the path, or mount the disk" if no_folder(self.documents) else ""
             raise NoDocuments(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?{more}")
+        return found
+
+    def looking(self, set_names: Iterable[str] = ()) -> AbstractContextManager[None]:
+        """Return a block in which documents, row indexes and these sets are looked at by listings.
+
+        See `toolkit.storage.paths.looking`. Documents in place are looked at one by one: they need not be in a folder.
+        """
+        sets = (join(self.attributes, name) for name in set_names)
+        documents = () if self.in_place else (self.documents,)
+        return looking(*documents, join(self.bookkeeping, "rows"), *sets)
+
+    def _files(self, in_place: InPlace) -> dict[str, int | None]:
+        """Return the files in place that the globs admit, with their stored bytes where they are known."""
+        try:
+            found = {file: size for file, size in in_place.files().items() if self.admits(file)}
+        except NothingThere as error:
+            raise NoDocuments(str(error)) from None
+        check_names(self.documents, found)
+        ours = self.attributes.rstrip("/") + "/"
+        for file in found:
+            if join(self.documents, file).startswith(ours):
+                raise DataError(
+                    "expected files of others, got attributes; give a glob that does not match them, or another place "
+                    "for the attributes",
+                    path=join(self.documents, file),
+                )
+            if fault := fault_of_name(self.shard_of(file)):
+                raise DataError(f"{fault}; rename it, or exclude it", path=join(self.documents, file))
+        if not found:
+            raise NoDocuments(f"{self.documents}: expected documents in place, got no file that the globs admit")
         return found
 
     def sizes(self) -> dict[str, int]:
         """Return the stored bytes of each shard, sorted by path; nothing if there are no documents."""
-        listed = listing(self.documents)
-        return dict(sized(self.documents, (each for each in listed if is_data(each[0]) and self.admits(each[0]))))
+        if self.in_place:
+            try:
+                files = self._files(self.in_place)
+            except NoDocuments:
+                return {}
+            unsaid = [file for file, size in files.items() if size is None]
+            asked = dict(zip(unsaid, for_each(lambda file: size_of(join(self.documents, file)), unsaid), strict=True))
+            return {
+                self.shard_of(file): size if size is not None else asked[file] for file, size in sorted(files.items())
+            }
+        found = list_stats(self.documents, admits=self.admits)
+        return {name: there.size if there else 0 for name, there in found.items()}
+
+
+@functools.lru_cache(256)
+def _bookkeeping(attributes: str) -> str:
+    parent, name = os.path.split(attributes)
+    return os.path.join(parent if name == "attributes" else attributes, BOOKKEEPING)
 
 
 def open_dataset(
-    dataset: str | None, documents: str | dict[str, object] | None, attributes: str | None, notes: str = ""
+    dataset: str | None,
+    documents: str | dict[str, object] | None,
+    attributes: str | None,
+    notes: str = "",
+    in_place: InPlace | None = None,
 ) -> Dataset:
     """Return the dataset that a configuration names.
 
@@ -110,6 +237,7 @@ def open_dataset(
         documents: another root or glob of the documents, or ``{path, include, exclude}``.
         attributes: another root of the attributes.
         notes: another place for our records.
+        in_place: how the documents are read, if they are files of others.
     """
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -123,7 +251,7 @@ def open_dataset(
         include = _globs(options.pop("include", ()), "documents.include")
         exclude = _globs(options.pop("exclude", ()), "documents.exclude")
         if options or not isinstance(path, str | None):
-            raise ConfigError("documents: expected a path or {path, include, exclude}")
+            raise ConfigError("documents: expected a path or {path, include, exclude}; `format:`, for files of others")
         documents = path
     if documents is not None and is_glob(documents):
         base = fixed_part(documents) or "."
@@ -139,6 +267,7 @@ def open_dataset(
         include,
         exclude,
         notes,
+        in_place,
     )
     note_roots((*([dataset] if dataset else []), found.documents, found.attributes, found.bookkeeping))
     return found

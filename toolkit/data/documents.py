@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from toolkit.data.lines import split_lines
-from toolkit.errors import DataError
+from toolkit.errors import DataError, in_words
 
 T = TypeVar("T")
 
@@ -392,7 +392,7 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
             f"expected numbers of at most 64 bits, got one out of range{text[text.rindex(' - at ') :].replace('`', '')}"
         )
     if isinstance(error, msgspec.ValidationError):
-        return text[0].lower() + text[1:].replace("`", "")
+        return in_words(text)
     return f"expected a JSON object in UTF-8, got a line that is not: {text}"
 
 
@@ -433,8 +433,8 @@ def check_metadata(metadata: msgspec.Raw) -> None:
         raw.decode()
 
 
-def to_document(row: DocumentRow, rows: Rows[DocumentRow], line: bytes = b"") -> Document:
-    """Return the document of a row just read, with its line where the document needs it.
+def to_document(row: DocumentRow | LateRow, rows: Rows[Any], line: bytes = b"") -> Document:
+    """Return the document of a row just read, with its line where the document needs it; a late one of a late row.
 
     Raises:
         DataError: if ``metadata`` is neither an object nor null.
@@ -444,6 +444,8 @@ def to_document(row: DocumentRow, rows: Rows[DocumentRow], line: bytes = b"") ->
     except BAD_ROW as error:
         message = explain_bad_row(bytes(row.metadata), error)
         raise DataError(message, path=rows.path, line=rows.number, id=row.id) from None
+    if isinstance(row, LateRow):
+        return LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
     return Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
 
 

@@ -18,3 +18,12 @@ def split_lines(text: str) -> list[str]:
     if "\r" in text:
         lines = [line[:-1] if line.endswith("\r") else line for line in lines]
     return lines
+
+
+def joined_lines(text: str) -> str:
+    r"""Return the lines of a text joined by ``\n``: all but the last line's end, where no line ends in ``\r``.
+
+    >>> joined_lines("a\r\nb\n\nc\n")
+    'a\nb\n\nc'
+    """
+    return "\n".join(split_lines(text)) if "\r" in text else text.removesuffix("\n")

@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.data import schema
 from toolkit.data.documents import Document
-from toolkit.errors import DataError, short
+from toolkit.errors import DataError, in_words, short
 
 METADATA = "metadata"
 """What an option begins with that names a field of the metadata."""
@@ -93,5 +93,5 @@ class MetadataField:
         try:
             return msgspec.convert(taken, self.type)
         except msgspec.ValidationError as error:
-            got = "nothing there, or null" if value is None else f"{short(value)} ({error})"
+            got = "nothing there, or null" if value is None else f"{short(value)} ({in_words(str(error))})"
             raise DataError(f"{self.option}: expected {self.text} of type {wanted}, got {got}") from None

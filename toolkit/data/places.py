@@ -16,11 +16,13 @@ class Place:
         path: as it is written.
         what: it is, for messages: ``the output``.
         where: it is written, for messages: file, line, keys.
+        is_flat: whether only what lies in the folder itself counts, not what lies in folders below.
     """
 
     path: str
     what: str
     where: str = ""
+    is_flat: bool = False
 
 
 def normal(path: str) -> str:
@@ -57,7 +59,8 @@ def check_apart(written: Iterable[Place], others: Iterable[Place] = ()) -> None:
         check_folder(place)
         path = normal(place.path)
         for other, found in known:
-            if is_within(path, found) or is_within(found, path):
+            below = is_within(path, found) and not (other.is_flat and path != found)
+            if below or is_within(found, path):
                 raise ConfigError(
                     f"{_at(place)}expected a path apart from {other.path} ({other.what}), got {place.path} for "
                     f"{place.what}; choose a folder that neither lies in the other nor holds it"

@@ -8,25 +8,32 @@
     12      4      UTF-8 bytes of the text
     16      8      offset of the row's first byte in the uncompressed shard
 
-``.toolkit/rows/<shard>.json`` (a `ShardState`) is written last; it says which version of the shard was indexed.
+A `ShardState` in the journal of the dataset (`toolkit.data.journals`) is written last; it says which version of the
+shard was indexed. ``.toolkit/rows/<shard>.begins`` has places of a file of others from which it can be read: gzip
+members, row groups.
 """
 
 import struct
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 import xxhash
 
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
+from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.errors import DataError
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
-from toolkit.storage.json_files import load
-from toolkit.storage.outputs import Output, write_file
+from toolkit.storage.journal import Group
+from toolkit.storage.json_files import json_digest, load
+from toolkit.storage.outputs import HEAD, Output, write_file
 from toolkit.storage.paths import join, remove, stat
-from toolkit.storage.reading import Lines, open_stored
+from toolkit.storage.reading import open_stored
+from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -53,6 +60,9 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
         head: xxh3-64 (hex) of the first bytes as stored.
         inline: whether a document may have attributes of its own, as Dolma's may.
         inline_keys: their names, sorted; None if there are too many to be listed.
+        reader: of documents in place, the digest of the settings by which the file was read; else empty.
+        counts: of documents in place, by reason: what of the file became documents, and what did not.
+        source: likewise, of all documents; empty if they have several.
     """
 
     version: int = VERSION
@@ -65,6 +75,9 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     head: str
     inline: bool = False
     inline_keys: list[str] | None = []
+    reader: str = ""
+    counts: dict[str, int] = {}
+    source: str = ""
 
 
 class DamagedIndex(DataError):
@@ -72,19 +85,31 @@ class DamagedIndex(DataError):
 
 
 def path_of(dataset: Dataset, shard: str) -> str:
-    """Return the path of a shard's row index, without ``.bin`` or ``.json``."""
-    return join(dataset.bookkeeping, "rows", shard)
+    """Return the path of a shard's row index."""
+    return join(dataset.bookkeeping, "rows", shard + ".bin")
+
+
+def _begins_path(dataset: Dataset, shard: str) -> str:
+    return path_of(dataset, shard).removesuffix(".bin") + BEGINS
 
 
 def _head(path: str) -> str:
     with open_stored(path) as stream:
-        return xxhash.xxh3_64_hexdigest(stream.read(4096))
+        return xxhash.xxh3_64_hexdigest(stream.read(HEAD))
+
+
+def reader_of(dataset: Dataset) -> str:
+    """Return the digest of what decides how documents in place are read; empty for documents."""
+    lineage = dataset.lineage
+    return json_digest(lineage) if lineage else ""
 
 
 def row_hash(source: str, id: str) -> int:
     """Return the xxh3-64 of (source, id)."""
     return xxhash.xxh3_64_intdigest(f"{source}\0{id}".encode())
 
+
+BEGINS = ".begins"
 
 INLINE_KEYS = 10_000
 """Names of attributes in documents that are listed of a shard."""
@@ -116,11 +141,19 @@ class RowIndexOutput:
     A compressed shard that turns out to be the beginning of what was indexed before, from its first stored byte, has
     been cut short (between two members, where no decompressor notices): that is an error, unless the shard is just
     being `replaced`. Any other change is a change.
+
+    Args:
+        dataset: of the shard.
+        shard: that is indexed.
+        replaced: whether the documents are just being written.
+        group: that the index belongs to, and appears with; without one it appears with the block, and `finish`.
     """
 
-    def __init__(self, dataset: Dataset, shard: str, *, replaced: bool = False) -> None:
+    def __init__(self, dataset: Dataset, shard: str, *, replaced: bool = False, group: Group | None = None) -> None:
+        self._dataset, self._shard, self._group = dataset, shard, group
         self._path = path_of(dataset, shard)
         self._documents = dataset.shard_path(shard)
+        self._reader = reader_of(dataset)
         self._replaced = replaced
         self._digest = xxhash.xxh3_128()
         self._rows: list[bytes] = []
@@ -129,7 +162,7 @@ class RowIndexOutput:
         self.inline_keys: set[str] = set()
 
     def __enter__(self) -> Self:
-        self._output = Output(self._path + ".bin")
+        self._output = Output(self._path, self._group.files if self._group else None)
         self._output.__enter__()
         return self
 
@@ -154,22 +187,24 @@ class RowIndexOutput:
         self._rows = []
 
     def _check_not_cut_short(self) -> None:
-        old = _load(self._path + ".json")
-        binary = stat(self._path + ".bin")
-        if self._replaced or old is None or self.rows >= old.rows or not binary or binary.size != old.rows * _ROW.size:
+        old = None if self._replaced else _load(self._dataset, self._shard)
+        if old is None or old.reader != self._reader or self.rows >= old.rows:
+            return
+        binary = stat(self._path)
+        if not binary or binary.size != old.rows * _ROW.size:
             return
         if not compression_of(self._documents) or _head(self._documents) != old.head:
             return
         beginning = xxhash.xxh3_128()
         left = self.rows * _ROW.size
-        with open_stored(self._path + ".bin") as stream:
+        with open_stored(self._path) as stream:
             while block := stream.read(min(left, _HELD * _ROW.size)):
                 beginning.update(block)
                 left -= len(block)
         if beginning.digest() == self._digest.digest():
             raise DataError(
                 f"expected {old.rows} documents as before, got only the first {self.rows}: the file was cut short; "
-                f"restore it, or delete {self._path}.json if that is how it should be",
+                f"restore it, or delete {self._path} if that is how it should be",
                 path=self._documents,
                 line=self.rows + 1,
             )
@@ -186,8 +221,21 @@ class RowIndexOutput:
             raise
         self._output.__exit__(kind, error, tb)
 
-    def finish(self, found: Stat, content: str) -> ShardState:
-        """Declare the index complete, after the ``with`` block; return the state of the shard."""
+    def finish(
+        self, found: Stat, content: str, lines: ShardLines | None = None, head: bytes | None = None
+    ) -> ShardState:
+        """Declare the index complete, after the ``with`` block; return the state of the shard.
+
+        Args:
+            found: the version of the file.
+            content: digest of its rows.
+            lines: by which they were read, if they were.
+            head: the first `HEAD` bytes of the file, if it is not there yet.
+        """
+        if lines and lines.begins:
+            write_file(_begins_path(self._dataset, self._shard), msgspec.json.encode(lines.begins))
+        elif self._reader:
+            remove(_begins_path(self._dataset, self._shard))
         state = ShardState(
             size=found.size,
             stamp=found.stamp,
@@ -195,36 +243,66 @@ class RowIndexOutput:
             rows=self.rows,
             chars=self.chars,
             bytes=self.bytes,
-            head=_head(self._documents),
+            head=_head(self._documents) if head is None else xxhash.xxh3_64_hexdigest(head),
             inline=self.inline,
             inline_keys=sorted(self.inline_keys) if len(self.inline_keys) <= INLINE_KEYS else None,
+            reader=self._reader,
+            counts=dict(sorted(lines.counts.items())) if lines else {},
+            source=lines.source if lines else "",
         )
-        write_file(self._path + ".json", msgspec.json.encode(state))
+        place, record = (journals.ROWS, self._shard), msgspec.json.encode(state)
+        if self._group:
+            self._group.save(place, record)
+        elif _load(self._dataset, self._shard) != state:
+            journals.of(self._dataset).save({place: record})
         return state
 
 
 def current(dataset: Dataset, shard: str) -> ShardState | None:
     """Return the state of a shard as indexed, if it has not changed since by the quick test; else None."""
-    path = path_of(dataset, shard)
-    state = _load(path + ".json")
-    if state is None:
+    state = _load(dataset, shard)
+    if state is None or state.reader != reader_of(dataset):
         return None
     found = stat(dataset.shard_path(shard))
-    binary = stat(path + ".bin")
-    if found != Stat(state.size, state.stamp) or not binary or binary.size != state.rows * _ROW.size:
+    if found != Stat(state.size, state.stamp):
         return None
-    return state
+    binary = stat(path_of(dataset, shard))
+    return state if binary and binary.size == state.rows * _ROW.size else None
 
 
-def forget(dataset: Dataset, shard: str) -> None:
-    """Delete the row index of a shard."""
-    path = path_of(dataset, shard)
-    remove(path + ".json")
-    remove(path + ".bin")
+def counts(dataset: Dataset, shards: Iterable[str]) -> dict[str, int]:
+    """Return what was counted in files in place, by reason; of shards that have not been read nothing."""
+    found = Counter[str]()
+    for state in for_each(lambda shard: current(dataset, shard), list(shards) if dataset.in_place else []):
+        found.update(state.counts if state else {})
+    return dict(sorted(found.items()))
 
 
-def _load(path: str) -> ShardState | None:
-    state = load(path, ShardState)
+def rows_of(dataset: Dataset, shard: str, source: str, id: str) -> list[int]:
+    """Return the rows, from 0, whose hash is that of a document; the shard has been indexed."""
+    wanted, number, found = row_hash(source, id), 0, list[int]()
+    for block in read(dataset, shard):
+        found += [number + int(row) for row in (block["hash"] == wanted).nonzero()[0]]
+        number += len(block)
+    return found
+
+
+def begin_of(dataset: Dataset, shard: str, row: int) -> Begin:
+    """Return the last place from which a row, from 0, can be read; the start of the file if no other is known."""
+    begins = load(_begins_path(dataset, shard), list[Begin]) if dataset.in_place else None
+    return max((begin for begin in begins or () if begin.row <= row), default=START)
+
+
+def forget(dataset: Dataset, shards: Collection[str]) -> None:
+    """Delete the row indexes of shards."""
+    journals.of(dataset).forget((journals.ROWS, shard) for shard in shards)
+    paths = [path_of(dataset, shard) for shard in shards]
+    paths += [_begins_path(dataset, shard) for shard in shards if dataset.in_place]
+    for_each(remove, paths)
+
+
+def _load(dataset: Dataset, shard: str) -> ShardState | None:
+    state = journals.of(dataset).load(journals.ROWS, shard, ShardState)
     return state if state and state.version == VERSION else None
 
 
@@ -241,7 +319,7 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
     """Read a shard and write its row index; return its state."""
     path = dataset.shard_path(shard)
     before = stat(path)
-    with RowIndexOutput(dataset, shard) as index, Lines(path, max_bytes, digest=True) as lines:
+    with RowIndexOutput(dataset, shard) as index, dataset.lines(shard, max_bytes, digest=True) as lines:
         rows = Rows(lines, DOCUMENT_DECODER, path)
         offset = 0
         for row, line in rows:
@@ -250,7 +328,7 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
             offset += len(line) + 1
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
-    return index.finish(before, lines.content or "")
+    return index.finish(before, lines.content or "", lines)
 
 
 def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndarray]":
@@ -265,17 +343,17 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
     kind = np.dtype([("hash", "<u8"), ("chars", "<u4"), ("bytes", "<u4"), ("offset", "<u8")])
     path = path_of(dataset, shard)
     chars = size = 0
-    with open_stored(path + ".bin") as stream:
+    with open_stored(path) as stream:
         while block := stream.read(rows * kind.itemsize):
             found = np.frombuffer(block, dtype=kind)
             chars += int(found["chars"].sum(dtype=np.uint64))
             size += int(found["bytes"].sum(dtype=np.uint64))
             yield found
-    state = _load(path + ".json")
+    state = _load(dataset, shard)
     if state and (chars, size) != (state.chars, state.bytes):
-        forget(dataset, shard)
+        forget(dataset, [shard])
         raise DamagedIndex(
             f"expected a row index of {state.chars:,} code points and {state.bytes:,} bytes, got {chars:,} and "
             f"{size:,}: it is damaged; it was deleted, run again",
-            path=path + ".bin",
+            path=path,
         )

@@ -16,10 +16,10 @@ above, because other words for a value do not change it.
 
 from __future__ import annotations
 
+import functools
 import keyword
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 import msgspec
@@ -200,6 +200,7 @@ def from_json(value: Any) -> Type:
 _PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str, "span": Span, "null": None}
 
 
+@functools.lru_cache(1024)
 def to_python(type_: Type) -> Any:
     """Return the msgspec type that decodes values of this type.
 
@@ -267,7 +268,7 @@ def infer(value: Any) -> Type:
         case [int(), int(), int() | float()] if not any(isinstance(x, bool) for x in value):
             return SPAN
         case list():
-            return list_of(reduce(union, map(infer, value), NEVER))
+            return list_of(functools.reduce(union, map(infer, value), NEVER))
         case dict():
             return Type("object", fields=tuple((str(key), infer(element)) for key, element in value.items()))
     return ANY
@@ -292,7 +293,7 @@ def union(a: Type, b: Type) -> Type:
     if kinds <= {"object", "map"}:
         maps_first = sorted((a, b), key=lambda t: t.kind != "map")
         inside = [t for each in maps_first for t in (each.item, *(t for _, t in each.fields)) if t]
-        return Type("map", reduce(union, inside, NEVER))
+        return Type("map", functools.reduce(union, inside, NEVER))
     return ANY
 
 

@@ -13,15 +13,15 @@ from typing import TypeVar
 import msgspec
 
 from toolkit.config.settings import parse
-from toolkit.errors import ConfigError, NothingThere, did_you_mean
-from toolkit.storage import store_of
+from toolkit.errors import ConfigError, NothingThere, did_you_mean, in_words
+from toolkit.storage import Stat, store_of
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
-from toolkit.storage.paths import exists, expand_sized, is_folder, is_glob, join, strip_suffix
+from toolkit.storage.paths import exists, expand_listed, is_folder, is_glob, join, strip_suffix
 
 T = TypeVar("T")
 
-Found = tuple[str, str, int | None]
-"""The path of an input, what names its shard, and its stored bytes, if they are known."""
+Found = tuple[str, str, Stat | None]
+"""The path of an input, what names its shard, and what a listing says of it, if one does."""
 
 _HEADER = re.compile(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(\r?\n|\Z)", re.DOTALL)
 
@@ -71,7 +71,7 @@ def named(pattern: str, suffixes: Sequence[str]) -> list[Found]:
         ConfigError: if the path is a folder, and nothing says which of its files are meant.
     """
     if not suffixes or not is_listable(pattern):
-        return expand_sized(pattern)
+        return expand_listed(pattern)
     found = [each for each in _below(pattern) if _ends_in(each[1], suffixes)]
     if not found:
         listed = ", ".join(sorted(suffixes))
@@ -99,9 +99,9 @@ def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str
         names = _read(path, _Splits).splits
         chosen = names if split is None else [_one_of(pattern, "split", split, names)]
         return [
-            (path, join(name, relative), size)
+            (path, join(name, relative), there)
             for name in chosen
-            for path, relative, size in _of_state(join(pattern, name))
+            for path, relative, there in _of_state(join(pattern, name))
         ]
     if exists(join(pattern, "state.json")):
         if split is not None:
@@ -120,6 +120,20 @@ def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str
     return those
 
 
+def splits_of(folder: str) -> list[str]:
+    """Return the splits of a folder that `datasets.save_to_disk` wrote; none if it has one without a name."""
+    path = join(folder, "dataset_dict.json")
+    return _read(path, _Splits).splits if exists(path) else []
+
+
+def configs_of(folder: str) -> dict[str, list[str]]:
+    """Return the configurations that the README.md of a folder names, each with its splits."""
+    return {
+        config.config_name: list(dict.fromkeys(split for split, _ in _split_files(config)))
+        for config in _configs(folder)
+    }
+
+
 # --- what folders say of themselves -----------------------------------------------------------------------------------
 
 
@@ -134,7 +148,9 @@ def _configs(folder: str) -> list[_Config]:
     try:
         return msgspec.convert(parse(header[1], path).value, _Card).configs
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: expected `configs:` as the Hub has them, got: {error}; give a glob") from None
+        raise ConfigError(
+            f"{path}: expected `configs:` as the Hub has them, got: {in_words(str(error))}; give a glob"
+        ) from None
 
 
 def _of_config(folder: str, configs: list[_Config], config: str | None, split: str | None) -> list[Found]:
@@ -150,8 +166,8 @@ def _of_config(folder: str, configs: list[_Config], config: str | None, split: s
     inputs: dict[str, Found] = {}
     for name, pattern in files:
         if split in (None, name):
-            for path, _, size in expand_sized(join(folder, found.data_dir, pattern)):
-                inputs[path] = path, path[len(folder.rstrip("/")) + 1 :], size
+            for path, _, there in expand_listed(join(folder, found.data_dir, pattern)):
+                inputs[path] = path, path[len(folder.rstrip("/")) + 1 :], there
     return sorted(inputs.values())
 
 
@@ -174,7 +190,7 @@ def _of_state(folder: str) -> list[Found]:
             "write it anew with `datasets`: flatten_indices(), then save_to_disk"
         )
     paths = [(join(folder, each.filename), each.filename) for each in state.files]
-    return [(path, name, size) for path, name in paths for _, _, size in expand_sized(path)]
+    return [(path, name, there) for path, name in paths for _, _, there in expand_listed(path)]
 
 
 def _read(path: str, type_: type[T]) -> T:
@@ -197,7 +213,7 @@ def _one_of(folder: str, what: str, name: str, names: list[str]) -> str:
 
 
 def _below(folder: str) -> list[Found]:
-    return expand_sized(join(folder, "**"))
+    return expand_listed(join(folder, "**"))
 
 
 def _ends_in(relative: str, suffixes: Sequence[str]) -> bool:

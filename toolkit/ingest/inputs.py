@@ -1,13 +1,12 @@
 """Decisions about inputs from what is noted of them: the records of those that are ingested, and attempts at others.
 
-``.toolkit/ingest/<source>/<path of the input>.json``          an `InputRecord` of `toolkit.records.ingested`
-``.toolkit/ingest/<source>/<path of the input>.json.started``  an `Attempt`, until there is a record
+``.toolkit/inputs/``  an `InputRecord` of each (`toolkit.records.ingested`); that of a pack has the name of its shard
 
-Those of a pack have the name of its shard.
+Of attempts that have not ended `toolkit.ingest.attempts` tells.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,31 +14,16 @@ import xxhash
 
 from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
+from toolkit.data.own_types import is_within
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import InputToIngest, makers
+from toolkit.ingest.attempts import attempts
+from toolkit.ingest.plan import InputToIngest, as_listed, makers
 from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputOfPack, InputRecord
-from toolkit.storage import Stat, json_files, store_of
-from toolkit.storage.paths import exists, lacking, list_files, remove, stat, stat_each
+from toolkit.storage import Stat, store_of
+from toolkit.storage.paths import exists, lacking, list_files, stat
 from toolkit.storage.reading import stored_digest
-from toolkit.storage.threads import for_each
-
-
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An input whose ingest was begun and has not ended well, with the shards that it may have written.
-
-    Attributes:
-        keys: of the inputs, if it is a pack.
-    """
-
-    input: str
-    shards: list[str]
-    keys: list[str] = []
-
-
-def record_path(work: InputToIngest) -> str:
-    return ingested.path_of(work.dataset, work.key)
 
 
 def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[InputRecord, InputToIngest]] = ()) -> None:
@@ -49,7 +33,7 @@ def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[Inpu
         works: the inputs.
         formerly: what was made of their inputs when they were packed otherwise, by its record, and what is made now.
     """
-    own = ((json_files.load(record_path(work), InputRecord), work) for work in works)
+    own = ((ingested.load(work.dataset, work.key), work) for work in works)
     for record, work in itertools.chain(own, formerly):
         settings = settings_of(work.entry)
         if record is None or work.overwrite or record.settings == settings:
@@ -82,7 +66,7 @@ def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
             likest = min(wanted, key=lambda settings: len(_differences(record.settings, settings)))
             raise ConfigError(
                 f"expected documents as the section `ingest:` says, got those of {record.input}, ingested "
-                f"{_otherwise(record.settings, likest)}\nrun `toolkit ingest`"
+                f"{_otherwise(record.settings, likest)}\nrun `toolkit ingest --overwrite`, or choose another `source:`"
             )
 
 
@@ -100,28 +84,44 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     before, now = {**DEFAULTS, **before}, {**DEFAULTS, **now}
     edited = changes(before.get("code", {}), now.get("code", {}))
     code = [f"the code of the format has changed: {', '.join(edited)}"] if edited else []
+    told = {key for key in ("reader_version", "code" if code else "") if key}
     return code + [
-        f"{key}: {before.get(key)!r} -> {now.get(key)!r}"
+        f"{name}: {was!r} -> {is_!r}"
         for key in dict.fromkeys((*before, *now))
-        if key != "reader_version" and not (code and key == "code") and before.get(key) != now.get(key)
+        if key not in told
+        for name, was, is_ in _unlike(key, before.get(key), now.get(key))
     ]
+
+
+def _unlike(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name of each setting that differs, below mappings, with both values."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys((*before, *now)):
+            yield from _unlike(f"{name}.{key}", before.get(key), now.get(key))
+    elif before != now:
+        yield name, before, now
 
 
 def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> list[str]:
     """Return the paths of inputs that were ingested before, and are not among these; their documents are there."""
-    known = {record_path(work) for work in works}
-    found = [json_files.load(path, InputRecord) for path in ingested.paths(dataset, ".json") if path not in known]
-    return sorted(path for record in found if record for path in record.paths)
+    known = {work.key for work in works}
+    found, _ = ingested.load_each(dataset)
+    return sorted(path for key, record in found.items() if key not in known for path in record.paths)
 
 
-def look_at(work: InputToIngest) -> list[Stat | None]:
-    """Return what there is of each input."""
-    return stat_each([file.path for file in work.files])
+def still_done(work: InputToIngest, record: InputRecord, found: Sequence[Stat], *, reads: bool = True) -> bool:
+    """Return whether what was made of an input, or pack, is as it was, and so is the input, and the settings.
 
-
-def still_done(work: InputToIngest, record: InputRecord, found: Sequence[Stat], settings: dict[str, Any]) -> bool:
-    """Return whether what was made of an input, or pack, is as it was, and so is the input, and the settings."""
-    return record.settings == settings and _is_same(work, record, found) and _is_whole(work, record)
+    Args:
+        work: the input.
+        record: of it.
+        found: what there is of each file.
+        reads: whether to read a file of which only the stamp has changed; else it counts as another.
+    """
+    if record.types is not None and work.types is not None and not is_within(record.types, work.types):
+        return False  # rules count on types that its documents were not held against
+    same = record.settings == settings_of(work.entry) and _is_same(work, record, found, reads=reads)
+    return same and _is_whole(work, record)
 
 
 def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
@@ -159,7 +159,7 @@ def _inputs_in(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
     return record.inputs or [one]
 
 
-def _is_same(work: InputToIngest, record: InputRecord, found: Sequence[Stat]) -> bool:
+def _is_same(work: InputToIngest, record: InputRecord, found: Sequence[Stat], *, reads: bool = True) -> bool:
     """Return whether inputs are those that were ingested; what is on the web is not read for that."""
     if not is_of_these(work, record):
         return False
@@ -167,24 +167,36 @@ def _is_same(work: InputToIngest, record: InputRecord, found: Sequence[Stat]) ->
     other = [(file.path, was, now) for file, was, now in each if Stat(was.size, was.stamp) != now]
     if any(not store_of(path).can_list or was.size != now.size for path, was, now in other):
         return False
-    return all(was.content == stored_digest(path, xxhash.xxh3_128()) for path, was, _ in other)
+    return not other or (reads and all(was.content == stored_digest(path, xxhash.xxh3_128()) for path, was, _ in other))
 
 
-def why_not_done(work: InputToIngest) -> str:
-    """Return why an input must be ingested; empty if it need not."""
-    there = look_at(work)
+def _changed(work: InputToIngest, record: InputRecord) -> str:
+    """Return what has become of an input; a folder that is called as a file stands in listings, too."""
+    if folders := [file.path for file in work.files if stat(file.path) is None]:
+        return f"there is {lacking(folders[0])}" + (f" at {folders[0]}" if work.is_pack else "")
+    return "it has changed since it was ingested" + ("" if is_of_these(work, record) else ": it has other inputs")
+
+
+def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
+    """Return why an input must be ingested; empty if it need not.
+
+    Args:
+        work: the input.
+        begun: keys of inputs with an attempt that did not end.
+    """
+    there = as_listed(work.files)
     if lacks := [file.path for file, found in zip(work.files, there, strict=True) if found is None]:
         return f"there is {lacking(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else "")
     found = [each for each in there if each]
-    record, damaged = json_files.load_told(record_path(work), InputRecord)
+    record, damaged = ingested.load_told(work.dataset, work.key)
     if damaged:
         return "its record is damaged"
     if record is None:
-        return "its ingest was interrupted" if exists(record_path(work) + ".started") else "not begun"
+        return "its ingest was interrupted" if work.key in begun else "not begun"
     if record.settings != (settings := settings_of(work.entry)):
         return "ingested " + _otherwise(record.settings, settings).partition(":\n")[0]
     if not _is_same(work, record, found):
-        return "it has changed since it was ingested" + ("" if is_of_these(work, record) else ": it has other inputs")
+        return _changed(work, record)
     if _is_whole(work, record):
         return ""
     if record.deleted:
@@ -193,17 +205,9 @@ def why_not_done(work: InputToIngest) -> str:
     return f"its documents are gone: {gone[0]}" if gone else "its documents have changed"
 
 
-def shards_of(works: Iterable[InputToIngest], dataset: Dataset) -> set[str]:
-    """Return the shards that these inputs have written, or have begun."""
-    paths = [record_path(work) for work in works]
-    found = [*for_each(lambda path: json_files.load(path + ".started", Attempt), paths)]
-    made = for_each(lambda path: json_files.load(path, InputRecord), paths)
-    return {shard for record in (*found, *made) if record for shard in record.shards}
-
-
 def recorded(work: InputToIngest) -> InputRecord | None:
-    """Return the record of an input, if it and the settings are as they were; its documents may be gone."""
-    record, there = json_files.load(record_path(work), InputRecord), look_at(work)
+    """Return the record of an input, if it, as listed, and the settings are as they were; its documents may be gone."""
+    record, there = ingested.load(work.dataset, work.key), as_listed(work.files)
     found = [each for each in there if each]
     if record is None or len(found) < len(there) or record.settings != settings_of(work.entry):
         return None
@@ -212,35 +216,22 @@ def recorded(work: InputToIngest) -> InputRecord | None:
 
 def noted(work: InputToIngest) -> InputRecord | None:
     """Return the record of an input, if the settings are as they were; the input itself is not looked at."""
-    record = json_files.load(record_path(work), InputRecord)
+    record = ingested.load(work.dataset, work.key)
     return record if record is not None and record.settings == settings_of(work.entry) else None
 
 
-def note_entry(work: InputToIngest, record: InputRecord) -> None:
-    """Note in the record of an input that is done to which entry it belongs now, and what that tolerates."""
-    limit = work.entry.settings().max_rejected
-    if (record.entry, record.max_rejected) != (work.entry.name, limit):
-        json_files.save(record_path(work), msgspec.structs.replace(record, entry=work.entry.name, max_rejected=limit))
+def of_entry(work: InputToIngest, record: InputRecord) -> InputRecord:
+    """Return the record of an input that is done with the entry to which it belongs now, and what that tolerates."""
+    entry, limit = work.entry.name, work.entry.settings().max_rejected
+    if (record.entry, record.max_rejected) == (entry, limit):
+        return record
+    return msgspec.structs.replace(record, entry=entry, max_rejected=limit)
 
 
 def note_deletion(work: InputToIngest, record: InputRecord) -> None:
     """Note in an input's record that its shards are deleted on purpose; call it before they are."""
     if not record.deleted:
-        json_files.save(record_path(work), msgspec.structs.replace(record, deleted=True))
-
-
-def forget_attempt(work: InputToIngest) -> None:
-    """Forget the attempt at an input that is done: it was killed, or could not delete its note, just before its end."""
-    remove(record_path(work) + ".started")
-
-
-def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
-    """Forget failed attempts at inputs that are not wanted any more, where they have left no shard."""
-    known = {record_path(work) + ".started" for work in works}
-    for path in ingested.paths(dataset, ".started"):
-        attempt = json_files.load(path, Attempt)
-        if path not in known and attempt and not any(exists(dataset.shard_path(shard)) for shard in attempt.shards):
-            remove(path)
+        ingested.save(work.dataset, work.key, msgspec.structs.replace(record, deleted=True))
 
 
 def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
@@ -251,13 +242,12 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
     """
     found = sets.load_schema(dataset, set_name)
     formats = {str(key.settings.get("format")) for key in found.keys.values()} if found else set()
-    if found is None or any("tagger" in key.settings for key in found.keys.values()):
+    if found is None or any({"tagger", "kind", "align"} & key.settings.keys() for key in found.keys.values()):
         return None
-    inputs = [json_files.load(path, InputRecord) for path in ingested.paths(dataset, ".json")]
     ours = (
         each
-        for each in inputs
-        if each and each.settings.get("format") in formats and each.settings.get("set", set_name) == set_name
+        for each in ingested.load_undamaged(dataset)
+        if each.settings.get("format") in formats and each.settings.get("set", set_name) == set_name
     )
     return {
         *sets.recorded_shards(dataset, set_name),
@@ -266,25 +256,10 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
     }
 
 
-def unfinished(dataset: Dataset, among: Iterable[InputToIngest] | None = None) -> list[str]:
-    """Return the paths of inputs whose ingest failed or was interrupted, and has not been done since.
-
-    Args:
-        dataset: whose records are read.
-        among: the inputs that matter, if not all do.
-    """
-    paths = ingested.paths(dataset, ".started")
-    if among is not None:
-        ours = {record_path(work) + ".started" for work in among}
-        paths = [path for path in paths if path in ours]
-    attempts = [json_files.load(path, Attempt) for path in paths]
-    return sorted(attempt.input for attempt in attempts if attempt)
-
-
 def not_begun(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """Return the keys of the inputs without a record, an attempt, or a shard of theirs among those that there are."""
-    noted = {*ingested.paths(dataset, ".json"), *ingested.paths(dataset, ".started")}
-    left = [w for w in works if not {record_path(w), record_path(w) + ".started"} & noted]
+    noted = {*ingested.keys(dataset), *attempts(dataset)}
+    left = [work for work in works if work.key not in noted]
     if not left:
         return []
     maker = makers(works)

@@ -2,19 +2,20 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
+from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, NothingThere
 from toolkit.ingest import crawls, packs
+from toolkit.ingest.folders import Found
 from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, Common, Entry
 from toolkit.records import ingested
-from toolkit.records.ingested import InputRecord
-from toolkit.storage import compression, json_files, store_of
+from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import learn, whole
-from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, strip_suffix
+from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.roots import note_roots
 
 SUFFIXES = {COMPRESSION: ".jsonl.gz", "zstd": ".jsonl.zst"}
@@ -41,20 +42,25 @@ class InputFile(ConfigStruct):
         path: of it.
         relative: below the glob's fixed part, or below the folder of all crawls.
         key: its name in records: `relative`, in the folder of its source.
-        size: stored bytes, as listed; None where nothing lists them: on the web, and in a crawl's list.
+        there: what a listing said of it; None where nothing lists it: on the web, and in a crawl's list.
         address: what the path is to its store, if that may not be shown.
     """
 
     path: str
     relative: str
     key: str
-    size: int | None = None
+    there: Stat | None = None
     address: str = ""
 
     def __post_init__(self) -> None:
         """Make the address known where the work is done."""
         if self.address:
             learn(self.path, self.address)
+
+    @property
+    def size(self) -> int | None:
+        """Return the stored bytes, as listed; None where nothing lists them."""
+        return self.there.size if self.there else None
 
 
 class InputToIngest(ConfigStruct):
@@ -63,6 +69,7 @@ class InputToIngest(ConfigStruct):
     Attributes:
         files: in order; a pack has more than one.
         shard: without suffix.
+        types: of the own fields of its documents, if they are known; the same for all inputs of an entry.
     """
 
     dataset: Dataset
@@ -71,6 +78,7 @@ class InputToIngest(ConfigStruct):
     shard: str
     max_document_bytes: int
     overwrite: bool = False
+    types: OwnTypes | None = None
 
     @property
     def is_pack(self) -> bool:
@@ -110,6 +118,12 @@ class InputToIngest(ConfigStruct):
     def key(self) -> str:
         """Return its name in records: that of the input, or of the pack's shard."""
         return self.shard if self.is_pack else self.files[0].key
+
+
+def as_listed(files: Sequence[InputFile]) -> list[Stat | None]:
+    """Return what a listing said of each input; those that none lists are asked for, several at a time."""
+    asked = iter(stat_each([file.path for file in files if file.there is None]))
+    return [file.there or next(asked) for file in files]
 
 
 def makers(works: Iterable[InputToIngest]) -> Callable[[str], InputToIngest | None]:
@@ -197,9 +211,9 @@ def _as_made(entry: Entry, dataset: Dataset, files: Iterable[InputFile]) -> Entr
     """
     if entry.packs_as_told or entry.pack is None:
         return entry
-    recorded = {*ingested.paths(dataset, ".json")}
+    recorded = {*ingested.keys(dataset)}
     for file in files if recorded else ():
-        if (path := ingested.path_of(dataset, file.key)) in recorded and (found := json_files.load(path, InputRecord)):
+        if file.key in recorded and (found := ingested.load(dataset, file.key)):
             return entry if "pack" in found.settings else entry.unpacked()
     return entry
 
@@ -216,7 +230,7 @@ def _files_of(
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
         found.append((entry, {}))
-        for path, relative, size in _listed(entry, common, absent):
+        for path, relative, there in _listed(entry, common, absent):
             shard = _shard_of(path, relative, common, reader)
             if (owner := owners.get(shard)) is not None:
                 other = found[owner][1].pop(shard)  # the last entry that names an input has it
@@ -227,7 +241,7 @@ def _files_of(
                 path=path,
                 relative=relative,
                 key=join(common.source or "", relative),
-                size=size,
+                there=there,
                 address="" if store_of(path).can_list else whole(path),
             )
     return found
@@ -264,8 +278,8 @@ def _longest(path: str) -> int:
     return max(len(os.fsencode(part)) for part in path.split("/"))
 
 
-def _listed(entry: Entry, common: Common, absent: list[NothingThere] | None) -> Iterator[tuple[str, str, int | None]]:
-    """Yield the paths of an entry's input files, what names their shards, and their sizes."""
+def _listed(entry: Entry, common: Common, absent: list[NothingThere] | None) -> Iterator[Found]:
+    """Yield the paths of an entry's input files, what names their shards, and what a listing says of them."""
     patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
     note_roots(fixed_part(pattern) or "." for pattern in patterns if is_glob(pattern))
     for pattern in patterns if common.crawl is None else [None]:

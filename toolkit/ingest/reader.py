@@ -27,7 +27,9 @@ from toolkit.data.documents import (
     fault_of,
     is_nested_too_deeply,
 )
-from toolkit.errors import DataError, ToolkitError
+from toolkit.data.in_place import START, Begin
+from toolkit.data.own_types import OwnTypes
+from toolkit.errors import DataError
 from toolkit.ingest import folders
 from toolkit.ingest.recognised import not_lines
 from toolkit.plugins import Kind
@@ -37,6 +39,9 @@ from toolkit.storage.paths import remove
 from toolkit.storage.reading import HEAD, READ, Decompressed, Lines, LongLine, open_stored
 
 T = TypeVar("T")
+
+
+_ENCODED = "; if the file has another encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8"
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -105,6 +110,10 @@ class Input:
         source: of the configuration.
         max_bytes: a document may not be larger.
         skip: whether bad items are kept aside (`bad`) and not an error.
+        begin: where reading begins: a reader counts items from `begin.number`. Another place than the start is given
+            to readers with `MEMBERS`, of which the stream begins there, and to those that note `parts`.
+        parts: readers add the number of items before a part of the file, and the part's own number, before they give
+            items of it.
 
     Args:
         rejects: where bad items are kept aside.
@@ -118,8 +127,11 @@ class Input:
         max_bytes: int,
         rejects: "Rejects | None",
         opened: Callable[[], IO[bytes]] | None = None,
+        begin: Begin = START,
     ) -> None:
         self.path = path
+        self.begin = begin
+        self.parts: list[tuple[int, int]] = []
         self.source = source
         self.max_bytes = max_bytes
         self.counts: Counter[str] = Counter()
@@ -132,12 +144,13 @@ class Input:
         return Decompressed(self.path, self._opened() if self._opened else None)
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of the input, decompressed; none if they cannot be read."""
-        try:
-            with self.stream() as stream:
-                return stream.read(size)
-        except ToolkitError:
-            return b""
+        """Return the first bytes of the input, decompressed.
+
+        Raises:
+            DataError: if they cannot be read.
+        """
+        with self.stream() as stream:
+            return stream.read(size)
 
     def lines(self) -> Lines:
         r"""Return the input's lines, without ``\n`` and without a byte order mark; use it in a ``with`` block.
@@ -199,7 +212,8 @@ class Input:
             number: line or ordinal in the input, from 1.
         """
         if not isinstance(error, DataError):
-            self.bad(fault_of(raw, error), explain_bad_row(raw, error), raw, number)
+            hint = _ENCODED if isinstance(error, UnicodeError) else ""
+            self.bad(fault_of(raw, error), explain_bad_row(raw, error) + hint, raw, number)
         elif error.path:
             raise error
         else:
@@ -280,6 +294,12 @@ class Reader(msgspec.Struct, **FROZEN):
     PACK: ClassVar[int | None] = None
     """Inputs with fewer stored bytes share shards, unless the configuration says otherwise (`pack:`)."""
 
+    MEMBERS: ClassVar[bool] = False
+    """Whether in compressed files each item usually is a gzip member, so that reading can begin at any of them."""
+
+    IN_PLACE: ClassVar[bool] = False
+    """Whether the files can be documents in place: read again by each command, as fast as documents or nearly so."""
+
     TYPES: ClassVar[Mapping[str, Any]] = {}
     """Types of the attributes that the format carries, by key: annotations, as `tag` of a tagger has one."""
 
@@ -302,6 +322,16 @@ class Reader(msgspec.Struct, **FROZEN):
 
     def attribute_set(self) -> str | None:
         """Return the name of the set that `Draft.attributes` go to; None if the format carries none."""
+        return None
+
+    def own_types(self, inputs: "Sequence[Input]") -> OwnTypes | None:
+        """Return the types of the fields that documents of these inputs bring with them; None if nobody knows them.
+
+        The engine holds each document against them, so that rules can count on them.
+
+        Args:
+            inputs: all of an entry, in order; bad items of them are passed over.
+        """
         return None
 
     def inputs(self, pattern: str) -> Sequence[folders.Found]:

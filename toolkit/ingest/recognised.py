@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,16 +30,32 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
 """Files that no lines of text are in: the pattern of their beginning, what they are, the format that reads them."""
 
 _MARKUP = re.compile(rb"\s*<(?:!doctype html|html|\?xml)\b", re.IGNORECASE)
-_DELIMITERS = {b"\t": "tsv", b",": "csv", b";": "csv, delimiter: ;"}
+_DELIMITERS = {b"\t": ("tsv", ""), b",": ("csv", ""), b";": ("csv", ";")}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Recognised(NamedTuple):
+    """What a file is.
+
+    Attributes:
+        what: in words.
+        formats: that read it.
+        delimiter: that the format must be told.
+    """
+
+    what: str
+    formats: tuple[str, ...] = ()
+    delimiter: str = ""
+
+    def __str__(self) -> str:
+        more = f", delimiter: {self.delimiter}" if self.delimiter else ""
+        named = " or ".join(f"`format: {format}{more}`" for format in self.formats)
+        return f"{self.what} ({named})" if named else self.what
 
 
 def not_lines(head: bytes) -> str:
     """Return what a file is that has no lines of text, and the format that reads it; empty if it may have some."""
-    for pattern, what, format in _MAGIC:
-        if re.match(pattern, head, re.DOTALL):
-            return _told(what, format)
-    return ""
+    return str(found) if (found := _by_magic(head)) else ""
 
 
 def recognised(head: bytes, format: str) -> str:
@@ -48,50 +65,60 @@ def recognised(head: bytes, format: str) -> str:
         head: its first bytes, decompressed.
         format: of which it should be.
     """
+    found = look(head)
+    return "" if found is None or (format in found.formats and not found.delimiter) else str(found)
+
+
+def look(head: bytes) -> Recognised | None:
+    """Return what a file is, by its first bytes, decompressed; None if they do not tell."""
     if not head:
-        return "an empty file"
-    if found := not_lines(head) or _compressed(head) or _text(head):
-        return "" if f"`format: {format}`" in found else found
-    return "bytes that are no text" if b"\0" in head and not head.startswith(_UTF16) else ""
+        return Recognised("an empty file")
+    if found := _by_magic(head) or _compressed(head) or _text(head):
+        return found
+    return Recognised("bytes that are no text") if b"\0" in head and not head.startswith(_UTF16) else None
 
 
-def _told(what: str, *formats: str) -> str:
-    named = " or ".join(f"`format: {format}`" for format in formats if format)
-    return f"{what} ({named})" if named else what
+def _by_magic(head: bytes) -> Recognised | None:
+    for pattern, what, format in _MAGIC:
+        if re.match(pattern, head, re.DOTALL):
+            return Recognised(what, (format,) if format else ())
+    return None
 
 
-def _compressed(head: bytes) -> str:
+def _compressed(head: bytes) -> Recognised | None:
     found = compression_in(head)
-    return f"{found} data inside, compressed twice; decompress it once" if found else ""
+    return Recognised(f"{found} data inside, compressed twice; decompress it once") if found else None
 
 
-def _text(head: bytes) -> str:
+def _text(head: bytes) -> Recognised | None:
     head = head.removeprefix(codecs.BOM_UTF8)
     if head.startswith(b"WARC/"):
         is_wet = b"WARC-Type: conversion" in head
-        return _told("a WARC file of texts" if is_wet else "a WARC file", "wet" if is_wet else "warc")
+        return Recognised("a WARC file of texts", ("wet",)) if is_wet else Recognised("a WARC file", ("warc",))
     if _MARKUP.match(head):
-        return "an HTML or XML page"
+        return Recognised("an HTML or XML page")
+    if head.startswith(b"__label__"):
+        return Recognised("labelled lines of fastText", ("fasttext",))
     lines = head.split(b"\n")
     start = head.lstrip()[:1]
     if start == b"{":
-        return _json(lines[0]) if len(lines) > 1 else "JSON"
+        return _json(lines[0]) if len(lines) > 1 else Recognised("JSON")
     if start == b"[":
-        return "a JSON array; make it a line for each element: jq -c '.[]'"
-    for delimiter, format in _DELIMITERS.items():
-        counts = [line.count(delimiter) for line in lines[:3]]
+        return Recognised("a JSON array; make it a line for each element: jq -c '.[]'")
+    for mark, (format, delimiter) in _DELIMITERS.items():
+        counts = [line.count(mark) for line in lines[:3]]
         if len(lines) > 2 and counts[0] and counts[1] >= counts[0]:  # there may be some in quotes
-            return _told("a table with a line for each row", format)
-    return ""
+            return Recognised("a table with a line for each row", (format,), delimiter)
+    return None
 
 
-def _json(line: bytes) -> str:
+def _json(line: bytes) -> Recognised:
     try:
         row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     except BAD_ROW:
-        return "JSON over several lines; make it a line for each document: jq -c ."
+        return Recognised("JSON over several lines; make it a line for each document: jq -c .")
     if {"content", "warc_headers", "metadata"} <= row.keys():
-        return _told("lines of OSCAR", "oscar")
+        return Recognised("lines of OSCAR", ("oscar",))
     if {"id", "text", "source"} <= row.keys():
-        return _told("documents in JSON Lines", "dolma", "jsonl")
-    return _told("JSON Lines", "jsonl")
+        return Recognised("documents in JSON Lines", ("dolma", "jsonl"))
+    return Recognised("JSON Lines", ("jsonl",))

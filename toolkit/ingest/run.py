@@ -7,7 +7,6 @@ input ──decompress──> reader ──drafts──> trim ──rows──> 
 """
 
 import itertools
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
@@ -18,21 +17,24 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
-from toolkit.ingest.inputs import Attempt, forget_attempt, is_of_these, look_at, note_entry, record_path, still_done
-from toolkit.ingest.plan import InputToIngest
+from toolkit.ingest.attempts import Claims, Grouped, forget_attempt
+from toolkit.ingest.inputs import is_of_these, of_entry, still_done
+from toolkit.ingest.plan import InputToIngest, as_listed
 from toolkit.ingest.reader import Rejects
 from toolkit.ingest.reading import downloads, sources
 from toolkit.ingest.reading.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.ingest.superseded import forget_shards
-from toolkit.records import sets
+from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
-from toolkit.runs.executors import Report
+from toolkit.runs.executors import P, R, Report, Result, Task
+from toolkit.runs.grouped import one_by_one
 from toolkit.runs.progress import Position
-from toolkit.storage import Stat, json_files
+from toolkit.storage import Stat, store_of
+from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import exists, join, lacking, list_files, remove
+from toolkit.storage.paths import join, lacking, remove, stat_each
 
 
 class FreshBlock(NamedTuple):
@@ -63,11 +65,11 @@ class Follower(Protocol):
         """Work on the blocks, of which some may be left; only errors of the blocks themselves are raised."""
 
     def complete(self, state: row_index.ShardState, carried: str) -> None:
-        """Make what was written appear; the documents are complete, with the content digest of what they carry."""
+        """Add what was written to the group; the documents are complete, with the content digest of what they carry."""
 
 
-Follow = Callable[[str, str | None], AbstractContextManager[Follower]]
-"""Gives the follower of a shard, whose format carries a set with this name."""
+Follow = Callable[[str, str | None, Group], AbstractContextManager[Follower]]
+"""Gives the follower of a shard, whose format carries a set with this name, and whose files belong to a group."""
 
 
 class IngestedInput(ConfigStruct):
@@ -94,33 +96,49 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = None) -> IngestedInput:
+def as_it_was(work: InputToIngest) -> IngestedInput | None:
+    """Return the outcome of an input about which there is nothing to do, by its record and listings alone.
+
+    Of an attempt at it, which may have been killed, nothing is known here.
+    """
+    record = ingested.load(work.dataset, work.key) if store_of(work.path).can_list and not _keep(work) else None
+    if record is None or of_entry(work, record) is not record:
+        return None
+    found = [each for each in as_listed(work.files) if each]
+    done = len(found) == len(work.files) and still_done(work, record, found, reads=False)
+    return _done(record, skipped=True) if done else None
+
+
+def ingest_input(
+    work: InputToIngest, report: Report, follow: Follow | None = None, grouped: Grouped | None = None
+) -> IngestedInput:
     """Make the documents of one input file, or pack, unless that has been done.
 
     Args:
         work: the input.
         report: told of what is done.
         follow: gives what takes the documents of each shard that is made.
+        grouped: the group with which what is made of the input becomes durable, if it can; else that is so at the end.
 
     Raises:
         DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
     """
     start = time.perf_counter()
     found = _there(work)
-    settings = settings_of(work.entry)
-    record, damaged = json_files.load_told(record_path(work), InputRecord)
-    if record is not None and still_done(work, record, found, settings):
+    record, damaged = ingested.load_told(work.dataset, work.key)
+    if record is not None and still_done(work, record, found):
         forget_attempt(work)
         sources.Sources(work, found, _keep(work), None).discard()
-        note_entry(work, record)
+        if (noted := of_entry(work, record)) is not record:
+            ingested.save(work.dataset, work.key, noted)
         report(record.rows, 0)
         return _done(record, skipped=True)
-    claims = _Claims(work, record, damaged=damaged)
+    claims = (grouped and grouped.claims(work)) or Claims(work, record, damaged=damaged)
     if work.is_pack and (damaged or (record and not is_of_these(work, record))):
         for shard in claims.shards:
             remove(work.dataset.shard_path(shard))  # other packs may have its inputs now, and this one may fail
     if record or damaged:
-        remove(record_path(work))
+        ingested.forget(work.dataset, [work.key])
     common = work.entry.settings()
     rejected = join("rejects", work.shard + ".jsonl.gz")
     with Rejects(join(work.dataset.bookkeeping, rejected)) as rejects:
@@ -135,7 +153,7 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
         size=sum(each.size for each in inputs.read),
         stamp="" if work.is_pack else inputs.read[0].stamp,
         content=inputs.content(),
-        settings=settings,
+        settings=settings_of(work.entry),
         shards=written.shards,
         rows=written.rows,
         counts=dict(sorted(inputs.counts.items())),
@@ -144,20 +162,47 @@ def ingest_input(work: InputToIngest, report: Report, follow: Follow | None = No
         max_rejected=common.max_rejected,
         rejects=rejected if rejects.written else "",
         inputs=inputs.read if work.is_pack else [],
+        types=work.types,
     )
-    json_files.save(record_path(work), made)
-    inputs.discard()
-    claims.release()
+    claims.save(made, inputs.discard)
     return _done(made, skipped=False)
 
 
+def ingest_together(tasks: list[Task[InputToIngest]], report: Report) -> list[Result[IngestedInput]]:
+    """Do what `ingest_input` does for small inputs, which become durable together."""
+
+    def do(work: InputToIngest, report: Report, grouped: Grouped) -> IngestedInput:
+        return ingest_input(work, report, grouped=grouped)
+
+    return in_group(do, tasks, [task.payload for task in tasks], report)
+
+
+def in_group(
+    do: Callable[[P, Report, Grouped], R], tasks: list[Task[P]], works: list[InputToIngest], report: Report
+) -> list[Result[R]]:
+    """Return the results of tasks that are done one after the other, and become durable together.
+
+    Args:
+        do: a task.
+        tasks: to do.
+        works: the input of each task.
+        report: told of what is done.
+    """
+    with Grouped(works) as grouped:
+        found = one_by_one(lambda payload, report: do(payload, report, grouped), tasks, report, grouped.group)
+        for work, result in zip(works, found, strict=True):
+            if result.failure:
+                grouped.failed(work)
+    return found
+
+
 def _there(work: InputToIngest) -> list[Stat]:
-    """Return the versions of the inputs that there are.
+    """Return the versions of the inputs that there are, looked at anew: they will be read.
 
     Raises:
         DataError: naming those that are not there.
     """
-    there = look_at(work)
+    there = stat_each([file.path for file in work.files])
     lacks = [
         DataError(f"expected an input file, got {lacking(file.path)}; put it back and run again", path=file.path)
         for file, found in zip(work.files, there, strict=True)
@@ -178,71 +223,10 @@ def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
     )
 
 
-class _Claims:
-    """Keeps the shards that are this input's to write: those of its record, and of attempts that did not end.
-
-    They are kept beside the record until there is a new one, so that no attempt takes a file that is somebody else's,
-    and none leaves one behind. Two attempts at once take the same files, and write the same into them.
-    """
-
-    def __init__(self, work: InputToIngest, record: InputRecord | None, *, damaged: bool) -> None:
-        self._work = work
-        self._path = record_path(work) + ".started"
-        self.shards: set[str] = set(record.shards if record else ())
-        old, damaged_too = json_files.load_told(self._path, Attempt)
-        if old:
-            self.shards |= set(old.shards)
-        if damaged or damaged_too:
-            self.shards |= _shards_named(work)
-        self._write()
-
-    def take(self, shard: str, set_name: str | None) -> None:
-        """Claim a shard, and its attributes in a set.
-
-        Raises:
-            DataError: if there is a file that is not this input's.
-        """
-        if shard in self.shards:
-            return
-        dataset = self._work.dataset
-        paths = [dataset.shard_path(shard), *([dataset.attribute_path(set_name, shard)] if set_name else [])]
-        for path in paths:
-            if exists(path) and not self._work.overwrite and shard not in self._noted():
-                raise DataError(
-                    f"expected no file here yet, got one that was not made from {self._work.name}; move it, choose "
-                    "another `source:` (or `set:`), or --overwrite",
-                    path=path,
-                )
-        self.shards.add(shard)
-        self._write()
-
-    def release(self) -> None:
-        """Forget the claims: the record has the shards now."""
-        remove(self._path)
-
-    def _noted(self) -> set[str]:
-        """Return the shards that are noted as this input's now; another attempt may have ended, or be at work."""
-        found = json_files.load(self._path, Attempt), json_files.load(record_path(self._work), InputRecord)
-        return {shard for noted in found if noted for shard in noted.shards}
-
-    def _write(self) -> None:
-        attempt = json_files.load(self._path, Attempt)
-        self.shards |= set(attempt.shards if attempt else ())
-        keys = [file.key for file in self._work.files] if self._work.is_pack else []
-        json_files.save(self._path, Attempt(input=self._work.name, shards=sorted(self.shards), keys=keys))
-
-
-def _shards_named(work: InputToIngest) -> set[str]:
-    """Return the shards that there are, by their names, of an input whose record is damaged."""
-    number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
-    name = re.compile(re.escape(work.shard) + number + re.escape(work.suffix))
-    return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
-
-
 class _ShardsOutput:
     """Writes documents to the shards that they become, and their attributes beside them."""
 
-    def __init__(self, work: InputToIngest, claims: _Claims, report: Position, follow: Follow | None) -> None:
+    def __init__(self, work: InputToIngest, claims: Claims, report: Position, follow: Follow | None) -> None:
         self.work = work
         self.claims = claims
         self.report = report
@@ -265,22 +249,24 @@ class _ShardsOutput:
         self.claims.take(name, set_name)
         if set_name:
             sets.forget(dataset, set_name, name)
-        with ExitStack() as following:
-            follower = following.enter_context(self.follow(name, set_name)) if self.follow else None
+        with self.claims.group() as group, ExitStack() as following:
+            follower = following.enter_context(self.follow(name, set_name, group)) if self.follow else None
+            files = group.files
             with ExitStack() as stack:
-                index = stack.enter_context(row_index.RowIndexOutput(dataset, name, replaced=True))
-                output = stack.enter_context(RowOutput(dataset.shard_path(name)))
-                carried = stack.enter_context(RowOutput(dataset.attribute_path(set_name, name))) if set_name else None
+                index = stack.enter_context(row_index.RowIndexOutput(dataset, name, replaced=True, group=group))
+                output = stack.enter_context(RowOutput(dataset.shard_path(name), together=files))
+                path = dataset.attribute_path(set_name, name) if set_name else None
+                carried = stack.enter_context(RowOutput(path, together=files)) if path else None
                 blocks = self._written(drafts, index, output, carried)
                 if follower:
                     follower.take(blocks)
                 for _ in blocks:
                     pass
-            state = index.finish(output.stat, output.content)
+            state = index.finish(output.stat, output.content, head=output.head)
             self.shards[name] = sets.output_state(output)
             self.rows += output.rows
             if set_name and carried:
-                self._record_carried(name, state, carried)
+                self._record_carried(name, state, carried, group)
             if follower:
                 follower.complete(state, carried.content if carried else "")
 
@@ -314,7 +300,7 @@ class _ShardsOutput:
                 self.report(len(block.lines))
                 yield block
 
-    def _record_carried(self, name: str, state: row_index.ShardState, carried: RowOutput) -> None:
+    def _record_carried(self, name: str, state: row_index.ShardState, carried: RowOutput, group: Group) -> None:
         assert self.set_name
         record = sets.ShardRecord(
             input=state,
@@ -325,4 +311,4 @@ class _ShardsOutput:
             output=sets.output_state(carried),
             seconds=0.0,
         )
-        json_files.save(sets.record_path(self.work.dataset, self.set_name, name), record)
+        sets.save_records(self.work.dataset, name, {self.set_name: record}, group)

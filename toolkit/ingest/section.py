@@ -56,11 +56,11 @@ class Common(ConfigStruct):
         str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
     ] = crawls.BASE
     connections: Annotated[
-        int, msgspec.Meta(ge=1), Description(description="files that are read from the web at a time, at most")
+        int, msgspec.Meta(ge=1), Description(description="how many files are read from the web at a time, at most")
     ] = 4
     max_disk: Annotated[
         Size | None,
-        Description(description="keep what is read from the web on disk meanwhile, at most so many bytes of all"),
+        Description(description="keep files from the web on disk while they are read, at most this many bytes in all"),
     ] = None
     source: Annotated[
         str | None, Description(description="the documents' `source`, and the folder of their shards")
@@ -81,15 +81,15 @@ class Common(ConfigStruct):
     ] = 0.1
     ids: Annotated[
         Literal["ordinal", "content"],
-        Description(description="ids for input without: `<relative path>:<ordinal>`, or a hash of the text"),
+        Description(description="ids of documents that have none: `<relative path>:<ordinal>`, or a hash of the text"),
     ] = "ordinal"
     shard_size: Annotated[
-        Size | None, Description(description="cut large inputs into shards of about so many uncompressed bytes")
+        Size | None, Description(description="cut large inputs into shards of about this many uncompressed bytes")
     ] = None
     pack: Annotated[
         Size | None,
         Description(
-            description="inputs with fewer stored bytes share shards, which hold up to so many; default: 64 MB for the "
+            description="inputs with fewer stored bytes share shards of at most this size; default: 64 MB for the "
             "format text, else none; `null`: each input has shards of its own"
         ),
     ] = None
@@ -262,6 +262,19 @@ def settings_of(entry: Entry) -> dict[str, Any]:
     The first version of a reader is not named, nor is gzip, nor that inputs are not packed: records from before there
     was anything else stay as they are.
     """
+    global _last
+    entry_asked, found = _last
+    if entry_asked is not entry:
+        found = _settings_of(entry)
+        _last = entry, found
+    return found
+
+
+_last: tuple[Entry | None, dict[str, Any]] = None, {}
+"""The settings of the entry that was asked about last: its inputs, of which there may be 100,000, are asked in turn."""
+
+
+def _settings_of(entry: Entry) -> dict[str, Any]:
     common = config.plain(entry.settings())
     shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
     reader = entry.reader()

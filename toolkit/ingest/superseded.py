@@ -10,11 +10,10 @@ import msgspec
 
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.ingest.inputs import Attempt, record_path
+from toolkit.ingest.attempts import attempt_path, attempts, load_attempt
 from toolkit.ingest.plan import InputToIngest
 from toolkit.records import ingested, sets
-from toolkit.records.ingested import InputRecord, key_of
-from toolkit.storage import json_files
+from toolkit.records.ingested import InputRecord
 from toolkit.storage.paths import remove, remove_empty_folders
 
 
@@ -22,13 +21,13 @@ class Superseded(msgspec.Struct, frozen=True):
     """An input, or pack, of former runs, of which inputs are in other packs now.
 
     Attributes:
-        record: the path of its record.
+        key: of its record.
         made: that record, if it was done.
         shards: that it may have.
         by: what is made of one of its inputs now.
     """
 
-    record: str
+    key: str
     made: InputRecord | None
     shards: list[str]
     by: InputToIngest
@@ -42,18 +41,18 @@ def find(works: Iterable[InputToIngest], planned: Iterable[InputToIngest], datas
         planned: of all inputs that there are.
         dataset: of the records.
     """
-    known = {record_path(work) for work in planned}
+    known = {work.key for work in planned}
     now = {file.key: work for work in works for file in work.files}
-    attempts = {path.removesuffix(".started") for path in ingested.paths(dataset, ".started")}
+    begun_keys = {*attempts(dataset)}
     found = []
-    for path in sorted(({*ingested.paths(dataset, ".json")} | attempts) - known):
-        made = json_files.load(path, InputRecord)
-        begun = json_files.load(path + ".started", Attempt) if path in attempts else None
+    for name in sorted(({*ingested.keys(dataset)} | begun_keys) - known):
+        made = ingested.load(dataset, name)
+        begun = load_attempt(dataset, name) if name in begun_keys else None
         keys = [each.key for each in made.inputs] if made else []
         keys += begun.keys if begun else []
-        if by := next((now[key] for key in keys or [key_of(dataset, path)] if key in now), None):
+        if by := next((now[key] for key in keys or [name] if key in now), None):
             shards = {shard for noted in (made, begun) if noted for shard in noted.shards}
-            found.append(Superseded(path, made, sorted(shards), by))
+            found.append(Superseded(name, made, sorted(shards), by))
     return found
 
 
@@ -66,7 +65,7 @@ def lost(works: Iterable[InputToIngest], planned: Sequence[InputToIngest], forme
         former: what the works supersede.
     """
     there = {file.key for work in planned for file in work.files}
-    packs = [json_files.load(record_path(work), InputRecord) for work in works if work.is_pack]
+    packs = [ingested.load(work.dataset, work.key) for work in works if work.is_pack]
     records = [record for record in (*packs, *(each.made for each in former)) if record]
     return sorted(each.input for record in records for each in record.inputs if each.key not in there)
 
@@ -75,19 +74,18 @@ def forget(former: Iterable[Superseded], dataset: Dataset) -> None:
     """Delete the shards of what is superseded, then its records: killed between, the next run does the rest."""
     listed = list(former)
     forget_shards(dataset, [shard for each in listed for shard in each.shards])
+    ingested.forget(dataset, [each.key for each in listed])
     for each in listed:
-        remove(each.record)
-        remove(each.record + ".started")
+        remove(attempt_path(dataset, each.key))
 
 
 def forget_shards(dataset: Dataset, shards: Sequence[str]) -> None:
     """Delete the documents of shards, their row indexes, and their attributes in the sets that we have made."""
     ours = [name for name in dataset.sets() if sets.load_schema(dataset, name) is not None] if shards else []
+    row_index.forget(dataset, shards)
+    sets.forget_all(dataset, ours, shards)
     for shard in shards:
         places = [(dataset.attribute_path(name, shard), dataset.attributes) for name in ours]
         for path, root in ((dataset.shard_path(shard), dataset.documents), *places):
             remove(path)
             remove_empty_folders(path.rpartition("/")[0], root)
-        row_index.forget(dataset, shard)
-        for name in ours:
-            sets.forget(dataset, name, shard)

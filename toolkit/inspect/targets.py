@@ -228,8 +228,10 @@ def format_of(path: str) -> Format | None:
     The installed formats are asked in the order of their names, whether they take it for their own. One that cannot be
     imported here is passed over. Rows of others that have a text are of the last one, which is not installed.
     """
+    if is_table(path) and (columns := foreign.of_table(path)) is not None:
+        return Format(_TABLE, columns)
     line = first_line(path)
-    for name in WRITERS.names():
+    for name in () if foreign.named_fields().text else WRITERS.names():
         with suppress(ConfigError):
             writer = WRITERS.find(name)
             if (found := writer.of_file(path, line)) is not None:
@@ -238,6 +240,12 @@ def format_of(path: str) -> Format | None:
     return None if options is None else Format(_FOREIGN, options)
 
 
+def is_table(path: str) -> bool:
+    """Return whether a file is called as one of Parquet."""
+    return path.endswith((".parquet", ".parq", ".pq"))
+
+
+_TABLE = f"{foreign.__name__}:{foreign.ForeignTable.__name__}"
 _FOREIGN = f"{foreign.__name__}:{foreign.ForeignRows.__name__}"
 
 

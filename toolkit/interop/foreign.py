@@ -1,24 +1,38 @@
-"""Rows of others: JSON Lines with a text, in which nothing else need be as in documents."""
+"""Rows of others: JSON Lines and Parquet with a text, in which nothing else need be as in documents."""
 
-from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar
+from collections.abc import Generator, Iterable, Iterator
+from contextvars import ContextVar
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from toolkit.data.documents import BAD_ROW, Document
-from toolkit.errors import ConfigError
+from toolkit.data.schema import Type, from_json, to_json, to_python
+from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
+from toolkit.ingest.formats.parquet import Parquet
+from toolkit.ingest.reader import Input
+from toolkit.ingest.reading.preview import Unkept
+from toolkit.ingest.tables.fields import Fields
+from toolkit.ingest.tables.footers import column_types
 from toolkit.mix.writer import Mixed, Reading, Writer
 
 TEXTS = ("text", "content")
 """Keys of a row that its text can have."""
 
+LONGEST = 1 << 30
+"""Bytes of a row, at most."""
+
 
 class ForeignRows(Writer):
     """Objects with a text under one key. They are read and described; no mix writes them."""
 
-    ID: ClassVar[tuple[str, ...]] = ()
-
     text: Annotated[str, msgspec.Meta(description="the key of the text")] = TEXTS[0]
+    id: Annotated[str | None, msgspec.Meta(description="the key of the id")] = None
+
+    @property
+    def ID(self) -> tuple[str, ...]:  # type: ignore[override]  # noqa: N802  # as READING
+        """Return the key of the id, if it was named; ids of others may be anything."""
+        return () if self.id is None else (self.id,)
 
     @property
     def READING(self) -> Reading:  # type: ignore[override]  # noqa: N802  # that of a format, which has options
@@ -28,10 +42,13 @@ class ForeignRows(Writer):
     def check(self, line: bytes) -> str | None:
         """Return what is wrong with a row: it must be an object with a text."""
         try:
-            value = msgspec.json.decode(line, type=dict[str, msgspec.Raw]).get(self.text)
-            if value is None:
-                return f"expected an object with {self.text!r}, got one without"
-            msgspec.json.decode(value, type=str)
+            row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+            if self.text not in row:
+                hint = did_you_mean(self.text, row) or f"; it has: {', '.join(row)}"
+                return f"expected an object with {self.text!r}, got one without{hint}"
+            msgspec.json.decode(row[self.text], type=str)
+            if self.id is not None and (self.id not in row or not isinstance(msgspec.json.decode(row[self.id]), str)):
+                return f"expected a text under {self.id!r}, which is the id, got none"
         except BAD_ROW as error:
             return f"expected an object with a text under {self.text!r}, got: {error}"
         return None
@@ -40,12 +57,135 @@ class ForeignRows(Writer):
         raise ConfigError("expected a format that a mix can write, got rows of others")
 
 
+class ForeignTable(Writer):
+    """Parquet with a column of texts. It is read and described; no mix writes it."""
+
+    SUFFIX = ".parquet"
+    CONCATENATES = False
+
+    text: Annotated[str, msgspec.Meta(description="the column of the texts")] = TEXTS[0]
+    id: Annotated[str, msgspec.Meta(description="the column of the ids")] = "id"
+    columns: Annotated[dict[str, Any], msgspec.Meta(description="types of the columns")] = {}
+
+    def line(self) -> Any:
+        """Return the type of a row."""
+        return to_python(Type("object", fields=tuple((name, from_json(each)) for name, each in self.columns.items())))
+
+    def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
+        for document in self._documents(Input(path, None, LONGEST, None)):
+            yield document, None
+
+    def _documents(self, source: Input) -> Iterator[Document]:
+        reader = Parquet(fields=Fields(text=self.text, id=self.id))
+        for batch in reader.read_batches(source):
+            for draft in batch:
+                metadata = draft.metadata if isinstance(draft.metadata, dict) else None
+                yield Document(draft.text, id=draft.id or "", source=draft.source or "", metadata=metadata)
+
+    def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(path, pre_buffer=False) as file:
+                for batch in file.iter_batches(1, use_threads=False):
+                    yield from msgspec.json.decode(msgspec.json.encode(batch.to_pylist()))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path) from None
+
+    def check_file(
+        self, path: str, documents: int | None = None, first: int | None = None
+    ) -> Iterator[tuple[int | None, str]]:
+        bad = _Told()
+        try:
+            found = list(column_types(Input(path, None, LONGEST, None)))
+            if "id" != self.id not in found:
+                yield None, f"expected the column {self.id!r} of ids, got none{did_you_mean(self.id, found)}"
+            for row, _ in enumerate(self._documents(Input(path, None, LONGEST, bad)), 1):
+                if first is not None and row >= first:
+                    break
+                yield from bad.told()
+            yield from bad.told()
+        except DataError as error:
+            yield error.line, error.message
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        raise ConfigError("expected a format that a mix can write, got a table of others")
+
+
+class _Told(Unkept):
+    """Bad rows, of which it is told what is wrong with each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: list[tuple[int, str]] = []
+
+    def add(self, input: str, reason: str, message: str, raw: bytes, number: int, **_: Any) -> None:
+        self._found.append((number, message))
+
+    def told(self) -> Iterator[tuple[int, str]]:
+        """Yield those since the last time."""
+        yield from self._found
+        self._found.clear()
+
+
+# --- which of them a file is ------------------------------------------------------------------------------------------
+
+
+class Named(NamedTuple):
+    """The fields of files of others that the user has named: that of the text, and that of the id."""
+
+    text: str | None = None
+    id: str | None = None
+
+
+_NOTHING = Named()
+_NAMED: ContextVar[Named] = ContextVar("named", default=_NOTHING)
+
+
+def name_fields(text: str | None, id: str | None) -> None:
+    """Say which fields files of others have their texts and ids in, for all that this command looks at."""
+    _NAMED.set(Named(text, id))
+
+
+def named_fields() -> Named:
+    """Return what was named."""
+    return _NAMED.get()
+
+
+def of_table(path: str) -> dict[str, Any] | None:
+    """Return the options of `ForeignTable` for a Parquet file; None if a mix wrote it, or it has no text.
+
+    Raises:
+        ConfigError: if it has no such column as was named.
+    """
+    named = _NAMED.get()
+    try:
+        found = column_types(Input(path, None, LONGEST, None))
+    except (ToolkitError, ImportError):
+        return None  # it is damaged, or pyarrow is not here: who reads it says so
+    if named.text is None and "annotation" in found:
+        return None
+    text = named.text or next((name for name in TEXTS if name in found), None)
+    if text is None:
+        return None
+    for name in (text, named.id):
+        if name is not None and name not in found:
+            hint = did_you_mean(name, found) or f"; there are: {', '.join(found)}"
+            raise ConfigError(f"{path}: expected the column {name!r}, got none{hint}")
+    columns = {name: to_json(type_) for name, type_ in found.items()}
+    return {"text": text, "id": named.id or "id", "columns": columns}
+
+
 def of_line(line: bytes) -> dict[str, Any] | None:
     """Return the options of `ForeignRows` for a file with this first line; None if it has documents, or no text."""
     try:
         row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     except BAD_ROW:
         return None
+    named = _NAMED.get()
+    if named.text is not None:
+        return {"text": named.text, **({} if named.id is None else {"id": named.id})}
     texts = [key for key, value in row.items() if bytes(memoryview(value)[:1]) == b'"']
     key = next((key for key in TEXTS if key in texts), None)
     if key is None or {"id", "source", "text"} <= set(texts):

@@ -1,36 +1,94 @@
-"""Stage 2 of a mix: one part is put together from members of the intermediates."""
+"""Stage 2 of a mix: parts are put together from members of the intermediates.
+
+Small ones in groups: a part of a language each is a hundred files, which one disk syncs at the price of one.
+"""
 
 import hashlib
 import io
+from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import IO, Any, Self, cast
 
 import msgspec
+import xxhash
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.errors import DataError
+from toolkit.data import journals
+from toolkit.errors import DataError, ToolkitError
 from toolkit.mix.plan import PartPlan
 from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.shuffle.sorting import sorted_chunks
 from toolkit.mix.stage import stage_path
 from toolkit.runs.executors import Report
-from toolkit.storage import Pieces, json_files, store_of
+from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
+from toolkit.storage.journal import Group, Journal
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import join, remove, stat, unlike_data
+from toolkit.storage.paths import below, join, stat
+
+GROUP = 32 << 20
+"""Stored bytes of parts that become durable together, at most; a larger part does so alone."""
+
+LEAST = 4 << 20
+"""Stored bytes of a group, where there are enough parts: processes wait for a disk longer than for one another."""
+
+JOURNAL = "records.journal"
+"""Folder of the records of parts, beside these; no part has a name with a dot."""
 
 
-class PartToWrite(ConfigStruct):
-    """One part to assemble.
+class PartsToWrite(ConfigStruct):
+    """Parts to assemble, which become durable together.
 
     Attributes:
-        digest: of the plan that it belongs to.
+        digest: of the plan that they belong to.
     """
 
     settings: MixSettings
     digest: str
-    part: PartPlan
+    parts: list[PartPlan]
+
+    @property
+    def name(self) -> str:
+        """Return what the first part, and so the group, is called."""
+        return self.parts[0].path
+
+    @property
+    def stored(self) -> int:
+        """Return the bytes of their members, as they are stored in the intermediates."""
+        return sum(part.stored for part in self.parts)
+
+    def record(self, part: PartPlan) -> "PartRecord | None":
+        """Return the record of a part."""
+        return _records(self).load(_KIND, part.path, PartRecord)
 
 
-class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
+_KIND = "part"
+
+
+def in_groups(parts: Iterable[PartPlan], processes: int) -> list[list[PartPlan]]:
+    """Return parts in groups for so many processes, each some of the parts that follow one another."""
+    listed = list(parts)
+    most = min(max(sum(part.stored for part in listed) // (2 * processes), LEAST), GROUP)
+    groups: list[list[PartPlan]] = []
+    size = 0
+    for part in listed:
+        if not groups or size + part.stored > most:
+            groups.append([])
+            size = 0
+        groups[-1].append(part)
+        size += part.stored
+    return groups
+
+
+class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a part; its path is below the output folder."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+class PartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part that is complete, not yet published.
 
     Attributes:
@@ -38,6 +96,7 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
         size, sha256: of the file.
         content_size, content_sha256: of its uncompressed bytes; of a format that does not concatenate, of the encoded
             documents that the file was made of, which are the same with every version of what made it.
+        beside: files that belong to it, an index, say.
     """
 
     label: str
@@ -47,39 +106,86 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     content_size: int
     content_sha256: str
+    beside: list[StoredFile] = []
+
+    @property
+    def files(self) -> list[StoredFile]:
+        """Return the file of the part, and those beside it."""
+        return [StoredFile(path=self.path, size=self.size, sha256=self.sha256), *self.beside]
 
 
 def staged_path(output: str, digest: str, path: str) -> str:
-    """Return where a part lies before it is published; also one that goes to a folder beside the output."""
-    return join(work_folder(output), "parts", digest, unlike_data(path.replace("../", "_up/")))
+    """Return where a part lies before it is published: all in one folder, which is synced once for many."""
+    return join(_staged(output, digest), xxhash.xxh3_128_hexdigest(path.encode()))
 
 
-def assemble_part(work: PartToWrite, report: Report) -> PartRecord:
-    """Put a part together, unless that has been done, and return its record.
+def _staged(output: str, digest: str) -> str:
+    return join(work_folder(output), "parts", digest)
+
+
+def _records(work: PartsToWrite) -> Journal:
+    output = work.settings.output.path
+    return journals.at(work_folder(output), join(_staged(output, work.digest), JOURNAL))
+
+
+def assemble_parts(work: PartsToWrite, report: Report) -> list[PartRecord]:
+    """Put parts together, unless that has been done, and return their records.
 
     Raises:
-        DataError: if an intermediate is not what its index says.
+        DataError: if an intermediate is not what its index says; the other parts are there.
     """
-    output, part = work.settings.output.path, work.part
-    path = staged_path(output, work.digest, part.path)
-    done = json_files.load(path + ".json", PartRecord)
-    found = stat(path)
-    if done and found and found.size == done.size:
+    found: list[PartRecord] = []
+    broken: list[ToolkitError] = []
+    with Group(_records(work)) as group, _Intermediates(work) as intermediates:
+        for part in work.parts:
+            try:
+                with group.part():
+                    found.append(_assemble(work, part, group, intermediates, report))
+            except ToolkitError as error:
+                broken.append(error)
+    if len(broken) > 1:
+        raise DataError("\n".join(map(str, broken)))
+    if broken:
+        raise broken[0]
+    return found
+
+
+def _assemble(
+    work: PartsToWrite, part: PartPlan, group: Group, intermediates: "_Intermediates", report: Report
+) -> PartRecord:
+    output, settings = work.settings.output.path, work.settings
+    done = work.record(part)
+    if done and all(
+        (found := stat(staged_path(output, work.digest, f.path))) and found.size == f.size for f in done.files
+    ):
         report(done.documents, 0)
         return done
-    remove(path + ".json")
-    compression = work.settings.compression(part.label)
+    group.forget((_KIND, part.path))
+    compression = settings.compression(part.label)
     content = _Content(compression, report)
-    with Output(path) as out, _Intermediates(work) as intermediates:
+    paths = [part.path, *settings.beside(part.label, part.path)]
+    with ExitStack() as stack:
+        out, *beside = [
+            stack.enter_context(Output(staged_path(output, work.digest, path), group.files)) for path in paths
+        ]
         pieces = ([intermediates.read(*member) for member in piece.members] for piece in part.pieces)
-        if work.settings.concatenates(part.label):
+        shuffles = settings.shuffles(part.label)
+        chunks = map(content.of, pieces)
+        if shuffles:
+            chunks = map(content.add, sorted_chunks(part, intermediates.read, settings.staged(part.label)))
+        if not settings.concatenates(part.label):
+            sinks = [cast("IO[bytes]", _Sink(each)) for each in (out, *beside)]
+            settings.writer().assemble_files(chunks, sinks)
+        elif shuffles:
+            for chunk in chunks:
+                out.write(COMPRESSORS[compression](chunk))
+        else:
             for stored in pieces:
                 joined = content.of(stored)
                 out.write(stored[0] if len(stored) == 1 else COMPRESSORS[compression](joined))
-        else:
-            work.settings.writer().assemble(map(content.of, pieces), cast("IO[bytes]", _Sink(out)))
         if content.size != part.size:
-            raise DataError(f"expected {part.size} bytes as planned, got {content.size}", path=path)
+            published = below(output, part.path)
+            raise DataError(f"expected {part.size} bytes as planned, got {content.size}", path=published)
     record = PartRecord(
         label=part.label,
         path=part.path,
@@ -88,10 +194,19 @@ def assemble_part(work: PartToWrite, report: Report) -> PartRecord:
         sha256=out.sha256,
         content_size=content.size,
         content_sha256=content.sha256.hexdigest(),
+        beside=[
+            StoredFile(path=name, size=each.stat.size, sha256=each.sha256)
+            for name, each in zip(paths[1:], beside, strict=True)
+        ],
     )
-    json_files.save(path + ".json", record)
+    group.save((_KIND, part.path), msgspec.json.encode(record))
     report(part.documents, 0)
     return record
+
+
+def _is_there(path: str, size: int) -> bool:
+    found = stat(path)
+    return found is not None and found.size == size
 
 
 class _Content:
@@ -109,11 +224,15 @@ class _Content:
 
     def of(self, stored: list[bytes]) -> bytes:
         """Return the uncompressed bytes of the next members."""
-        joined = b"".join([decompress(data, self._compression) for data in stored])
-        self.sha256.update(joined)
-        self.size += len(joined)
+        joined = self.add(b"".join([decompress(data, self._compression) for data in stored]))
         self._report(0, sum(map(len, stored)))
         return joined
+
+    def add(self, data: bytes) -> bytes:
+        """Return the next bytes, as they are."""
+        self.sha256.update(data)
+        self.size += len(data)
+        return data
 
 
 class _Sink(io.RawIOBase):
@@ -137,7 +256,7 @@ class _Sink(io.RawIOBase):
 class _Intermediates:
     """Open intermediates, one at a time: members come sorted by shard."""
 
-    def __init__(self, work: PartToWrite) -> None:
+    def __init__(self, work: PartsToWrite) -> None:
         self._output = work.settings.output.path
         self._digest = work.settings.stage_digest()
         self._shard: str | None = None

@@ -20,7 +20,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import Wanted
-from toolkit.tag import tagger, without
+from toolkit.tag import tagger, when, without
 from toolkit.tag.tagger import TAGGERS, Tagger
 
 
@@ -168,6 +168,8 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
         raise ConfigError(f"{stale}its set was made by another program")
     if removed := key.settings.get(without.OPTION):
         raise ConfigError(f"{stale}it was made of the text without {removed}")
+    if asked := key.settings.get(when.OPTION):
+        raise ConfigError(f"{stale}it was made of the documents for which `{asked}` is true, alone")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
         found = tagger_of(key)

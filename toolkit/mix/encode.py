@@ -13,15 +13,17 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
 from toolkit.mix.effects.before_after import NO_LABEL, Tally
-from toolkit.mix.effects.counts import Counted, count, count_edits, count_nulls
+from toolkit.mix.effects.counts import Counted, count, count_edits, count_group, count_nulls, count_repeats
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, ShardToMix, at_document, merged
 from toolkit.mix.orphans.copies import Copies, Fates
-from toolkit.mix.settings import REJECTED
+from toolkit.mix.settings import COPY, REJECTED
+from toolkit.mix.shuffle.frames import framed
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records import outdated
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch
+from toolkit.text.counting import COLUMNS
 from toolkit.text.editing import Edited, along
 
 
@@ -34,6 +36,9 @@ class Encoded(NamedTuple):
     fates: Fates = Fates()
 
 
+BYTES = COLUMNS.index("bytes")
+
+
 class _Kept(NamedTuple):
     """A document that stays, before it is encoded.
 
@@ -44,6 +49,8 @@ class _Kept(NamedTuple):
         document: as the rules have edited it.
         mixed: for the writer.
         measured: what its text measures; the text, if that was edited.
+        copies: how often it is written.
+        group: of a budget.
     """
 
     joint: Joint
@@ -52,6 +59,8 @@ class _Kept(NamedTuple):
     document: Document
     mixed: Mixed
     measured: Measured | str
+    copies: int
+    group: str | None
 
 
 class _Fresh(NamedTuple):
@@ -82,6 +91,15 @@ class _Values(Mapping[str, Any]):
         return len(self._found)
 
 
+@functools.lru_cache(256)  # each shard asks for it
+def _value_decoder(type_: Any, key: str, path: tuple[str, ...], *, absent: bool) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of rows of attributes that have a value of a type at a place; null where it is `absent`."""
+    for name in reversed(path):
+        type_ = schema.struct_of({name: type_})
+    values = schema.struct_of({key: type_}, {key: None} if absent else {})
+    return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
+
+
 class Encoder:
     """Applies the rules to joined rows, encodes those that stay, and counts."""
 
@@ -96,6 +114,8 @@ class Encoder:
         self.parts = self.writer.parts_documents()
         self.shard = strip_suffix(work.shard, SHARD_SUFFIXES)
         self.provenance = _Provenance(work) if work.settings.output.provenance else None
+        self.shuffle = work.settings.output.shuffle
+        self.numbers = work.settings.repeats and self.writer.FIELDS
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=work.settings.unicode_words)
         self.wanted = self.writer.wants()
@@ -109,12 +129,8 @@ class Encoder:
         ]
 
     def _value_decoder(self, option: str, binding: Binding) -> msgspec.json.Decoder[Any]:
-        value = self.wanted[option].type
-        for name in reversed(binding.path):
-            value = schema.struct_of({name: value})
         absent = any(key.key == binding.key and key.default for key in self.work.sets[binding.set].keys)
-        values = schema.struct_of({binding.key: value}, {binding.key: None} if absent else {})
-        return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
+        return _value_decoder(self.wanted[option].type, binding.key, tuple(binding.path), absent=absent)
 
     def __call__(self, block: JointBlock) -> Encoded:
         """Return a block of files, encoded."""
@@ -219,31 +235,50 @@ class Encoder:
             self.counted.left_out,
             self._fields(applied, document, number, lines, after_values),
             self.shard,
+            number,
         )
-        return _Kept(joint, label, applied, document, mixed, measured if document is original else document.text)
+        copies = self.rules.copies(*values, original)
+        if self.rules.repeats:
+            count_repeats(self.counted.rules, self.rules, copies, (*values, original))
+        group = None
+        if self.rules.budget:
+            group, amount = self.rules.budget.of((*values, original), original.chars, measured[BYTES])
+            count_group(self.counted.groups, group, amount, copies)
+        text = measured if document is original else document.text
+        return _Kept(joint, label, applied, document, mixed, text, copies, group)
 
     def _encoded(self, kept: list["_Kept"], fresh: "_Fresh | None") -> list[list[tuple[str, bytes]]]:
         """Return what is written of each document that stays, in order."""
         if not kept:
             return []
-        mixed = [each.mixed for each in kept]
-        if fresh and len(kept) == len(fresh.batch) and not self.rules.edits:
+        copies = [(each, number) for each in kept for number in range(1, each.copies + 1)]
+        mixed = [self._numbered(each.mixed, number) if self.numbers else each.mixed for each, number in copies]
+        if fresh and len(kept) == len(fresh.batch) == len(copies) and not self.rules.edits:
             batch = MixedBatch(fresh.batch, mixed, fresh.columns)
         else:
-            batch = MixedBatch([each.document for each in kept], mixed)
+            batch = MixedBatch([each.document for each, _ in copies], mixed)
         try:
             found = self.writer.encode_batch(batch)
         except DataError as error:
             raise self._named(error, kept) from None
-        if len(found) != len(kept):
-            raise DataError(f"expected {len(kept)} results of encode_batch, got {len(found)}", path=self.work.path)
-        written = []
-        for each, pieces in zip(kept, found, strict=True):
+        if len(found) != len(copies):
+            raise DataError(f"expected {len(copies)} results of encode_batch, got {len(found)}", path=self.work.path)
+        written: list[list[tuple[str, bytes]]] = []
+        for (each, number), pieces in zip(copies, found, strict=True):
             try:
-                written.append(self._placed(each, pieces))
+                placed = self._placed(each, pieces, number)
+                if number == 1:
+                    written.append(placed)
+                else:
+                    written[-1].extend(placed)
             except DataError as error:
                 raise self._at(each.joint, error) from None
         return written
+
+    @staticmethod
+    def _numbered(mixed: Mixed, number: int) -> Mixed:
+        """Return what the writer gets for a copy, counted from 1: the first time that a document is written is one."""
+        return msgspec.structs.replace(mixed, fields={**mixed.fields, COPY: msgspec.Raw(b"%d" % number)})
 
     def _named(self, error: DataError, kept: list["_Kept"]) -> DataError:
         """Return the error of a batch as that of the first document that cannot be encoded alone either."""
@@ -257,8 +292,8 @@ class Encoder:
     def _at(self, joint: Joint, error: DataError) -> DataError:
         return at_document(error, self.work, joint[1], joint[0].id)
 
-    def _placed(self, kept: "_Kept", encoded: Pieces) -> list[tuple[str, bytes]]:
-        """Return what the writer made of a document, with the labels that rules and splits give it; count it."""
+    def _placed(self, kept: "_Kept", encoded: Pieces, number: int) -> list[tuple[str, bytes]]:
+        """Return what the writer made of a copy, with the labels that rules and splits give it; count it."""
         pieces = [_checked(*piece) for piece in encoded]
         self._keep(kept.label, pieces, kept.measured)
         original, _, _, values = kept.joint
@@ -267,8 +302,19 @@ class Encoder:
         if shares := self.work.settings.splits:
             split = split_of(original.id.encode(), shares)
             pieces = [(f"{split}/{label}", data) for label, data in pieces]
-        self.counted.totals.kept += 1
-        self.counted.totals.kept_chars += kept.document.chars
+        if kept.group is not None:
+            of_group, text = self.counted.groups[kept.group], kept.measured
+            of_group.chars += kept.document.chars
+            of_group.bytes += len(text.encode()) if isinstance(text, str) else text[BYTES]
+        if pieces and self.shuffle:
+            pieces = framed(self.shuffle, original.source, original.id, number, pieces)
+        totals = self.counted.totals
+        if number > 1:
+            totals.copies += 1
+            totals.copy_chars += kept.document.chars
+            return pieces
+        totals.kept += 1
+        totals.kept_chars += kept.document.chars
         return pieces or self._dropped(kept.joint, self._nothing("documents without output"))
 
     def _dropped(self, joint: Joint, why: int | str) -> list[tuple[str, bytes]]:

@@ -11,7 +11,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index, schema
-from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
+from toolkit.data.alignment import AttributeRows, attribute_lines, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import (
     BAD_ROW,
@@ -35,7 +35,6 @@ from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
 from toolkit.storage.paths import exists
-from toolkit.storage.reading import Lines
 from toolkit.text.counting import measure, measure_json
 
 
@@ -67,6 +66,11 @@ class JoinedShard(ConfigStruct, kw_only=True):
     def path(self) -> str:
         """Return the path of the documents."""
         return self.dataset.shard_path(self.shard)
+
+    def attributes_of(self, joined: JoinedSet) -> str:
+        """Return the path of the shard's attributes in a set; those of another program may be Parquet."""
+        of = self.dataset.attribute_path if joined.ours else self.dataset.attribute_file
+        return of(joined.set, self.shard)
 
     @property
     def name(self) -> str:
@@ -112,14 +116,14 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
         state = row_index.ensure(dataset, shard, work.max_document_bytes)
     except DataError:
         for joined in work.sets:  # they may know more: the id of a document that is missing
-            if exists(dataset.attribute_path(joined.set, shard)):
+            if exists(work.attributes_of(joined)):
                 _find_fault(work, joined)
         raise
     digests = {}
     for joined in work.sets:
-        path = dataset.attribute_path(joined.set, shard)
+        path = work.attributes_of(joined)
         if not exists(path):
-            raise missing_file(path, dataset.shard_path(shard), records.command_of(dataset, joined.set))
+            raise missing_file(path, dataset, shard, records.command_of(dataset, joined.set))
         if not joined.ours:
             digests[joined.set] = look_at(dataset, joined.set, shard).content
             continue
@@ -191,6 +195,18 @@ class RowDecoder:
         return self.absent if row.attributes == [] else row.attributes
 
 
+_row_decoders: dict[bytes, RowDecoder] = {}
+
+
+def row_decoder(joined: JoinedSet, keys: set[str], fields: Mapping[str, set[str]] | None = None) -> RowDecoder:
+    """Return the decoder of rows of a set, made once in a process; arguments as of `RowDecoder`."""
+    wanted = {key.name: fields and fields.get(key.name) for key in joined.keys if key.name in keys}
+    key = msgspec.msgpack.encode((joined, wanted), order="sorted")
+    if key not in _row_decoders:
+        _row_decoders[key] = RowDecoder(joined, keys, fields)
+    return _row_decoders[key]
+
+
 def narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:
     """Return the type with these fields only; the others need not be decoded."""
     if fields is None or WHOLE in fields:
@@ -228,9 +244,9 @@ def joint_blocks(work: JoinedShard, stack: ExitStack) -> Iterator[JointBlock]:
     """
     dataset, shard, path = work.dataset, work.shard, work.path
     ahead = work.processes > 1
-    lines = stack.enter_context(Lines(path, work.max_document_bytes, ahead=ahead))
-    paths = [dataset.attribute_path(each.set, shard) for each in work.sets]
-    others = [stack.enter_context(Lines(other, MAX_ROW, ahead=ahead)) for other in paths]
+    lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes, ahead=ahead))
+    paths = list(map(work.attributes_of, work.sets))
+    others = [stack.enter_context(attribute_lines(other, ahead=ahead)) for other in paths]
     number = 0
     for block in in_blocks(lines, lines.stored):
         yield JointBlock(number, block, [next_block(other, block.rows_beside) for other in others])
@@ -260,8 +276,8 @@ class Joiner:
         late: bool = False,
     ) -> None:
         self._work, self._joined, self._late = work, joined, late
-        self._decoders = [RowDecoder(each, keys, fields) for each in work.sets]
-        self._paths = [work.dataset.attribute_path(each.set, work.shard) for each in work.sets]
+        self._decoders = [row_decoder(each, keys, fields) for each in work.sets]
+        self._paths = list(map(work.attributes_of, work.sets))
 
     def rows(self, block: JointBlock) -> Iterator[Joint]:
         """Return the documents of a block with their row numbers and, for each set, its line and its values.
@@ -301,16 +317,24 @@ class Joiner:
             unicode: whether Unicode's words are counted.
         """
         sizes = measure([document.utf8 for document in documents], unicode=unicode).tolist()
-        columns = [
-            [None] * len(rows) if decoder.is_empty else decoder.columns(list(map(decoder.decoder.decode, rows)))
-            for decoder, rows in zip(self._decoders, others, strict=True)
-        ]
         lines = zip(*others, strict=True) if others else repeat(())
-        values = zip(*columns, strict=True) if columns else repeat(())
+        values = self.values(others)
         for i, (document, of_sets, found, size) in enumerate(
             zip(documents, lines, values, sizes, strict=False), number + 1
         ):
             yield self._joint(document, i, list(of_sets), list(found)), size
+
+    def values(self, others: Sequence[Sequence[bytes]]) -> Iterator[tuple[Any, ...]]:
+        """Return the values of rows that have just been made: of each document, in all sets; endless without sets.
+
+        Args:
+            others: for each set, its rows.
+        """
+        columns = [
+            [None] * len(rows) if decoder.is_empty else decoder.columns(list(map(decoder.decoder.decode, rows)))
+            for decoder, rows in zip(self._decoders, others, strict=True)
+        ]
+        return zip(*columns, strict=True) if columns else repeat(())
 
     def _at_once(self, block: JointBlock) -> Iterator[Joint] | None:
         """Return the rows, all of them decoded before the first is given; None if something is wrong with one."""
@@ -406,7 +430,7 @@ def at_document(error: DataError, work: JoinedShard, number: int, id: str | None
     if error.path:
         return error
     blamed = [each for each in work.sets if not each.ours and any(key.name in error.keys for key in each.keys)]
-    path = work.dataset.attribute_path(blamed[0].set, work.shard) if len(blamed) == 1 else work.path
+    path = work.attributes_of(blamed[0]) if len(blamed) == 1 else work.path
     return DataError(error.message, path=path, line=number, id=id)
 
 

@@ -1,5 +1,6 @@
 """The attribute sets that a stream joins, with the types of their keys; and its rules, checked against them."""
 
+import functools
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -8,12 +9,13 @@ import msgspec
 from toolkit import rules
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
-from toolkit.data.metadata_fields import METADATA
-from toolkit.data.schema import ANY, INT, STR, Type
+from toolkit.data.own_types import OwnTypes
+from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.mix.settings import MixSettings, Stream
+from toolkit.mix.settings import COPY, MixSettings, Stream
 from toolkit.records import foreign
 from toolkit.records import sets as records
+from toolkit.rules import asking
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check
@@ -46,19 +48,32 @@ class Key(ConfigStruct):
 
     @property
     def declared(self) -> Type:
-        return schema.described(schema.from_json(self.type), self.descriptions)
+        return _declared(msgspec.json.encode(self.type), msgspec.json.encode(self.descriptions))
 
     @property
     def present(self) -> Type | None:
         return schema.from_json(self.present_type) if self.default else None
 
 
+@functools.lru_cache(1024)  # each shard asks for it some times
+def _declared(type_: bytes, descriptions: bytes) -> Type:
+    return schema.described(schema.from_json(msgspec.json.decode(type_)), msgspec.json.decode(descriptions))
+
+
 class JoinedSet(ConfigStruct):
-    """A set as it is joined: its keys, and whether we have records of it."""
+    """A set as it is joined.
+
+    Attributes:
+        set: its name.
+        keys: of it.
+        ours: whether we have records of it.
+        reads: for each set that it was made from, the digest of that set's schema.
+    """
 
     set: str
     keys: list[Key]
     ours: bool
+    reads: dict[str, str] = {}
 
 
 def resolve_sets(
@@ -121,13 +136,14 @@ def resolve_sets(
                     descriptions=made[key].descriptions if key in made else {},
                 )
             )
-        result.append(JoinedSet(set=joined.set, keys=listed, ours=ours))
+        reads = declared.reads if declared else {}
+        result.append(JoinedSet(set=joined.set, keys=listed, ours=ours, reads=reads))
     return [_hiding(joined, twice) for joined in result] if twice else result
 
 
 def _hiding(joined: JoinedSet, names: Collection[str]) -> JoinedSet:
     keys = [msgspec.structs.replace(key, hidden=key.name in names) for key in joined.keys]
-    return JoinedSet(set=joined.set, keys=keys, ours=joined.ours)
+    return msgspec.structs.replace(joined, keys=keys)
 
 
 def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> list[str]:
@@ -162,20 +178,21 @@ def _foreign_keys(seen: Iterable[foreign.Seen]) -> dict[str, tuple[Type, Type | 
 
 # --- rules over them --------------------------------------------------------------------------------------------------
 
-_DOCUMENT = Type("object", fields=(("id", STR), ("source", STR), ("chars", INT), ("metadata", Type("map", ANY))))
 
+def names_for_rules(sets: Iterable[JoinedSet], own: OwnTypes | None = None) -> dict[str, Name]:
+    """Return what expressions may use: the keys of set i are fields of the argument ``ri``; and ``document``.
 
-def names_for_rules(sets: Iterable[JoinedSet]) -> dict[str, Name]:
-    """Return what expressions may use: the keys of set i are fields of the argument ``ri``; and ``document``."""
+    Args:
+        sets: that are joined.
+        own: types of the own fields of documents, if they are known.
+    """
     names = {
         key.name: Name(key.declared, f"r{i}.{schema.field_name(key.key)}", key.present)
         for i, joined in enumerate(sets)
         for key in joined.keys
         if not key.hidden
     }
-    names.setdefault("document", Name(_DOCUMENT, "document", open=True))
-    names.setdefault(METADATA, Name(Type("map", ANY), "document.metadata", open=True))
-    return names
+    return asking.of_document(own=own) | names
 
 
 _compiled: dict[bytes, rules.RuleSet] = {}
@@ -193,7 +210,7 @@ def compile_rules(
         translates: see `toolkit.rules.RuleSet`.
     """
     output = (settings.output.format, settings.options, settings.output.provenance, settings.label, settings.place)
-    key = msgspec.msgpack.encode((output, stream.all_rules, sets, translates))
+    key = msgspec.msgpack.encode((output, stream.all_rules, sets, stream.own, translates))
     if key not in _compiled:
         _compiled[key] = _compile(settings, stream, sets, translates=translates)
     _compiled[key].start_over()
@@ -202,11 +219,15 @@ def compile_rules(
 
 def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool) -> rules.RuleSet:
     arguments = (*(f"r{i}" for i in range(len(sets))), "document")
-    names = names_for_rules(sets)
+    names = names_for_rules(sets, stream.own)
     folder = null_safe(settings.writer().label(), names)
     found = rules.RuleSet(stream.all_rules, names, arguments, settings.label or folder, folder, translates=translates)
-    if settings.output.provenance and "provenance" in {field.partition(".")[0] for field in found.fields}:
+    roots = {field.partition(".")[0] for field in found.fields}
+    if settings.output.provenance and "provenance" in roots:
         raise ConfigError(f"{settings.place}: expected `provenance` once, got the option and a `set` rule")
+    if settings.repeats and COPY in roots:
+        place = next(rule.place for rule in stream.rules if rule.field.partition(".")[0] == COPY)
+        raise ConfigError(f"{place}: expected another field than {COPY}, which numbers the copies that `repeat` makes")
     if found.fields and not settings.writer().FIELDS:
         place = next(rule.place for rule in stream.rules if rule.field)
         raise ConfigError(

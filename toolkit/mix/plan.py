@@ -8,6 +8,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.mix.settings import MixSettings
+from toolkit.mix.shuffle.cuts import Cut, cuts_of
 from toolkit.mix.stage import Member, StageRecord
 
 TINY = 256 << 10
@@ -32,6 +33,9 @@ class PartPlan(ConfigStruct):
         pieces: in order.
         size: uncompressed bytes.
         documents: in it.
+        low, high: of a shuffled output, the least and the greatest hash that may be in it.
+        runs: of a shuffled output, in place of pieces, the members of which something is in it: key of the shard,
+            offset and length in its intermediate, least and greatest hash.
     """
 
     label: str
@@ -39,11 +43,14 @@ class PartPlan(ConfigStruct):
     pieces: list[Piece]
     size: int
     documents: int
+    low: int = 0
+    high: int = 0
+    runs: list[tuple[str, int, int, int, int]] = []
 
     @property
     def stored(self) -> int:
         """Return the bytes of its members, as they are stored in the intermediates."""
-        return sum(length for piece in self.pieces for _, _, length in piece.members)
+        return sum(length for piece in self.pieces for _, _, length in piece.members) + sum(run[2] for run in self.runs)
 
 
 def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list[PartPlan]:
@@ -58,19 +65,25 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
     Raises:
         ConfigError: if two labels would be written to one path.
     """
-    labels = sorted({label for stage in stages.values() for label in stage.members})
-    ordered = sorted(stages, key=settings.position)
+    is_divided = settings.writer().is_divided()
+    by_label: dict[str, list[tuple[str, Member]]] = {}
+    for shard in sorted(stages, key=settings.position):
+        for label, members in stages[shard].members.items():
+            by_label.setdefault(label, []).extend((shard, member) for member in members)
     parts: list[PartPlan] = []
-    for label in labels:
+    cuts = cuts_of(stages, settings) if settings.output.shuffle else {}
+    for label in sorted(by_label):
+        if label in cuts:
+            parts += _shuffled(label, cuts[label], by_label.pop(label), settings)
+            continue
         groups: list[list[tuple[str, Member]]] = []
         size = 0
-        for shard in ordered:
-            for member in stages[shard].members.get(label, ()):
-                if not groups or size + member.size > settings.output.part_size:
-                    groups.append([])
-                    size = 0
-                groups[-1].append((shard, member))
-                size += member.size
+        for shard, member in by_label.pop(label):
+            if not groups or (is_divided and size + member.size > settings.output.part_size):
+                groups.append([])
+                size = 0
+            groups[-1].append((shard, member))
+            size += member.size
         for number, group in enumerate(groups, 1):
             parts.append(
                 PartPlan(
@@ -85,6 +98,27 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
     return parts
 
 
+def _shuffled(label: str, cuts: list[Cut], members: list[tuple[str, Member]], settings: MixSettings) -> list[PartPlan]:
+    """Return the parts of a shuffled label, each with all members of which something may be in it."""
+    return [
+        PartPlan(
+            label=label,
+            path=settings.part(label, number, len(cuts)),
+            pieces=[],
+            size=cut.size,
+            documents=cut.documents,
+            low=cut.low,
+            high=cut.high,
+            runs=[
+                (key, member.offset, member.length, member.low, member.high)
+                for key, member in members
+                if member.low <= cut.high and member.high >= cut.low
+            ],
+        )
+        for number, cut in enumerate(cuts, 1)
+    ]
+
+
 def _check_paths(parts: Iterable[PartPlan], settings: MixSettings) -> None:
     """Raise ConfigError if a part would be written over another, over a checksum file, or where a folder must be.
 
@@ -92,12 +126,13 @@ def _check_paths(parts: Iterable[PartPlan], settings: MixSettings) -> None:
     """
     labels: dict[str, str] = {}
     for part in parts:
-        if part.path in labels:
-            raise ConfigError(
-                f"expected a path of its own for each part, got {part.path} for the labels {labels[part.path]!r} and "
-                f"{part.label!r}; route one of them elsewhere"
-            )
-        labels[part.path] = part.label
+        for path in (part.path, *settings.beside(part.label, part.path)):
+            if path in labels:
+                raise ConfigError(
+                    f"expected a path of its own for each part, got {path} for the labels {labels[path]!r} and "
+                    f"{part.label!r}; route one of them elsewhere"
+                )
+            labels[path] = part.label
     checksums = {settings.checksums(label): label for label in labels.values()}
     for path in checksums.keys() & labels.keys():
         raise ConfigError(
@@ -139,7 +174,7 @@ Inputs = list[tuple[str, str, dict[str, str]]]
 
 def plan_digest(stages: Mapping[str, StageRecord], stage_digest: str, part_size: int, omitted: list[str]) -> str:
     """Return the digest that tells two mixes apart: of inputs, settings, part size, omitted shards."""
-    inputs = [(shard, stages[shard].documents, stages[shard].attributes) for shard in sorted(stages)]
+    inputs = [(shard, found.documents, found.attributes) for shard in sorted(stages) for found in (stages[shard],)]
     return digest_of(inputs, stage_digest, part_size, omitted)
 
 

@@ -11,20 +11,21 @@ import msgspec
 
 from toolkit.data.places import normal
 from toolkit.errors import ConfigError
-from toolkit.mix.assemble import PartRecord, staged_path
+from toolkit.mix.assemble import PartRecord, StoredFile, staged_path
+from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.rules import Role, kind_called
+from toolkit.rules.kinds.budget import Unit
 from toolkit.storage import json_files, store_of
-from toolkit.storage.outputs import write_file
+from toolkit.storage.outputs import Output, Together, write_file
 from toolkit.storage.paths import (
     below,
     exists,
     join,
     lacking,
     list_files,
-    move,
     remove,
     remove_empty_folders,
     remove_tree,
@@ -51,6 +52,11 @@ class InputEntry(msgspec.Struct, frozen=True, kw_only=True):
     attributes: dict[str, str]
     rows: int
 
+    @property
+    def key(self) -> str:
+        """Return what tells the shard from those of all streams."""
+        return f"{self.stream}/{self.shard}" if self.stream else self.shard
+
 
 class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of a blocklist, and how many of them matched a document."""
@@ -75,6 +81,22 @@ class OrphanCount(msgspec.Struct, frozen=True, kw_only=True):
     documents: int
 
 
+class BudgetFound(msgspec.Struct, frozen=True, kw_only=True):
+    """What a budget came to.
+
+    Attributes:
+        unit: of amounts.
+        bounds: by group, the greatest hash that is taken.
+        groups: sorted by name.
+        redistributed: whether others give what a group lacks.
+    """
+
+    unit: Unit
+    redistributed: bool = False
+    bounds: dict[str, int]
+    groups: list[GroupBudget]
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The record of what a mix published. The same inputs and settings give the same manifest, wherever they are.
 
@@ -83,6 +105,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         toolkit: version.
         settings: rules, sets, format and its options.
         sets: schema of each joined set, for those who have only the output; with streams under ``stream/set``.
+        lineage: for each joined set that was made from others, the digests of their schemas.
         models: what the models of the sets' taggers are called, by sha256.
         inputs: shards, sorted by stream and path.
         omitted: shards that failed and were left out on request, with the reason.
@@ -94,6 +117,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
         statistics: by label as rules have it, what was read and what stays; of a format that parts documents by the
             labels of the pieces.
+        budget: what that came to, if there is one.
         labels: totals by label.
         rejected: totals of the dropped documents, if they are kept.
         parts: files, sorted.
@@ -105,6 +129,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     toolkit: str
     settings: dict[str, Any]
     sets: dict[str, Any]
+    lineage: dict[str, dict[str, str]] = {}
     models: dict[str, str] = {}
     inputs: list[InputEntry]
     omitted: dict[str, str]
@@ -115,10 +140,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     unlike_dolma: int = 0
     statistics: SizesByLabel = {}
+    budget: BudgetFound | None = None
     labels: dict[str, LabelTotals]
     rejected: LabelTotals | None = None
     parts: list[PartRecord]
     files: dict[str, str]
+
+    @property
+    def paths(self) -> set[str]:
+        """Return the paths of all its files, below the output folder."""
+        return {file.path for part in self.parts for file in part.files} | set(self.files)
 
     @property
     def relabels(self) -> bool:
@@ -182,7 +213,7 @@ def is_published(output: str, digest: str) -> Manifest | None:
 
 def fault_of(output: str, manifest: Manifest) -> str:
     """Return which file of an output is not there, or not of the size that the manifest lists; empty if all are."""
-    sizes = {part.path: part.size for part in manifest.parts}
+    sizes = {file.path: file.size for part in manifest.parts for file in part.files}
     sizes |= {path: len(text.encode()) for path, text in manifest.files.items()}
     for name, size in sizes.items():
         path = below(output, name)
@@ -197,7 +228,7 @@ def fault_of(output: str, manifest: Manifest) -> str:
 def check_rejected(output: str, folder: str) -> None:
     """Raise ConfigError if the folder for dropped documents has files that no mix of this output published."""
     old = load_manifest(output)
-    ours = {normal(below(output, path)) for path in [*(p.path for p in old.parts), *old.files]} if old else set()
+    ours = {normal(below(output, path)) for path in old.paths} if old else set()
     for relative in list_files(folder):
         path = join(folder, relative)
         if normal(path) not in ours and not exists(journal_path(output)):
@@ -212,8 +243,9 @@ def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, 
     lines: dict[str, list[tuple[str, str]]] = {}
     for part in parts:
         path = settings.checksums(part.label)
-        name = os.path.relpath(part.path, os.path.dirname(path) or ".")
-        lines.setdefault(path, []).append((name, part.sha256))
+        for file in part.files:
+            name = os.path.relpath(file.path, os.path.dirname(path) or ".")
+            lines.setdefault(path, []).append((name, file.sha256))
     return {
         path: "".join(f"{digest}  {name}\n" for name, digest in sorted(found)) for path, found in sorted(lines.items())
     }
@@ -228,8 +260,7 @@ def publish(output: str, manifest: Manifest, keeps: str = "") -> None:
         keeps: digest of the settings whose intermediates stay, because the documents do not.
     """
     old = load_manifest(output)
-    obsolete = ({part.path for part in old.parts} | set(old.files)) if old else set()
-    obsolete -= {part.path for part in manifest.parts} | set(manifest.files)
+    obsolete = (old.paths if old else set()) - manifest.paths
     journal = _Journal(manifest=manifest, obsolete=sorted(obsolete), keeps=keeps)
     write_file(journal_path(output), msgspec.json.encode(journal))
     _finish(output, journal)
@@ -253,14 +284,19 @@ class _Journal(msgspec.Struct, frozen=True, kw_only=True):
 
 def _finish(output: str, journal: _Journal) -> None:
     manifest = journal.manifest
+    with Together() as files:
 
-    def appear(part: PartRecord) -> None:
-        staged = staged_path(output, manifest.digest, part.path)
-        if exists(staged):
-            move(staged, below(output, part.path))
+        def appear(file: StoredFile) -> None:
+            staged = staged_path(output, manifest.digest, file.path)
+            if exists(staged):
+                files.move(staged, below(output, file.path))
 
-    for_each(appear, manifest.parts)
-    for_each(lambda file: write_file(below(output, file[0]), file[1].encode()), manifest.files.items())
+        def write(file: tuple[str, str]) -> None:
+            with Output(below(output, file[0]), files) as out:
+                out.write(file[1].encode())
+
+        for_each(appear, [file for part in manifest.parts for file in part.files])
+        for_each(write, manifest.files.items())
     json_files.save(manifest_path(output), manifest)
     for path in journal.obsolete:
         obsolete = below(output, path)
@@ -280,6 +316,7 @@ def clear_work(output: str, keeps: str = "") -> None:
         keeps: digest of the settings whose intermediates stay.
     """
     remove_tree(join(work_folder(output), "parts"))
+    remove_tree(join(work_folder(output), "budget"))
     stages = join(work_folder(output), "stage")
     for name in store_of(stages).folders(stages):
         if name != keeps:

@@ -10,14 +10,19 @@ import msgspec
 from toolkit import rules
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigStruct, Source
-from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError
+from toolkit.ingest.in_place import open_dataset
+from toolkit.mix.budget.settings import read_budget
 from toolkit.mix.settings import Joined, JoinedOption, MixSettings, OutputSettings, Stream, writer_with
 from toolkit.mix.writer import check_label, find_writer
 from toolkit.rules import Rule
 from toolkit.rules.expressions import is_name
 from toolkit.storage.paths import fault_of_name
 from toolkit.text import editing
+
+TOKENS = "tokens"
+"""The output format of the section ``tokenize:``."""
 
 _T = TypeVar("_T", bound=ConfigStruct)
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -34,7 +39,7 @@ class _Joining(ConfigStruct, kw_only=True):
     languages: Any = None
 
 
-class _Section(_Joining, kw_only=True):
+class SectionForm(_Joining, kw_only=True):
     """A ``mix:`` section in YAML."""
 
     output: Any
@@ -43,8 +48,10 @@ class _Section(_Joining, kw_only=True):
     on_failed_shard: Literal["stop", "omit"] = "stop"
     rejected: Annotated[_Text | None, msgspec.Meta(title="a path")] = None
     unicode_words: _Flag = False
+    budget: Annotated[dict[str, Any] | None, msgspec.Meta(title="{UNIT: AMOUNT, …}")] = None
     allow_empty: _Flag = False
     orphans: Literal["refuse", "allow"] = "refuse"
+    editions: Annotated[dict[str, Any] | None, msgspec.Meta(title="`NAME: {…}`")] = None
 
 
 class _Dataset(ConfigStruct):
@@ -56,7 +63,7 @@ class _Dataset(ConfigStruct):
     bookkeeping: str = ""
 
 
-class _Stream(_Joining, kw_only=True):
+class StreamForm(_Joining, kw_only=True):
     """A stream in YAML."""
 
     name: Any = None
@@ -88,11 +95,21 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
     """
     if not isinstance(section.value, dict) or not section.value:
         raise section.error((), "expected `attributes:`, `rules:` and `output:`")
-    given = _typed(section, _Section, "mix")
+    given = _typed(section, SectionForm, "mix")
     output, options = _output(section.at("output"))
     writer_with.cache_clear()  # the file of a format may have been edited since
+    budget = read_budget(section.at("budget")) if given.budget is not None else None
+    streams = _streams(section, base, dataset)
+    if budget:
+        if streams[0].weight is not None:
+            raise section.error(("budget",), "expected a budget or weights of streams, got both")
+        rule = budget.rule()
+        for stream in streams:
+            rules.check_names([*stream.rules, rule])
+        streams = [msgspec.structs.replace(stream, budget=rule) for stream in streams]
     return MixSettings(
-        streams=_streams(section, base, dataset),
+        streams=streams,
+        budget=budget,
         output=output,
         options=options,
         label=given.label,
@@ -123,6 +140,14 @@ def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
             ("compression",),
             f"expected none, {output.format} compresses inside its files; see the options of the format",
         )
+    if output.shuffle and output.shuffle.unit == "line" and not writer.is_lines():
+        raise place.error(
+            ("shuffle",),
+            f"expected a format whose files are lines of text and nothing else for `unit: line`, got {output.format}; "
+            "the format text has such with `borders: false`",
+        )
+    if "compression" not in common.value and class_.CONCATENATES:
+        output = msgspec.structs.replace(output, compression=class_.COMPRESSION)
     if output.provenance and not class_.FIELDS:
         raise place.error(("provenance",), f"expected a format with a place for metadata, got {output.format}")
     return output, options.value
@@ -183,7 +208,7 @@ def _entries(place: Source) -> list[Source]:
 def _stream(
     place: Source, section: Source, base: str, scope: rules.Scope, shared: list[Joined], dataset: Callable[[], Dataset]
 ) -> Stream:
-    given = _typed(place, _Stream, "a stream")
+    given = _typed(place, StreamForm, "a stream")
     if not isinstance(given.name, str) or not re.fullmatch(r"\w[\w.-]*", given.name):
         raise place.error(
             ("name",),
@@ -219,10 +244,7 @@ def _order(given: list[str] | dict[str, int] | None) -> dict[str, int] | None:
 
 def _opened(place: Source, given: str | _Dataset) -> Dataset:
     parts = _Dataset(given) if isinstance(given, str) else given
-    try:
-        return open_dataset(parts.dataset, parts.documents, parts.attributes, parts.bookkeeping)
-    except ConfigError as error:
-        raise place.error(("dataset",), str(error)) from None
+    return open_dataset(place.at("dataset"), parts.dataset, parts.documents, parts.attributes, parts.bookkeeping)
 
 
 def _rules(place: Source, base: str, scope: rules.Scope) -> list[Rule]:

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,13 +13,19 @@ from toolkit.config.plugin_code import recorded_code
 from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.config.sizes import Size
 from toolkit.data.dataset import Dataset
+from toolkit.data.own_types import OwnTypes
+from toolkit.mix.budget.settings import BudgetSettings
+from toolkit.mix.shuffle.frames import HEAD, Shuffle
 from toolkit.mix.writer import Writer, find_writer, part_name
-from toolkit.rules import Rule
+from toolkit.rules import Role, Rule, kind_called
+from toolkit.rules.kinds.budget import Budget
 from toolkit.rules.kinds.sample import Sample
 from toolkit.storage import store_of
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
+from toolkit.storage.models import digest
 from toolkit.storage.paths import join
+from toolkit.tag.tagger import model_name, model_options
 from toolkit.text import editing
 
 Compression = Literal["gzip", "gzip-fast", "zstd", "none"]
@@ -27,7 +33,11 @@ SUFFIXES: dict[str, str] = {"gzip": ".gz", "gzip-fast": ".gz", "zstd": ".zst", "
 assert SUFFIXES.keys() == COMPRESSORS.keys()
 
 MEMBER = 1 << 20  # uncompressed bytes after which a member of an intermediate ends
+SHUFFLED = 1 << 18  # likewise, where the output is shuffled: a part takes few of a run
 
+
+COPY = "copy"
+"""The field of the metadata that numbers the copies of a document from 1, in a mix that repeats some."""
 
 REJECTED = ""
 """The label of dropped documents; no writer can give it."""
@@ -57,7 +67,8 @@ class OutputSettings(ConfigStruct):
         Size, Description(description="uncompressed bytes of a part, exceeded only by a document that is larger")
     ] = Size(10**9)
     compression: Annotated[
-        Compression, Description(description="gzip: small; gzip-fast: larger, several times as fast")
+        Compression,
+        Description(description="gzip: small; gzip-fast: larger, several times as fast; default: the format's, gzip"),
     ] = "gzip"
     provenance: Annotated[
         Literal["line"] | bool,
@@ -66,6 +77,13 @@ class OutputSettings(ConfigStruct):
             "their taggers and the digest of their values; `line`: the shard's name and the row, as Dolma has it"
         ),
     ] = False
+    shuffle: Annotated[
+        Shuffle | None,
+        Description(
+            title="{seed, unit: document | line, equal: bytes | documents}",
+            description="documents, or lines, of each label in the order of their hashes, in parts of equal size",
+        ),
+    ] = None
     keep_empty: Annotated[
         bool, Description(description="documents that have no text left after edits stay, instead of being counted out")
     ] = False
@@ -82,6 +100,8 @@ class Stream(ConfigStruct):
         overlaps: what spans that overlap become (see `toolkit.text.editing`): ``first``, as Dolma does.
         order: of its shards in the output: numbers by globs over shards, the lowest first, and within one number by
             path; None for the order of their names.
+        budget: the rule that the budget of the mix becomes; its bounds are known when all streams have been looked at.
+        own: types of the own fields of its documents, if they are known; they decide nothing but what rules may ask.
     """
 
     name: str
@@ -93,20 +113,24 @@ class Stream(ConfigStruct):
     same_keys: Literal["refuse", "later"] = "refuse"
     overlaps: editing.Overlaps = "union"
     order: dict[str, int] | None = None
+    own: OwnTypes | None = None
+    budget: Budget | None = None
 
     def position(self, shard: str) -> tuple[int, tuple[str, ...]]:
         """Return what a shard is sorted by: its number, and its path as a folder (in a bucket, its key) is listed."""
-        order = self.order or {}
-        number = next((n for glob, n in order.items() if glob_regex(glob).match(shard)), len(order))
+        order, file = self.order or {}, self.dataset.file_of(shard)
+        number = next((n for glob, n in order.items() if glob_regex(glob).match(file)), len(order))
         return number, tuple(shard.split("/")) if store_of(self.dataset.documents).is_local else (shard,)
 
     @property
     def all_rules(self) -> list[Rule]:
-        """Return the rules, and the sample that a weight comes to."""
-        if self.share is None:
-            return self.rules
-        weighted = Sample(name=f"weight {self.weight:g}", share=self.share, seed="weight")
-        return [*self.rules, weighted]
+        """Return the rules, the sample that a weight comes to, and what a budget comes to."""
+        found = list(self.rules)
+        if self.share is not None:
+            found.append(Sample(name=f"weight {self.weight:g}", share=self.share, seed="weight"))
+        if self.budget is not None:
+            found.append(self.budget)
+        return found
 
     def recorded(self, found: list[Rule]) -> dict[str, Any]:
         """Return the settings, with these rules, without the places where things are."""
@@ -116,6 +140,7 @@ class Stream(ConfigStruct):
             "rules": [rule.recorded() for rule in found],
             "same_keys": self.same_keys,
             "overlaps": self.overlaps,
+            **self.dataset.lineage,
         } | {
             key: value
             for key, value in (("weight", self.weight), ("order", self.order and list(self.order.items())))
@@ -133,6 +158,7 @@ class MixSettings(ConfigStruct):
         label: expression of a document's label, instead of that of the format.
         rejected: folder for the documents that are dropped, None if they are not kept.
         unicode_words: whether the statistics have Unicode's words, too.
+        budget: how much is taken; None for everything.
         allow_empty: whether an output without documents is published.
         orphans: ``allow`` publishes also if documents are dropped as copies of documents that are not kept.
         splits: shares of the splits by which the files are parted; each is a folder of its own.
@@ -146,10 +172,16 @@ class MixSettings(ConfigStruct):
     on_failed_shard: Literal["stop", "omit"] = "stop"
     rejected: str | None = None
     unicode_words: bool = False
+    budget: BudgetSettings | None = None
     allow_empty: bool = False
     orphans: Literal["refuse", "allow"] = "refuse"
     splits: dict[str, float] = {}
     place: str = ""
+
+    @property
+    def repeats(self) -> bool:
+        """Return whether a rule may write a document more than once: then all copies are numbered."""
+        return any(rule.ROLE is Role.REPEATS for stream in self.streams for rule in stream.rules)
 
     def writer(self) -> Writer:
         return writer_with(self.output.format, msgspec.json.encode(self.options, order="sorted"))
@@ -160,9 +192,27 @@ class MixSettings(ConfigStruct):
         stream = next(stream for stream in self.streams if stream.name == name)
         return (-1, (), key) if stream.order is None else (*stream.position(shard), key)
 
+    @property
+    def needs_all_shards(self) -> str:
+        """Return what of the mix depends on all shards, so that these are looked at first; empty for nothing."""
+        return "weights" if self.streams[0].weight is not None else "a budget" if self.budget else ""
+
     def concatenates(self, label: str) -> bool:
         """Return True if a label's parts are its members one behind the other."""
         return label == REJECTED or self.writer().CONCATENATES
+
+    @property
+    def frame(self) -> int:
+        """Return the bytes before each piece in an intermediate: those of its hash, where the output is shuffled."""
+        return HEAD if self.output.shuffle else 0
+
+    def shuffles(self, label: str) -> bool:
+        """Return True if a label is shuffled: all are then, but dropped documents."""
+        return self.output.shuffle is not None and label != REJECTED
+
+    def staged(self, label: str) -> Compression:
+        """Return the compression of a label's members in intermediates; those of shuffled ones nobody else sees."""
+        return "gzip-fast" if self.shuffles(label) else self.compression(label)
 
     def compression(self, label: str) -> Compression:
         """Return the compression of a label's members; nobody sees those of which a format makes files of its own."""
@@ -176,6 +226,10 @@ class MixSettings(ConfigStruct):
             return part_name(stem, ".jsonl" + compression, number, parts)
         return self.writer().part(label, number, parts, compression)
 
+    def beside(self, label: str, path: str) -> Sequence[str]:
+        """Return the paths of the files beside a part of a label."""
+        return [] if self.concatenates(label) else self.writer().beside(path)
+
     def checksums(self, label: str) -> str:
         """Return the path of a label's checksum file below the output folder."""
         if label == REJECTED and self.rejected is not None:
@@ -185,7 +239,7 @@ class MixSettings(ConfigStruct):
     @property
     def member_size(self) -> int:
         """Return the size of members: small beside that of parts, so that parts come close to theirs."""
-        return max(1, min(MEMBER, self.output.part_size // 8))
+        return max(1, min(MEMBER, self.output.part_size // 8)) if not self.output.shuffle else SHUFFLED
 
     def _settings(self, streams: list[dict[str, Any]]) -> dict[str, Any]:
         return {
@@ -194,7 +248,7 @@ class MixSettings(ConfigStruct):
             "format": self.output.format,
             "version": self.writer().VERSION,
             **recorded_code(type(self.writer())),
-            "options": config.plain(self.writer()),
+            **_options(self.writer()),
             "compression": self.output.compression,
             "provenance": self.output.provenance,
             "keep_empty": self.output.keep_empty,
@@ -202,7 +256,12 @@ class MixSettings(ConfigStruct):
             "rejected": self.rejected is not None,
         } | {
             name: value
-            for name, value in (("unicode_words", self.unicode_words), ("splits", list(self.splits.items())))
+            for name, value in (
+                ("unicode_words", self.unicode_words),
+                ("splits", list(self.splits.items())),
+                ("shuffle", self.output.shuffle and config.plain(self.output.shuffle)),
+                ("budget", self.budget and self.budget.recorded()),
+            )
             if value
         }
 
@@ -222,6 +281,9 @@ class MixSettings(ConfigStruct):
             for rule in s["rules"]
             if "field" in rule
         }
+        kinds = {str(rule.get("kind")) for s in recorded.get("streams", ()) for rule in s["rules"]}
+        if any(kind_called(kind).ROLE is Role.REPEATS for kind in kinds):
+            given.add(COPY)
         return sorted(given | ({"provenance"} if recorded.get("provenance") else set()))
 
     def stage_digest(self) -> str:
@@ -233,6 +295,13 @@ class MixSettings(ConfigStruct):
 def work_folder(output: str) -> str:
     """Return the folder in which a mix keeps what is not published yet, and its records."""
     return join(output, ".toolkit")
+
+
+def _options(writer: Writer) -> dict[str, Any]:
+    """Return the options of a format as they are recorded: of model files what they are called, and their digests."""
+    named = model_options(writer)
+    found = {"options": config.plain(writer) | {option: model_name(path) for option, path in named.items()}}
+    return found | ({"models": {option: digest(path) for option, path in named.items()}} if named else {})
 
 
 @functools.lru_cache(16)

@@ -1,32 +1,44 @@
 """Stage 1 of a mix: one shard becomes labelled, compressed members in one intermediate file, with a small index."""
 
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data import journals, row_index
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
 from toolkit.mix.effects.before_after import SizesByLabel
-from toolkit.mix.effects.counts import Counted, RuleCount, Totals, finish
+from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
 from toolkit.mix.orphans.copies import Copies
 from toolkit.mix.orphans.judging import Noted
 from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.shuffle.frames import hash_bytes, hash_of, sizes_of
 from toolkit.runs.blocks import in_order, threads_for
-from toolkit.runs.executors import Report, Task
-from toolkit.storage import json_files
+from toolkit.runs.executors import Known, Report, Result, Task
+from toolkit.runs.grouped import one_by_one
 from toolkit.storage.compression import COMPRESSORS
+from toolkit.storage.journal import Earlier, Group, Journal, Place
 from toolkit.storage.outputs import Compressing, Output
-from toolkit.storage.paths import join, remove, size_of, stat, unlike_data
+from toolkit.storage.paths import from_unlike_data, join, size_of, stat, unlike_data
+from toolkit.storage.paths import looking as looking_at
 from toolkit.storage.threads import for_each
 
 HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
+
+
+JOURNAL = "records.journal"
+"""Folder of the indexes of intermediates, beside these; none of them has a name with a dot."""
+
+_KIND = "stage"
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -36,16 +48,19 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
         offset, length: in the intermediate.
         size: uncompressed bytes.
         documents: or pieces of documents, that the writer gave.
+        low, high: the least and the greatest hash of these, where the output is shuffled.
     """
 
     offset: int
     length: int
     size: int
     documents: int
+    low: int = 0
+    high: int = 0
 
 
-VERSION = 2
-"""Of indexes; a shard with one of another version, which notes no copies, is encoded anew."""
+VERSION = 3
+"""Of indexes; a shard with one of another version is encoded anew."""
 
 
 class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +76,10 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         counts: what the writer left out, by name.
         statistics: by label, what was read and what stays.
         unlike_dolma: documents of which Dolma decides otherwise.
+        groups: what a budget has taken of each group.
         members: by label, in the order of the documents.
+        sizes: by label, for each run of a shuffled output where in the intermediate the hashes and sizes of its pieces
+            are (see `toolkit.mix.shuffle.frames.sizes_of`), and how many.
         size, stamp: of the intermediate.
         noted: bytes of what is noted of documents that stay, and of copies that do not; None without rules about such.
     """
@@ -76,7 +94,9 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     statistics: SizesByLabel
     unlike_dolma: int = 0
+    groups: dict[str, GroupCount] = {}
     members: dict[str, list[Member]]
+    sizes: dict[str, list[tuple[int, int]]] = {}
     size: int
     stamp: str
     noted: tuple[int, int] | None = None
@@ -97,12 +117,30 @@ class ShardMixed(ConfigStruct):
 
 def stage_path(output: str, digest: str, key: str) -> str:
     """Return where the intermediate of a shard lies, by its key."""
-    return join(work_folder(output), "stage", digest, unlike_data(key))
+    return join(_folder(output, digest), unlike_data(key))
+
+
+def _folder(output: str, digest: str) -> str:
+    return join(work_folder(output), "stage", digest)
 
 
 def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
     """Return the index of a shard that has been encoded."""
-    return json_files.load(stage_path(output, digest, key) + ".json", StageRecord)
+    return records_of(output, digest).load(_KIND, key, StageRecord)
+
+
+def records_of(output: str, digest: str) -> Journal:
+    """Return the journal of the intermediates by some settings, with which it goes.
+
+    Earlier versions kept a file beside each intermediate.
+    """
+    folder = _folder(output, digest)
+    return journals.at(work_folder(output), join(folder, JOURNAL), [Earlier(folder, _earlier_place)])
+
+
+def _earlier_place(name: str) -> Place | None:
+    key = name.removesuffix(".json")
+    return None if key == name or "." in key else (_KIND, from_unlike_data(key))  # what has dots is the journal's own
 
 
 def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
@@ -125,14 +163,63 @@ def noted_of(output: str, key: str, record: StageRecord) -> Noted | None:
     return Noted(path + kept, path + copies, sum(record.noted))
 
 
+@contextmanager
+def looking(settings: MixSettings) -> Iterator[None]:
+    """Look at the files of all streams, and at intermediates, by listings, in a block that decides.
+
+    See `toolkit.storage.paths.looking`.
+    """
+    with looking_at(_folder(settings.output.path, settings.stage_digest())), ExitStack() as stack:
+        for stream in settings.streams:
+            stack.enter_context(stream.dataset.looking(given.set for given in stream.attributes))
+        yield
+
+
+def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
+    """Return the content digests of a shard's documents, and of its attributes by set; None if they are not right."""
+    state = row_index.current(work.dataset, work.shard)
+    if state is None:
+        return None
+    try:
+        return state.content, inputs_of(work)[1]
+    except DataError:
+        return None
+
+
+def as_it_was(work: ShardToMix) -> ShardMixed | None:
+    """Return the outcome of a shard that has been encoded, from inputs that are as they were; else None."""
+    if load_stage(work.settings.output.path, work.settings.stage_digest(), work.key) is None:
+        return None
+    now = inputs_now(work)
+    made = made_from(work, *now) if now else None
+    return ShardMixed(shard=work.shard, skipped=True, rows=made.totals.rows) if made else None
+
+
 def shard_tasks(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
-    """Return a task for each shard, named by its path (streams may share one), with its size."""
-    sizes = for_each(size_of, [work.path for work in works])
-    return [Task(work.name, work, size, key=work.key) for work, size in zip(works, sizes, strict=True)]
+    """Return a task for each shard, named by its path (streams may share one), with its size, and if it has been done.
+
+    Call it in a block of `looking`.
+    """
+    sizes, before = for_each(size_of, [work.path for work in works]), for_each(as_it_was, works)
+    return [
+        Task(work.name, work, size, key=work.key, known=Known(found, found.rows) if found else None)
+        for work, size, found in zip(works, sizes, before, strict=True)
+    ]
 
 
-def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
+def mix_together(tasks: list[Task[ShardToMix]], report: Report) -> list[Result[ShardMixed]]:
+    """Do what `mix_shard` does for small shards, which become durable together."""
+    with _group(tasks[0].payload) as group:
+        return one_by_one(partial(mix_shard, group=group), tasks, report, group)
+
+
+def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> ShardMixed:
     """Encode one shard, unless that has been done from the same inputs.
+
+    Args:
+        work: the shard.
+        report: told of what is done.
+        group: with which the intermediate becomes durable; else that is so at the end.
 
     Raises:
         DataError: if an input is not what it should be, or a rule or the writer cannot use a value; the document is
@@ -142,24 +229,31 @@ def mix_shard(work: ShardToMix, report: Report) -> ShardMixed:
     if made := made_from(work, state.content, inputs):
         report(made.totals.rows, 0)
         return ShardMixed(shard=work.shard, skipped=True, rows=made.totals.rows)
-    with ExitStack() as stack:
-        output = stack.enter_context(StageOutput(work))
-        for encoded in in_order(Encoder, work, joint_blocks(work, stack), work.processes, work.path):
-            output.write(encoded)
-            report(encoded.counted.totals.rows, encoded.stored)
-    output.record(state, inputs)
+    with nullcontext(group) if group else _group(work) as own:
+        with ExitStack() as stack:
+            output = stack.enter_context(StageOutput(work, own))
+            for encoded in in_order(Encoder, work, joint_blocks(work, stack), work.processes, work.path):
+                output.write(encoded)
+                report(encoded.counted.totals.rows, encoded.stored)
+        output.record(state, inputs)
     return ShardMixed(shard=work.shard, skipped=False, rows=state.rows)
 
 
+def _group(work: ShardToMix) -> Group:
+    return Group(records_of(work.settings.output.path, work.settings.stage_digest()))
+
+
 class StageOutput:
-    """Writes the intermediate of a shard. A context manager, which makes it appear; `record` then makes it valid.
+    """Writes the intermediate of a shard. A context manager, which adds it to a group; `record` then makes it valid.
 
     Args:
         work: the shard.
+        group: that it appears with.
     """
 
-    def __init__(self, work: ShardToMix) -> None:
+    def __init__(self, work: ShardToMix, group: Group) -> None:
         self._work = work
+        self._group = group
         self._digest = work.settings.stage_digest()
         self._path = stage_path(work.settings.output.path, self._digest, work.key)
         self._start = time.perf_counter()
@@ -168,13 +262,13 @@ class StageOutput:
         self._counted.matched = {i: set() for i in self._rules.blocklists}
 
     def __enter__(self) -> Self:
-        remove(self._path + ".json")  # first: where nothing may be deleted, no temporary file would be, either
+        records_of(self._work.settings.output.path, self._digest).forget([(_KIND, self._work.key)])
         with ExitStack() as stack:
-            output = stack.enter_context(Output(self._path))
+            self._output = stack.enter_context(Output(self._path, self._group.files))
             threads = threads_for(self._work.processes)
-            self._members = _Members(stack.enter_context(Compressing(output, threads)), self._work.settings)
+            self._members = _Members(stack.enter_context(Compressing(self._output, threads)), self._work.settings)
             notes = _NOTES if Copies(self._rules, self._work.sets).rules else ()
-            self._notes = [stack.enter_context(Output(self._path + suffix)) for suffix in notes]
+            self._notes = [stack.enter_context(Output(self._path + suffix, self._group.files)) for suffix in notes]
             self._files = stack.pop_all()
         return self
 
@@ -196,7 +290,7 @@ class StageOutput:
             output.write(data)
 
     def record(self, state: ShardState, inputs: dict[str, str]) -> None:
-        """Save the index of the intermediate, after the block.
+        """Add the index of the intermediate to the group, after the block.
 
         Args:
             state: of the documents.
@@ -210,8 +304,6 @@ class StageOutput:
             message = f"expected {state.rows} rows as indexed, got {counted.totals.rows}"
             raise DataError(message, path=self._work.path)
         finish(counted.rules, self._rules.rules, counted.totals)
-        found = stat(self._path)
-        assert found
         record = StageRecord(
             settings=self._digest,
             documents=state.content,
@@ -222,13 +314,16 @@ class StageOutput:
             counts={name: n for name, n in sorted(counted.left_out.items()) if n},
             statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
             unlike_dolma=counted.unlike_dolma,
+            groups=dict(sorted(counted.groups.items())),
             members={label: index[label] for label in sorted(index)},
-            size=found.size,
-            stamp=found.stamp,
+            sizes=dict(sorted(self._members.sizes.items())),
+            size=self._output.stat.size,
+            stamp=self._output.stat.stamp,
             noted=(self._notes[0].size, self._notes[1].size) if self._notes else None,
             seconds=round(time.perf_counter() - self._start, 3),
         )
-        json_files.save(self._path + ".json", record)
+        records = records_of(self._work.settings.output.path, self._digest)
+        self._group.save((_KIND, self._work.key), msgspec.json.encode(record), records)
 
 
 class _Members:
@@ -236,6 +331,7 @@ class _Members:
 
     def __init__(self, output: Compressing, settings: MixSettings) -> None:
         self.index: dict[str, list[Member]] = {}
+        self.sizes: dict[str, list[tuple[int, int]]] = {}
         self._output = output
         self._settings = settings
         self._limit = settings.member_size
@@ -246,7 +342,7 @@ class _Members:
     def add(self, label: str, data: bytes) -> None:
         """Add bytes of a label; a member ends before a piece that would take it over its size."""
         size = self._sizes.get(label, 0)
-        if size and size + len(data) > self._limit:
+        if size and size + len(data) > self._limit and not self._settings.shuffles(label):
             self._write(label)
         self._pieces.setdefault(label, []).append(data)
         self._sizes[label] = self._sizes.get(label, 0) + len(data)
@@ -262,9 +358,29 @@ class _Members:
     def _write(self, label: str) -> None:
         pieces, size = self._pieces.pop(label), self._sizes.pop(label)
         self._held -= size
-        compress = COMPRESSORS[self._settings.compression(label)]
+        if not self._settings.shuffles(label):
+            self._write_member(label, pieces)
+            return
+        pieces.sort(key=hash_bytes)
+        begin = size = 0
+        for end, piece in enumerate(pieces):
+            if end > begin and size + len(piece) > self._limit:
+                self._write_member(label, pieces[begin:end])
+                begin, size = end, 0
+            size += len(piece)
+        self._write_member(label, pieces[begin:])
+        count = len(pieces)
 
         def note(offset: int, length: int) -> None:
-            self.index.setdefault(label, []).append(Member(offset, length, size, len(pieces)))
+            self.sizes.setdefault(label, []).append((offset, count))
 
-        self._output.write(b"".join(pieces), compress, note)
+        self._output.write(sizes_of(pieces), COMPRESSORS["none"], note)
+
+    def _write_member(self, label: str, pieces: list[bytes]) -> None:
+        data = b"".join(pieces)
+        hashes = (hash_of(pieces[0]), hash_of(pieces[-1])) if self._settings.shuffles(label) else ()
+
+        def note(offset: int, length: int) -> None:
+            self.index.setdefault(label, []).append(Member(offset, length, len(data), len(pieces), *hashes))
+
+        self._output.write(data, COMPRESSORS[self._settings.staged(label)], note)

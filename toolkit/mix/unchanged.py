@@ -2,27 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-from toolkit.data import row_index
-from toolkit.errors import DataError
-from toolkit.mix import join, plan, publish
+from toolkit.mix import plan, publish
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import MixSettings
+from toolkit.mix.stage import inputs_now
 from toolkit.storage.threads import for_each
 
 Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
 """The content digests of a shard's documents, and of its attributes by set; None if they are not right."""
-
-
-def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
-    """Return the digests of the files that there are; None if they are not right."""
-    state = row_index.current(work.dataset, work.shard)
-    if state is None:
-        return None
-    try:
-        return state.content, join.inputs_of(work)[1]
-    except DataError:
-        return None
 
 
 def whole(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest | None:

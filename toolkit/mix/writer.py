@@ -51,6 +51,7 @@ class Mixed(msgspec.Struct, frozen=True):
         fields: what `set` rules, and the option `provenance`, add to the metadata: JSON texts, in mappings where they
             are nested (see `merge_fields`); for a writer with `FIELDS`.
         shard: path of the document's shard below the documents root, without suffix.
+        row: number of the document in its shard, from 1.
     """
 
     values: Mapping[str, Any]
@@ -59,6 +60,7 @@ class Mixed(msgspec.Struct, frozen=True):
     counts: Counter[str] = msgspec.field(default_factory=Counter)
     fields: Mapping[str, Any] = {}
     shard: str = ""
+    row: int = 0
 
 
 Pieces = Sequence[tuple[str, bytes]]
@@ -154,11 +156,17 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     SUFFIX: ClassVar[str] = ".jsonl"
     """Suffix of parts, before that of the compression."""
 
+    COMPRESSION: ClassVar[str] = "gzip"
+    """Of the parts, where the configuration names none."""
+
     FIELDS: ClassVar[bool] = False
     """True if it has a place for the fields of `Mixed.fields`."""
 
     CONCATENATES: ClassVar[bool] = True
     """True if an output is what `encode` gives, one behind the other; if not, `assemble` makes the file of it."""
+
+    HAS_TEXT: ClassVar[bool] = True
+    """False if documents cannot be read back from its files: tokens, say."""
 
     ABOUT: ClassVar[Mapping[str, str]] = {}
     """Descriptions of the fields of `line`, by name."""
@@ -217,6 +225,10 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """
         return [[*self.encode(document, mixed)] for document, mixed in batch]
 
+    def is_lines(self) -> bool:
+        """Return whether files are lines of text and nothing else, which mean the same in another order."""
+        return False
+
     def assemble(self, pieces: Iterator[bytes], out: IO[bytes]) -> None:
         """Write the file of a part, for a format that does not concatenate.
 
@@ -226,6 +238,27 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
             out: takes the bytes of the file, is closed by the caller, and cannot seek.
         """
         raise NotImplementedError(type(self).__name__)
+
+    def assemble_files(self, pieces: Iterator[bytes], files: Sequence[IO[bytes]]) -> None:
+        """Write the file of a part, and those that `beside` names; by default `assemble` writes the first.
+
+        Args:
+            pieces: as of `assemble`.
+            files: take the bytes of each, in this order; as `out` of `assemble`.
+        """
+        self.assemble(pieces, files[0])
+
+    def beside(self, path: str) -> Sequence[str]:
+        """Return the paths of the files that belong to a part of a format that does not concatenate: an index, say.
+
+        Args:
+            path: of the part.
+        """
+        return ()
+
+    def is_divided(self) -> bool:
+        """Return whether the documents of a label are divided into parts of the size that the configuration says."""
+        return True
 
     def stem(self, label: str) -> str:
         """Return the path of a label's output below the output folder, without suffix and part number.
@@ -305,6 +338,10 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         Raises:
             DataError: if it is damaged.
         """
+        if not self.HAS_TEXT:
+            raise ConfigError(
+                f"{path}: expected a file with texts, got one that has none; look at the documents instead"
+            )
         raise ConfigError(
             f"{path}: expected a format that reads its own files, got {type(self).__name__}, which has no `read_file`"
         )

@@ -15,16 +15,19 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
-from toolkit.ingest import inputs, plan, run
+from toolkit.ingest import attempts, inputs, plan, run
+from toolkit.ingest.attempts import Grouped
 from toolkit.mix import join, stage
 from toolkit.mix.settings import MixSettings
 from toolkit.one_pass.one_shard import ShardPass, ShardToPass
 from toolkit.records import ingested
 from toolkit.records import sets as records
-from toolkit.runs.executors import Report
+from toolkit.runs.executors import Report, Result, Task
+from toolkit.storage.journal import Group
 from toolkit.storage.paths import remove, remove_empty_folders
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
+from toolkit.whole.sign import ShardToSign
 
 
 class InputToPass(ConfigStruct):
@@ -34,12 +37,14 @@ class InputToPass(ConfigStruct):
         input: what is ingested.
         tag: what is done to its shards, if anything; `shard` of it is empty.
         mix: the same.
+        sign: the same.
         processes: that work on it.
     """
 
     input: plan.InputToIngest
     tag: tagging.ShardToTag | None
     mix: join.ShardToMix | None
+    sign: ShardToSign | None = None
     processes: int = 1
 
     @property
@@ -86,31 +91,51 @@ class InputMixed(ConfigStruct):
     rejects: str = ""
 
 
-def ingest(work: InputToPass, report: Report) -> InputPassed:
-    """Ingest an input, unless that has been done; tag and encode its documents while they are made.
+def ingest_together(tasks: list[Task[InputToPass]], report: Report) -> list[Result[InputPassed]]:
+    """Do what `ingest` does for small inputs, which become durable together."""
+    return run.in_group(ingest, tasks, [task.payload.input for task in tasks], report)
+
+
+def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) -> InputPassed:
+    """Ingest an input, unless that has been done; tag, encode and sign its documents while they are made.
+
+    Args:
+        work: the input.
+        report: told of what is done.
+        grouped: as of `toolkit.ingest.run.ingest_input`.
 
     Raises:
         DataError: of the ingest only.
     """
-    tags, mixes = _can_follow(work)
+    tags, mixes, signed = _can_follow(work)
     passes: dict[str, ShardPass] = {}
 
-    def follow(shard: str, carried: str | None) -> ShardPass:
+    def follow(shard: str, carried: str | None, group: Group) -> ShardPass:
         tag, mix = work.tagged(shard) if tags else None, work.mixed(shard) if mixes else None
-        passes[shard] = ShardPass(ShardToPass(tag, mix, carried))
+        to_sign = signed and msgspec.structs.replace(signed, shard=shard)
+        path = work.input.dataset.shard_path(shard)
+        passes[shard] = ShardPass(ShardToPass(path, tag, mix, to_sign, carried, work.processes), group)
         return passes[shard]
 
-    done = run.ingest_input(work.input, report, follow if tags or mixes else None)
+    done = run.ingest_input(work.input, report, follow if tags or mixes or signed else None, grouped)
     return InputPassed(ingested=done, tagged=[shard for shard, each in passes.items() if each.tagged])
 
 
-def _can_follow(work: InputToPass) -> tuple[bool, bool]:
-    """Return whether the shards of an input can be tagged, and mixed, before their files are there."""
+def _can_follow(work: InputToPass) -> tuple[bool, bool, ShardToSign | None]:
+    """Return whether shards of an input can be tagged, and mixed, before their files are there; how they are signed.
+
+    Signatures are of documents in order; where several processes work on a shard, they would wait for one.
+    """
     tags = work.tag is not None and _is_closed(work.tag.plan)
     carried = work.input.entry.reader().attribute_set()
     made = {*(work.tag.plan.sets if work.tag and tags else ()), *([carried] if carried else [])}
     mixes = work.mix is not None and made >= {each.set for each in work.mix.sets} and _is_by_shard(work.mix.settings)
-    return tags, mixes
+    signed = work.sign if work.processes == 1 else None
+    if signed:
+        pairs = [(e, f) for e, f in zip(signed.entries, signed.folders, strict=True) if made >= {*e.reads}]
+        entries, folders = [entry for entry, _ in pairs], [folder for _, folder in pairs]
+        signed = msgspec.structs.replace(signed, entries=entries, folders=folders) if pairs else None
+    return tags, mixes, signed
 
 
 def _is_closed(plan_: tag_plan.Plan) -> bool:
@@ -121,12 +146,12 @@ def _is_closed(plan_: tag_plan.Plan) -> bool:
 def _is_by_shard(settings: MixSettings) -> bool:
     """Return whether documents can be mixed before the digests of their attributes are known, and those of all shards.
 
-    Patterns of other programs are held against all shards, and so are weights.
+    Patterns of other programs are held against all shards, and so are weights and a budget.
     """
     return (
         settings.output.provenance in (False, "line")
         and len(settings.streams) == 1
-        and settings.streams[0].weight is None
+        and not settings.needs_all_shards
         and not any(rule.foreign for rule in settings.streams[0].rules)
     )
 
@@ -139,7 +164,7 @@ def do(work: InputToPass, report: Report) -> InputMixed:
     """
     record = inputs.recorded(work.input)
     if record and is_mixed(work, record):
-        inputs.forget_attempt(work.input)
+        attempts.forget_attempt(work.input)
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
         return InputMixed(shards=list(record.shards), counts=record.counts, skipped=True, rejects=record.rejects)
@@ -155,9 +180,9 @@ def do(work: InputToPass, report: Report) -> InputMixed:
             if mixed.settings.on_failed_shard == "stop":
                 raise
             failed[mixed.key] = str(error)
-    record = inputs.recorded(work.input)
+    record = inputs.noted(work.input)
     if record is None:
-        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.key)
+        raise DataError("expected the record of the input, just made, it is gone; run again", path=work.key)
     if not failed:
         if not is_mixed(work, record):
             raise DataError("expected its part of the mix, just made, it is gone; run again", path=work.key)
@@ -210,7 +235,7 @@ def forget_data(work: InputToPass, record: ingested.InputRecord) -> None:
         for path, root in ((dataset.shard_path(shard), dataset.documents), *_attributes(dataset, sets, shard)):
             remove(path)
             remove_empty_folders(path.rpartition("/")[0], root)
-        row_index.forget(dataset, shard)
+    row_index.forget(dataset, record.shards)
 
 
 def _sets_of_run(work: InputToPass) -> list[str]:

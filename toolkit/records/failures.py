@@ -14,6 +14,9 @@ from toolkit.errors import ToolkitError
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import from_unlike_data, join, list_files, remove, unlike_data
 
+FAILED = "failed"
+"""Folder of the failures of all stages, below the bookkeeping folder."""
+
 
 class FailureRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The failure of a task.
@@ -39,7 +42,7 @@ class FailureRecords:
 
     def __init__(self, folder: str, stage: str) -> None:
         self.stage = stage
-        self._folder = join(folder, "failed", stage)
+        self._folder = join(folder, FAILED, stage)
         self._known: set[str] | None = None
 
     def load(self) -> dict[str, FailureRecord]:

@@ -6,17 +6,20 @@
 from typing import Any
 
 import msgspec
+import xxhash
 
 from toolkit.data import schema
-from toolkit.data.alignment import MAX_ROW, missing_file
+from toolkit.data.alignment import attribute_lines, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
+from toolkit.data.tables import attributes as table_rows
+from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import DataError
 from toolkit.records.sets import set_folder
 from toolkit.storage import Stat
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import join, stat
-from toolkit.storage.reading import Lines
+from toolkit.storage.reading import stored_digest
 
 _DECODER = msgspec.json.Decoder(AttributesRow)
 
@@ -35,7 +38,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 def seen_before(dataset: Dataset, set_name: str, shard: str) -> bool:
     """Return whether an attribute file that another program wrote is as it was when `look_at` read it."""
     seen = load(_seen_path(dataset, set_name, shard), Seen)
-    return seen is not None and Stat(seen.size, seen.stamp) == stat(dataset.attribute_path(set_name, shard))
+    return seen is not None and Stat(seen.size, seen.stamp) == stat(dataset.attribute_file(set_name, shard))
 
 
 def _seen_path(dataset: Dataset, set_name: str, shard: str) -> str:
@@ -48,19 +51,36 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     Raises:
         DataError: if it is not an attribute file.
     """
-    path = dataset.attribute_path(set_name, shard)
+    path = dataset.attribute_file(set_name, shard)
     found = stat(path)
     if found is None:
-        raise missing_file(path, dataset.shard_path(shard))
+        raise missing_file(path, dataset, shard)
     cache = _seen_path(dataset, set_name, shard)
     seen = load(cache, Seen)
-    if seen is not None and Stat(seen.size, seen.stamp) == found:
-        return seen
+    if seen is None or Stat(seen.size, seen.stamp) != found:
+        seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
+        save(cache, seen)
+    return seen
+
+
+def _look_at_table(path: str, found: Stat) -> Seen:
+    rows, types = table_rows.look(path)
+    return Seen(
+        size=found.size,
+        stamp=found.stamp,
+        content=stored_digest(path, xxhash.xxh3_128()),
+        rows=rows,
+        types={key: schema.to_json(type_) for key, type_ in types.items()},
+        everywhere=list(types),
+    )
+
+
+def _look_at_rows(path: str, found: Stat) -> Seen:
     types: dict[str, schema.Type] = {}
     counts: dict[str, int] = {}
     whole = 0  # rows that have all keys and no new types
     known: msgspec.json.Decoder[Any] | None = None
-    with Lines(path, MAX_ROW, digest=True) as lines:
+    with attribute_lines(path, digest=True) as lines:
         rows = Rows(lines, _DECODER, path)
         for row, _ in rows:
             try:
@@ -81,7 +101,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
                 struct = schema.exact(types)
                 known = msgspec.json.Decoder(struct) if struct else None
     counts = {key: count + whole for key, count in counts.items()}
-    seen = Seen(
+    return Seen(
         size=found.size,
         stamp=found.stamp,
         content=lines.content or "",
@@ -89,8 +109,6 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
         types={key: schema.to_json(t) for key, t in types.items()},
         everywhere=[key for key, count in counts.items() if count == rows.number],
     )
-    save(cache, seen)
-    return seen
 
 
 def _plain(row: AttributesRow, rows: Rows[AttributesRow]) -> dict[str, Any]:
@@ -101,5 +119,5 @@ def _plain(row: AttributesRow, rows: Rows[AttributesRow]) -> dict[str, Any]:
     if values == []:  # Dolma's deduper writes [] for a document that it skipped
         return {}
     if not isinstance(values, dict):
-        raise DataError("expected object - at $.attributes", path=rows.path, line=rows.number, id=row.id)
+        raise DataError("expected an object - at $.attributes", path=rows.path, line=rows.number, id=row.id)
     return values

@@ -1,6 +1,6 @@
 """The records of inputs that are ingested, which every later stage asks which shards there should be.
 
-``.toolkit/ingest/<source>/<path of the input>.json``  an `InputRecord`; of a pack, of which the shard's name is
+``.toolkit/inputs/``  an `InputRecord` of each input, or pack, by its key: a journal (`toolkit.data.journals.inputs_of`)
 
 `toolkit.ingest.inputs` decides by them what is ingested again.
 """
@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
-from toolkit.errors import DataError
+from toolkit.data.journals import INGEST, MAKES_INPUTS
+from toolkit.data.own_types import OwnTypes
+from toolkit.errors import DataError, in_words
 from toolkit.records.sets import OutputState
-from toolkit.storage.json_files import load_strictly
-from toolkit.storage.paths import exists, join, lacking, list_files
-from toolkit.storage.threads import for_each
+from toolkit.storage.paths import exists, lacking
 
 
 class InputOfPack(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +52,7 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
         max_rejected: share of the entry's items that may be bad.
         rejects: the reject file below the bookkeeping folder; empty if there is none.
         inputs: of a pack, in the order of their documents.
+        types: that the own fields of the documents were held against; None if that was not done.
     """
 
     version: int = 1
@@ -68,6 +70,7 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_rejected: float = 0.1
     rejects: str = ""
     inputs: list[InputOfPack] = []
+    types: OwnTypes | None = None
 
     @property
     def paths(self) -> list[str]:
@@ -75,59 +78,72 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
         return [each.input for each in self.inputs] or [self.input]
 
 
-def path_of(dataset: Dataset, key: str) -> str:
-    """Return the path of the record of an input, or a pack, with this key."""
-    return join(dataset.bookkeeping, "ingest", key + ".json")
+def keys(dataset: Dataset) -> list[str]:
+    """Return the keys of all inputs, or packs, that have a record, sorted."""
+    return journals.inputs_of(dataset).keys(INGEST)
 
 
-def key_of(dataset: Dataset, path: str) -> str:
-    """Return the key that a record, by its path, is about; the inverse of `path_of`."""
-    return path.removeprefix(join(dataset.bookkeeping, "ingest") + "/").removesuffix(".json")
+def load(dataset: Dataset, key: str) -> InputRecord | None:
+    """Return the record of an input; None if there is none, or it is damaged: that is told, once."""
+    return load_told(dataset, key)[0]
 
 
-def paths(dataset: Dataset, suffix: str) -> list[str]:
-    """Return the paths of all records (``.json``), or of attempts that did not end (``.json.started``), sorted."""
-    folder = join(dataset.bookkeeping, "ingest")
-    return [join(folder, path) for path in list_files(folder, hidden=True) if path.endswith(suffix)]
+def load_told(dataset: Dataset, key: str) -> tuple[InputRecord | None, bool]:
+    """Return what `load` does, and whether it is damaged, or may be lost in a damaged file."""
+    journal = journals.inputs_of(dataset)
+    record = journal.load(INGEST, key, InputRecord)
+    return record, record is None and (bool(journal.damaged) or journal.get(INGEST, key) is not None)
 
 
-def load_record(path: str) -> InputRecord | None:
-    """Return the record of an input, by the path of the record; None if there is none.
+def save(dataset: Dataset, key: str, record: InputRecord) -> None:
+    """Save the record of an input whose documents are durable."""
+    journals.inputs_of(dataset).save({(INGEST, key): msgspec.json.encode(record)})
 
-    Raises:
-        DataError: if it is damaged.
-    """
-    return load_strictly(path, InputRecord, "run `toolkit ingest`, which makes it again")
+
+def forget(dataset: Dataset, keys: Iterable[str]) -> None:
+    """Forget the records of inputs, before their documents are replaced."""
+    journals.inputs_of(dataset).forget((INGEST, key) for key in keys)
+
+
+def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
+    """Return the shards of inputs by their records as they are now: other runs may have ingested one since."""
+    journal = journals.open_inputs(dataset)
+    found = (journal.load(INGEST, key, InputRecord) for key in keys)
+    return {shard for record in found if record for shard in record.shards}
 
 
 def load_all(dataset: Dataset) -> dict[str, InputRecord]:
-    """Return the records of all inputs by their paths, sorted.
+    """Return the records of all inputs by their keys, sorted.
 
     Raises:
-        DataError: if records are damaged, naming all of them: nobody knows which shards there should be.
+        DataError: if records are damaged, naming all files that are: nobody knows which shards there should be.
     """
-    found = _load_each(dataset)
-    if damaged := [str(record) for record in found.values() if isinstance(record, DataError)]:
+    found, damaged = load_each(dataset)
+    if damaged:
         raise DataError("\n".join(damaged))
-    return {path: record for path, record in found.items() if isinstance(record, InputRecord)}
+    return found
 
 
 def load_undamaged(dataset: Dataset) -> list[InputRecord]:
     """Return the records of all inputs, without those that are damaged."""
-    return [record for record in _load_each(dataset).values() if isinstance(record, InputRecord)]
+    return list(load_each(dataset)[0].values())
 
 
-def _load_each(dataset: Dataset) -> dict[str, InputRecord | DataError | None]:
-    """Return each record, or the error of one that is damaged, or None for one that has gone meanwhile."""
-
-    def look(path: str) -> InputRecord | DataError | None:
+def load_each(dataset: Dataset) -> tuple[dict[str, InputRecord], list[str]]:
+    """Return the records of all inputs by their keys, sorted, and a message for each that is damaged, or each file."""
+    journal, settings = journals.inputs_of(dataset), dict[bytes, dict[str, Any]]()
+    found, damaged = dict[str, InputRecord](), [f"{fault}; {MAKES_INPUTS}" for fault in journal.damaged.values()]
+    for key, record in journal.items(INGEST):
         try:
-            return load_record(path)
-        except DataError as error:
-            return error
-
-    listed = paths(dataset, ".json")
-    return dict(zip(listed, for_each(look, listed), strict=True))
+            read = msgspec.json.decode(record, type=InputRecord)
+            same = settings.setdefault(msgspec.json.encode(read.settings), read.settings)  # one for 100,000 inputs
+            found[key] = msgspec.structs.replace(read, settings=same)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            message = (
+                f"expected a record of this version of the toolkit for the input {key}, got: {in_words(str(error))}"
+            )
+            damaged.append(f"{journal.folder}: {message}; {MAKES_INPUTS}")
+    return found, damaged
 
 
 def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
@@ -143,10 +159,10 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
     if not any(record.inputs for record in inputs.values()):
         return
     first: dict[str, str] = {}
-    for path, record in inputs.items():
-        for key in [each.key for each in record.inputs] or [key_of(dataset, path)]:
-            if (before := first.setdefault(key, path)) != path:
-                shards = [dataset.shard_path(min(inputs[each].shards)) for each in (before, path)]
+    for name, record in inputs.items():
+        for key in [each.key for each in record.inputs] or [name]:
+            if (before := first.setdefault(key, name)) != name:
+                shards = [dataset.shard_path(min(inputs[each].shards)) for each in (before, name)]
                 raise DataError(
                     f"expected the documents of each input once, got those of {key} here and in {shards[1]}: packs "
                     "have changed, and were not all made anew; run `toolkit ingest`",
@@ -175,7 +191,7 @@ def missing_shards(
     """
     there = set(shards)
     missing = []
-    for path, found in inputs.items():
+    for key, found in inputs.items():
         for shard in found.shards:
             if shard not in there and dataset.admits(shard) and concern(shard):
                 documents = dataset.shard_path(shard)
@@ -183,7 +199,7 @@ def missing_shards(
                     continue  # another run has just ingested it
                 got = "`run --per-shard` has deleted them" if found.deleted else f"got {lacking(documents)}"
                 missing.append(
-                    f"{documents}: expected the documents of {found.input}, {got}; run "
-                    f"`toolkit ingest`, or delete {path} if they are to go"
+                    f"{documents}: expected the documents of {found.input}, {got}; run `toolkit ingest`, or "
+                    f"`toolkit clean --forget {key}` if they are to go"
                 )
     return sorted(missing)

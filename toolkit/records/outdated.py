@@ -67,12 +67,12 @@ def content_of(dataset: Dataset, set_name: str, shard: str) -> str:
         return look_at(dataset, set_name, shard).content
     record = load_record(dataset, set_name, shard)
     if not exists(path):
-        raise missing_file(path, dataset.shard_path(shard))
+        raise missing_file(path, dataset, shard)
+    run = f"run `toolkit {command_of(dataset, set_name)}`"
     if record is None:
-        run = f"run `toolkit {command_of(dataset, set_name)}`"
         raise DataError(f"expected a complete file, got one without its record; {run}", path=path)
     if not is_intact(dataset, set_name, shard, record):
-        raise DataError("expected the file that its completion record describes, it was changed since", path=path)
+        raise DataError(f"expected the file that its record describes, it was changed; {run}", path=path)
     return record.output.content
 
 

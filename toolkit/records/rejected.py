@@ -100,6 +100,14 @@ def _judged(name: str, inputs: list[Judged], bookkeeping: str) -> Verdict | None
     )
 
 
+def by_reason(inputs: Iterable[Judged]) -> dict[str, int]:
+    """Return how many items of some inputs were rejected, by reason, the most first."""
+    found: Counter[str] = Counter()
+    for each in inputs:
+        found.update(_reasons(each))
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
 def _reasons(each: Judged) -> dict[str, int]:
     prefix = "rejected."
     return {name.removeprefix(prefix): n for name, n in each.counts.items() if name.startswith(prefix)}

@@ -1,22 +1,26 @@
 """Records of attribute sets: the schema of each, and a completion record for each shard.
 
-``.toolkit/sets/<set>/schema.json``          a `SetSchema`: types and settings, the same for all shards
-``.toolkit/sets/<set>/models.json``          what the models are called whose digests the settings have
-``.toolkit/sets/<set>/shards/<shard>.json``  a `ShardRecord`: written last, deleted before its data is replaced
+``.toolkit/sets/<set>/schema.json``  a `SetSchema`: types and settings, the same for all shards
+``.toolkit/sets/<set>/models.json``  what the models are called whose digests the settings have
+``.toolkit/journal/``                a `ShardRecord` of each shard: written last, forgotten before its data is replaced
+                                     (`toolkit.data.journals`)
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from toolkit.data import schema
+from toolkit.data import journals, schema
 from toolkit.data.dataset import Dataset
+from toolkit.data.journals import place_in_set
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
+from toolkit.storage import Stat
+from toolkit.storage.journal import Group
 from toolkit.storage.json_files import load, load_strictly, save
 from toolkit.storage.outputs import RowOutput, write_file
-from toolkit.storage.paths import join, list_files, remove, stat
+from toolkit.storage.paths import join, read_once, stat
 from toolkit.storage.reading import content_digest
 
 
@@ -124,17 +128,31 @@ def set_folder(dataset: Dataset, set_name: str) -> str:
 
 def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
     remedy = f"restore it, or delete {set_folder(dataset, set_name)} and tag with --overwrite"
-    return load_strictly(join(set_folder(dataset, set_name), "schema.json"), SetSchema, remedy)
+    return read_once(_schema_path(dataset, set_name), lambda path: load_strictly(path, SetSchema, remedy))
 
 
 def command_of(dataset: Dataset, set_name: str) -> str:
-    """Return the command that makes a set of ours: ``tag``, or that of a set whose settings have another kind."""
+    """Return the command that makes a set of ours: ``tag``, or another one, which its settings tell."""
     found = load_schema(dataset, set_name)
-    return "dedup" if found and any("kind" in key.settings for key in found.keys.values()) else "tag"
+    settings = [key.settings for key in found.keys.values()] if found else []
+    if any("align" in each for each in settings):
+        return "align"
+    if any(each.get("tagger", "").startswith(_ANNOTATORS) for each in settings):
+        return "annotate"
+    kinds = {each["kind"] for each in settings if "kind" in each}
+    return next((_COMMANDS.get(kind, "dedup") for kind in kinds), "tag")
+
+
+_ANNOTATORS = "toolkit.annotate."
+_COMMANDS = {"sample": "sample", "rank": "calibrate", "map": "calibrate"}
 
 
 def save_schema(dataset: Dataset, set_name: str, found: SetSchema) -> None:
-    save(join(set_folder(dataset, set_name), "schema.json"), found)
+    save(_schema_path(dataset, set_name), found)
+
+
+def _schema_path(dataset: Dataset, set_name: str) -> str:
+    return join(set_folder(dataset, set_name), "schema.json")
 
 
 def load_models(dataset: Dataset, set_name: str) -> dict[str, str]:
@@ -142,10 +160,11 @@ def load_models(dataset: Dataset, set_name: str) -> dict[str, str]:
     return load(_models_path(dataset, set_name), dict[str, str]) or {}
 
 
-def save_models(dataset: Dataset, set_name: str, names: dict[str, str]) -> None:
-    """Note the names of models, by sha256; a model that is known keeps its name."""
+def save_models(dataset: Dataset, set_name: str, names: dict[str, str], *, only: bool = False) -> None:
+    """Note the names of models, by sha256; a model that is known keeps its name. With `only`, there are no others."""
     known = load_models(dataset, set_name)
-    if names.keys() - known.keys():
+    if names.keys() - known.keys() or (only and known != names):
+        known = {} if only else known
         write_file(_models_path(dataset, set_name), msgspec.json.encode(names | known, order="sorted") + b"\n")
 
 
@@ -153,18 +172,35 @@ def _models_path(dataset: Dataset, set_name: str) -> str:
     return join(set_folder(dataset, set_name), "models.json")
 
 
-def record_path(dataset: Dataset, set_name: str, shard: str) -> str:
-    return join(set_folder(dataset, set_name), "shards", shard + ".json")
-
-
 def load_record(dataset: Dataset, set_name: str, shard: str) -> ShardRecord | None:
-    return load(record_path(dataset, set_name, shard), ShardRecord)
+    return journals.of(dataset).load(*place_in_set(set_name, shard), ShardRecord)
+
+
+def is_recorded(dataset: Dataset, set_name: str, shard: str) -> bool:
+    """Return whether there is a completion record, be it one of another version."""
+    return journals.of(dataset).get(*place_in_set(set_name, shard)) is not None
+
+
+def is_damaged(dataset: Dataset, set_name: str, shard: str) -> bool:
+    """Return whether there is a completion record that cannot be read, or there may have been one in a damaged file."""
+    if is_recorded(dataset, set_name, shard):
+        return load_record(dataset, set_name, shard) is None
+    return bool(journals.of(dataset).damaged) and stat(dataset.attribute_path(set_name, shard)) is not None
 
 
 def recorded_shards(dataset: Dataset, set_name: str) -> list[str]:
     """Return the shards of which a set has a completion record, sorted."""
-    folder = join(set_folder(dataset, set_name), "shards")
-    return [path.removesuffix(".json") for path in list_files(folder, hidden=True) if path.endswith(".json")]
+    return journals.of(dataset).keys(place_in_set(set_name, "")[0])
+
+
+def save_records(dataset: Dataset, shard: str, records: Mapping[str, ShardRecord], group: Group | None = None) -> None:
+    """Save the completion records of a shard in some sets, whose data is durable, or belongs to a group."""
+    encoded = {place_in_set(name, shard): msgspec.json.encode(record) for name, record in records.items()}
+    if group is None:
+        journals.of(dataset).save(encoded)
+        return
+    for place, record in encoded.items():
+        group.save(place, record, journals.of(dataset))
 
 
 def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord, *, learn: bool = False) -> bool:
@@ -191,10 +227,21 @@ def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord, 
         return False
     if same and learn:
         output = msgspec.structs.replace(record.output, stamp=found.stamp)
-        save(record_path(dataset, set_name, shard), msgspec.structs.replace(record, output=output))
+        save_records(dataset, shard, {set_name: msgspec.structs.replace(record, output=output)})
     return same
 
 
+def is_as_recorded(dataset: Dataset, set_name: str, shard: str) -> bool:
+    """Return whether there is an attribute file with size and stamp of its record: else `is_intact` reads it."""
+    record, found = load_record(dataset, set_name, shard), stat(dataset.attribute_path(set_name, shard))
+    return record is not None and found == Stat(record.output.size, record.output.stamp)
+
+
 def forget(dataset: Dataset, set_name: str, shard: str) -> None:
-    """Delete the record of a shard, before its data is replaced."""
-    remove(record_path(dataset, set_name, shard))
+    """Forget the record of a shard in a set, before its data is replaced."""
+    forget_all(dataset, [set_name], [shard])
+
+
+def forget_all(dataset: Dataset, set_names: Iterable[str], shards: Collection[str]) -> None:
+    """Forget the records of shards in sets, before their data is replaced."""
+    journals.of(dataset).forget(place_in_set(name, shard) for name in set_names for shard in shards)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, STR, Type, field_name, list_of, union
+from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, STR, Type, field_name, list_of, nullable, union
 from toolkit.errors import did_you_mean
 from toolkit.rules.expression_tree import ExpressionError
 
@@ -20,6 +20,9 @@ _OF_NUMBERS = {"*": "times", "%": "modulo"}
 MAYBE = Type("nullable", ANY)
 """Of a field of which no type is declared, and which may be absent."""
 
+_OF_DOCUMENTS = ("text", "added", "created", "attributes")
+"""Fields that any document may have, whatever is known of its own."""
+
 _SPAN_FIELDS = {"start": 0, "end": 1, "score": 2}
 
 
@@ -32,12 +35,16 @@ class Name:
         code: Python that yields it.
         present: the type of the value where rows have it, if they may lack it; where they do it is [] or null here.
         open: whether it has fields of which no type is declared, written as others are, and null where they are absent.
+        own: of the document, the types of its own top-level fields, as far as they are known.
+        closed: dotted paths of objects in it that have no other fields than these types have.
     """
 
     type: Type
     code: str
     present: Type | None = None
     open: bool = False
+    own: tuple[tuple[str, Type], ...] = ()
+    closed: tuple[str, ...] = ()
 
 
 class Checker:
@@ -133,13 +140,27 @@ class Checker:
     def _open_field(self, node: ast.Attribute, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         """Return a field of such a value: null where it is absent, or null, or the value is."""
         type_, code = self.check(node.value, known, local)
-        if type_.kind == "object":
-            if found := type_.get(node.attr):
-                return found, f"{code}.{field_name(node.attr)}"
-            return MAYBE, f"{code}.field({node.attr!r})"
-        if type_ not in (MAYBE, ANY) and type_.kind != "map":
+        if type_.kind == "object" and (declared := type_.get(node.attr)):  # of the document itself
+            return declared, f"{code}.{field_name(node.attr)}"
+        inner = type_.item or ANY if type_.kind == "nullable" else type_
+        if type_.kind != "object" and inner != ANY and inner.kind != "map":
             self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}")
-        return MAYBE, f"at({code}, {node.attr!r})"
+        found = self._own_type(node, inner)
+        if type_.kind == "object":
+            return found, f"{code}.field({node.attr!r})"
+        return (nullable(found) if type_.kind == "nullable" else found), f"at({code}, {node.attr!r})"
+
+    def _own_type(self, node: ast.Attribute, inside: Type) -> Type:
+        """Return the type of an own field of documents; of one of which nothing is known, that it may be null."""
+        path = ast.unparse(node.value)
+        name = self.names[path.partition(".")[0]]
+        fields = dict(inside.fields if inside.kind == "map" else name.own)
+        if found := fields.get(node.attr):
+            return MAYBE if found == ANY else found
+        if path.removeprefix("document.") in name.closed and node.attr not in _OF_DOCUMENTS:
+            hint = did_you_mean(node.attr, fields) or f"; there are: {', '.join(fields) or 'none'}"
+            self._fail(node, f"expected a field that documents have, got {node.attr!r}{hint}")
+        return MAYBE
 
     def _attribute(self, node: ast.Attribute, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         if node.attr.startswith("__"):

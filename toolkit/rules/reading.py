@@ -11,7 +11,7 @@ import msgspec
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.rules.kinds import all_kinds
+from toolkit.rules.kinds import all_forms
 from toolkit.rules.rule import Form, Rule
 from toolkit.rules.scopes import Scope, check_used, merged, names_in, read_scope
 
@@ -29,14 +29,14 @@ class _Common(ConfigStruct, kw_only=True):
     languages: Any = None
 
 
-class _Group(_Common, kw_only=True):
+class GroupForm(_Common, kw_only=True):
     """Rules under a common name and condition, with parameters for them."""
 
     group: str
     rules: Any
 
 
-class _Include(_Common, kw_only=True):
+class IncludeForm(_Common, kw_only=True):
     """The rules of another file."""
 
     include: str
@@ -103,25 +103,25 @@ def _read(source: Source, around: _Around) -> list[Rule]:
         if not isinstance(place.value, dict):
             raise place.error((), f"expected a rule such as `drop: EXPRESSION`, got {place.value!r}")
         entry = _entry(place)
-        if isinstance(entry, _Include):
+        if isinstance(entry, IncludeForm):
             rules += _include(entry, place, around)
-        elif isinstance(entry, _Group):
+        elif isinstance(entry, GroupForm):
             rules += _group(entry, place, around)
         else:
             rules += [_within(rule, place, around) for rule in entry.rules(place, around.base)]
     return rules
 
 
-def _entry(place: Source) -> Form | _Group | _Include:
+def _entry(place: Source) -> Form | GroupForm | IncludeForm:
     """Return an entry of the list with its typed options."""
-    forms = [kind.FORM for kind in all_kinds()]
-    others: list[type[ConfigStruct]] = [_Group, _Include]
+    forms = all_forms()
+    others: list[type[ConfigStruct]] = [GroupForm, IncludeForm]
     keys = list(dict.fromkeys([*sorted(form.KEY for form in forms), "group", "include"]))
     key = _key(place, keys, {name for form in [*forms, *others] for name in form.__struct_fields__})
     if key == "group":
-        return _typed(place, _Group, key)
+        return _typed(place, GroupForm, key)
     if key == "include":
-        return _typed(place, _Include, key)
+        return _typed(place, IncludeForm, key)
     sharing = [form for form in forms if key == form.KEY]
     form = next((each for each in sharing if each.WORD and place.value[key] == each.WORD), None)
     if form:
@@ -160,7 +160,7 @@ def _typed(place: Source, form: type[_Entry], shown: str) -> _Entry:
         hint = ""
         if any(option is None for key, option in value.items() if key not in known):  # {drop: get(a, b, 1) > 2}
             hint = "; between braces, an expression that has commas stands in quotes"
-        elif "expected str" in str(error):
+        elif "expected a text" in str(error):
             hint = "; put an expression that YAML reads otherwise between quotes"
         raise ConfigError(f"{error}{hint}") from None
     for key in _NOT_EMPTY:
@@ -183,13 +183,13 @@ def _within(rule: Rule, place: Source, around: _Around) -> Rule:
 # --- groups and included files ----------------------------------------------------------------------------------------
 
 
-def _group(entry: _Group, place: Source, around: _Around) -> list[Rule]:
+def _group(entry: GroupForm, place: Source, around: _Around) -> list[Rule]:
     group = f"{around.group}/{entry.group}" if around.group else entry.group
     inner = dataclasses.replace(around, group=group, when=_whens(entry.when, around))
     return _scoped(place, place.at("rules"), inner, around.scope)
 
 
-def _include(entry: _Include, place: Source, around: _Around) -> list[Rule]:
+def _include(entry: IncludeForm, place: Source, around: _Around) -> list[Rule]:
     path = entry.include
     found = next((p for p in (os.path.join(around.base, path), path) if os.path.isfile(p)), None)
     if found is None:

@@ -22,8 +22,8 @@ from toolkit.rules.written import Written
 class Rule(Written, kw_only=True):
     """A rule that can be compiled: extend it with what the kind has in YAML beside `Written`."""
 
-    FORM: ClassVar[type["Form"]]
-    """The form in which the kind is written."""
+    FORM: ClassVar[type["Form"] | None]
+    """The form in which the kind is written; None if it stands in no list of rules."""
 
     def compile(self, compiler: Compiler) -> CompiledRule:
         """Check the rule against the types of attributes, and make it ready to run.

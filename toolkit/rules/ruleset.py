@@ -11,6 +11,7 @@ from toolkit.errors import DataError
 from toolkit.rules.checker import Name
 from toolkit.rules.compiled_rule import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler, refused
+from toolkit.rules.repeating import Repeats, Takes, combined
 from toolkit.rules.rule import Rule
 from toolkit.rules.running import compile_chain
 from toolkit.rules.written import Role
@@ -45,6 +46,8 @@ class RuleSet:
         edits: whether a rule changes text.
         fields: of the metadata that `set` rules give.
         applies: whether there is a rule for `applied`.
+        budget: what takes some of the documents and their copies, if there is that.
+        repeats: whether documents are written more or less often than once (see `copies`).
         compares_nulls: whether there is a rule for `nulls`.
         may_differ: whether there are documents of which Dolma may decide otherwise (see `differs`).
 
@@ -66,7 +69,10 @@ class RuleSet:
         self.rules = list(rules)
         self.label = compiler.label(label) if label else None
         self.folder = compiler.folder(folder) if folder and folder != label else self.label
-        self.compiled = _compiled(self.rules, compiler)
+        self.compiled, copies, blamed = combined(_compiled(self.rules, compiler), compiler)
+        self.repeats = bool(copies)
+        self._copies = compiler.function(copies or "1")
+        self._blamed = {i: compiler.function(code) for i, code in blamed.items()}
         self.needs, self.known = compiler.needs, compiler.known
         self._sets = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.SETS}
         self._routes = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.ROUTES}
@@ -74,8 +80,10 @@ class RuleSet:
         self.blocklists = {i: watch for i, each in self._deciding.items() if (watch := each.watches())}
         self.edits = any(rule.edits for rule in self.rules)
         self.fields = {each.rule.field for each in self._sets.values()}
+        self._repeating = {i: each for i, each in enumerate(self.compiled) if isinstance(each, Repeats)}
+        self.budget = next((each for each in self.compiled if isinstance(each, Takes)), None)
         self.applies = bool(self._sets or self._routes)
-        chain = [(each.condition, i, each.rule.drops) for i, each in self._deciding.items()]
+        chain = [(each.condition, blamed.get(i, str(i)), each.rule.drops) for i, each in self._deciding.items()]
         self._chain = compile_chain(chain, arguments, compiler.constants)
         noting = {i: compiler.noting(rule) for i, rule in enumerate(self.rules)}
         self._noting = {i: function for i, function in noting.items() if function}
@@ -115,7 +123,7 @@ class RuleSet:
         for i, each in self._deciding.items():
             if each.holds(values):
                 if each.rule.drops:
-                    return i
+                    return int(self._blamed[i](*values)) if i in self._blamed else i
                 annotated.append(i)
         return tuple(annotated)
 
@@ -196,11 +204,23 @@ class RuleSet:
         return self._function(" or ".join(f"({each.condition})" for each in self._dropping_behind(dropped)) or "False")
 
     def _dropping_behind(self, dropped: int) -> list[CompiledRule]:
-        return [each for each in self.compiled[dropped + 1 :] if each.rule.drops]
+        behind = [each for each in self.compiled[dropped + 1 :] if each.rule.drops]
+        # one draw is made for all that is about copies
+        return [each for each in behind if not (dropped in self._repeating and isinstance(each, Repeats | Takes))]
 
     def annotations(self, outcome: Outcome) -> list[str]:
         """Return what rules add to the annotations of a document that stays, each once, in their order."""
         return list(dict.fromkeys(self.rules[i].annotation for i in rules_in(outcome)))
+
+    # --- repeating ----------------------------------------------------------------------------------------------------
+
+    def copies(self, *values: Any) -> int:
+        """Return how often a document that stays is written."""
+        return int(self._copies(*values)) if self.repeats else 1
+
+    def repeated(self, *values: Any) -> list[int]:
+        """Return the indexes of the rules by which a document that stays is written more or less often than once."""
+        return [i for i, each in self._repeating.items() if each.times(values) != 1]
 
     # --- changing -----------------------------------------------------------------------------------------------------
 

@@ -25,14 +25,14 @@ def compile_function(
 
 
 def compile_chain(
-    conditions: Iterable[tuple[str, int, bool]], arguments: tuple[str, ...], constants: Mapping[str, Any]
+    conditions: Iterable[tuple[str, str, bool]], arguments: tuple[str, ...], constants: Mapping[str, Any]
 ) -> Callable[..., int | tuple[int, ...]]:
     """Return a function that runs conditions in order: it gives the number of the first that holds and ends it.
 
     If none ends it, it gives the numbers of those that hold.
 
     Args:
-        conditions: code of a checked expression that is true or false, a number, and whether it ends the chain.
+        conditions: code of a checked expression that is true or false, that of a number, and whether it ends the chain.
         arguments: as of `compile_function`.
         constants: likewise.
     """

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
-import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.plugins import snake_case
 from toolkit.rules.filters import Syntax
+from toolkit.storage.json_files import json_digest
 
 MANY_LABELS = 200
 """Labels of a parameter above which its values are recorded by their digest."""
@@ -22,6 +22,7 @@ class Role(enum.Enum):
     """The things that rules can do to a document, with the verb for a rule and the participle for a report."""
 
     DROPS = ("drops", "dropped")
+    REPEATS = ("repeats", "dropped")
     ANNOTATES = ("annotates", "annotated")
     EDITS = ("edits", "changed")
     SETS = ("sets", "gave a field to")
@@ -30,12 +31,17 @@ class Role(enum.Enum):
     @property
     def verb(self) -> str:
         """Return the word for one rule: ``drops``."""
-        return self.value[0]
+        return str(self.value[0])
 
     @property
     def done(self) -> str:
         """Return what comes before a number of documents: ``dropped``."""
-        return self.value[1]
+        return str(self.value[1])
+
+    @property
+    def drops(self) -> bool:
+        """Return whether a rule can drop a document."""
+        return self in (Role.DROPS, Role.REPEATS)
 
 
 class Foreign(NamedTuple):
@@ -77,6 +83,9 @@ class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: sna
 
     ROLE: ClassVar[Role] = Role.EDITS
     """The thing that rules of the kind do. Those that drop or annotate come first, others for documents that stay."""
+
+    DRAWS: ClassVar[bool] = False
+    """It drops documents by a draw, whatever they are copies of."""
 
     SIZE_NEEDS_TEXT: ClassVar[bool] = False
     """Only the text tells how many characters an edit changes, so a dry run does not know."""
@@ -121,7 +130,7 @@ class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: sna
     @property
     def drops(self) -> bool:
         """Return whether it can drop a document."""
-        return self.ROLE is Role.DROPS
+        return self.ROLE.drops
 
     @property
     def edits(self) -> bool:
@@ -131,12 +140,12 @@ class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: sna
     @property
     def decides(self) -> bool:
         """Return whether it drops or annotates documents; all others are applied to those that stay."""
-        return self.ROLE in (Role.DROPS, Role.ANNOTATES)
+        return self.drops or self.ROLE is Role.ANNOTATES
 
 
 def _recorded(values: dict[str, Any]) -> dict[str, Any]:
     """Return the values of a parameter as they are recorded: a table of many languages by its digest."""
     if len(values) <= MANY_LABELS:
         return values
-    digest = xxhash.xxh3_128_hexdigest(msgspec.json.encode(values, order="sorted"))
+    digest = json_digest(values)
     return {label: values[label] for label in ("",) if label in values} | {"labels": len(values), "xxh3_128": digest}

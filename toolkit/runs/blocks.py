@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.errors import DataError, ToolkitError
+from toolkit.interrupts import check
 from toolkit.runs.child import Child, Died, answer_calls, kill, not_the_end
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ W = TypeVar("W")
 
 BLOCK_ROWS = 256
 BLOCK_BYTES = 1 << 19
+"""The most rows of a block, and bytes at which it ends. Both are promised to taggers of models, whose values may change
+in the last digit with what is computed at once (`toolkit.text.encoders.batches`)."""
 
 AHEAD = 3
 """Blocks for each process that are read before the first of them is done."""
@@ -114,6 +117,7 @@ def in_order(
                 result = function(block)
             except StopIteration as error:  # which would end the stream
                 raise not_the_end(error) from error
+            check()
             yield result
         return
     from concurrent.futures import ThreadPoolExecutor

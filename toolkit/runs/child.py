@@ -12,14 +12,16 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Any, TypeVar
 
 from toolkit.errors import ToolkitError
@@ -118,9 +120,28 @@ def begin_masked(process: BaseProcess) -> None:
     with held_back():
         masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:
-            process.start()
+            with _no_main_module():
+                process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+
+
+_starting = threading.Lock()
+
+
+@contextlib.contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Let a process that begins import no main module: what it runs is in modules of ours.
+
+    A script without ``if __name__ == "__main__":`` that calls us would run in it, from its beginning.
+    """
+    with _starting:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
 
 
 def _die_with_parent() -> None:

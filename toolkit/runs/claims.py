@@ -109,6 +109,11 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
             raise
 
 
+def folder_in(bookkeeping: str) -> str:
+    """Return the folder of the claims of a dataset or an output, by the folder of its records."""
+    return join(bookkeeping, "claims")
+
+
 def check(folder: str, what: str, holds: Mapping[str, str]) -> None:
     """Check, before a run begins, that no other run holds what it will claim later; write nothing.
 

@@ -15,6 +15,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+import msgspec
+
 from toolkit.config import sizes
 from toolkit.errors import amount
 from toolkit.runs.executors import Report
@@ -133,6 +135,33 @@ class Pace:
         return (self.total - self.done) / rate if self.total is not None and rate else None
 
 
+class Reached(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a stage is.
+
+    Attributes:
+        stage: what is done: ``1 of 3: ingest``.
+        tasks: shards, or what else is shared among processes, that are done.
+        of: how many there are.
+        unit: what they are.
+        documents: that are done.
+        bytes: of input that are done, as they are stored.
+        total: bytes of all input; None where that is not known.
+        seconds: since the stage began.
+    """
+
+    stage: str
+    tasks: int
+    of: int
+    unit: str
+    documents: int
+    bytes: int
+    total: int | None
+    seconds: float
+
+
+Watch = Callable[[Reached], object]
+
+
 class Progress:
     """Shows how far a stage is. A context manager, within which a thread draws the bar, or writes a line.
 
@@ -141,6 +170,9 @@ class Progress:
         input_sizes: bytes of the input of each task; None where that is not known.
         unit: what tasks are.
         quiet: show nothing.
+        watch: is told as often as the bar is drawn, and at the end; by the thread that runs the stage. Its error ends
+            the stage when the next task has ended.
+        more: returns what to show in place of bytes a second and of the time that is left.
         clock: gives seconds.
     """
 
@@ -151,6 +183,8 @@ class Progress:
         unit: str = "shards",
         *,
         quiet: bool = False,
+        watch: Watch | None = None,
+        more: Callable[[], list[str]] | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         listed = list(input_sizes)
@@ -159,7 +193,9 @@ class Progress:
         self._quiet = quiet
         self._terminal = not quiet and sys.stderr.isatty()
         self._clock = clock
-        self._last = clock()
+        self._last = self._told = clock()
+        self._watch, self._more = watch, more
+        self._fault: Exception | None = None
         self._bar: _Bar | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -173,6 +209,8 @@ class Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is None:
+            self._tell_watch(last=True)
         if self._quiet:
             return
         self._over.set()
@@ -187,10 +225,36 @@ class Progress:
     def report(self, documents: int, size: int) -> None:
         """Add documents and bytes of input that were done since the last call."""
         self.pace.add(documents, size)
+        try:
+            self._tell_watch()
+        except Exception as error:  # here it would be one of the task
+            self._fault = error
 
     def end(self, size: int | None, worked: int) -> None:
-        """Count a task that has ended, as `Pace.end`."""
+        """Count a task that has ended, as `Pace.end`; raise the error of `watch`, if there was one."""
         self.pace.end(size, worked)
+        if self._fault:
+            raise self._fault
+        self._tell_watch()
+
+    def _tell_watch(self, *, last: bool = False) -> None:
+        now = self._clock()
+        if self._watch is None or self._fault or (now - self._told < BAR_SECONDS and not last):
+            return
+        self._told = now
+        pace = self.pace
+        self._watch(
+            Reached(
+                stage=self._what,
+                tasks=pace.tasks,
+                of=self._tasks,
+                unit=self._unit,
+                documents=pace.documents,
+                bytes=pace.done,
+                total=pace.total,
+                seconds=pace.seconds,
+            )
+        )
 
     def tell(self, text: str) -> None:
         """Write a line of text, above the bar."""
@@ -208,7 +272,7 @@ class Progress:
             elif self._clock() - self._last >= LINE_SECONDS:
                 self._last = self._clock()
                 facts = [*self._facts(self.pace.rate()), in_words(self.pace.seconds)]
-                left = self.pace.left()
+                left = None if self._more else self.pace.left()
                 self._write(", ".join(facts) + ("" if left is None else f", about {in_words(left)} left"))
 
     def _keep_showing(self) -> None:
@@ -220,9 +284,9 @@ class Progress:
         pace, columns = self.pace, _columns()
         bar.n = pace.done if pace.total is not None else pace.tasks
         bar.ncols = columns
-        tasks, documents, done, rate = self._facts(pace.rate())
-        left = pace.left()
-        facts = [done, rate, *([] if left is None else [f"{in_words(left)} left"]), documents, tasks]
+        tasks, documents, done, *rate = self._facts(pace.rate())
+        left = None if self._more else pace.left()
+        facts = [done, *rate, *([] if left is None else [f"{in_words(left)} left"]), documents, tasks]
         bar.facts = ", ".join(facts)
         if len(self._what) + len(bar.facts) > columns - BAR_COLUMNS:
             bar.facts = ", ".join(facts[:-1])
@@ -235,7 +299,7 @@ class Progress:
             f"{pace.tasks}/{self._tasks} {self._unit}",
             amount(pace.documents, "document"),
             sizes.in_words(pace.done, pace.total),
-            f"{rate / 1e6:.1f} MB/s",
+            *(self._more() if self._more else [f"{rate / 1e6:.1f} MB/s"]),
         ]
 
     def _write(self, text: str) -> None:

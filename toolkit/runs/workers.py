@@ -71,6 +71,11 @@ class Workers:
         """Return the executor for so many tasks."""
         return self._begun().fitting(tasks)
 
+    @property
+    def cores(self) -> int:
+        """Return the number of processes that may work at a time."""
+        return self._begun().cores[0]
+
     def spread(self, tasks: Iterable[Task[P]]) -> list[Task[P]]:
         """Return the tasks, with several processes for those that would else be running when all others are done."""
         listed = list(tasks)

@@ -1,11 +1,12 @@
 """Records of ours, a JSON file each: there, not there, damaged in itself, or not to be read just now."""
 
 import sys
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+import xxhash
 
-from toolkit.errors import DataError
+from toolkit.errors import DataError, in_words
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 
@@ -13,6 +14,11 @@ T = TypeVar("T")
 
 _told: set[str] = set()
 """Damaged records of which that was said."""
+
+
+def json_digest(value: Any) -> str:
+    """Return a digest of a value as JSON, in which the order of keys is that of their names."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(value, order="sorted"))
 
 
 def load(path: str, type_: type[T]) -> T | None:
@@ -31,10 +37,15 @@ def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
     try:
         return load_strictly(path, type_, "it counts as not there: what it is about is done again"), False
     except DataError as error:
-        if path not in _told:
-            _told.add(path)
-            print(f"warning: {error}", file=sys.stderr)
+        tell_damage(path, error)
         return None, True
+
+
+def tell_damage(path: str, fault: object) -> None:
+    """Tell what is wrong with a record, once."""
+    if path not in _told:
+        _told.add(path)
+        print(f"warning: {fault}", file=sys.stderr)
 
 
 def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have its work done anew") -> T | None:
@@ -54,7 +65,7 @@ def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have it
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        message = f"expected a record of this version of the toolkit, got: {error}; {remedy}"
+        message = f"expected a record of this version of the toolkit, got: {in_words(str(error))}; {remedy}"
         raise DataError(message, path=path) from None
 
 

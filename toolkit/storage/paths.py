@@ -2,13 +2,17 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 from toolkit.errors import ConfigError, NothingThere, Unreadable
 from toolkit.storage import Stat, store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.threads import for_each
+
+T = TypeVar("T")
 
 BOOKKEEPING = ".toolkit"
 """Name of the folders that hold our own records; nothing below one is data."""
@@ -18,7 +22,10 @@ TEMPORARY = re.compile(r"^\..+\.tmp$")
 
 
 def stat(path: str) -> Stat | None:
-    """Return size and stamp of a file; None if there is none."""
+    """Return size and stamp of a file; None if there is none. See `looking`."""
+    for folder, listed in _looked_at.items():
+        if path.startswith(folder):
+            return listed().get(path[len(folder) :])
     return store_of(path).stat(path)
 
 
@@ -27,6 +34,72 @@ def stat_each(paths: Sequence[str]) -> list[Stat | None]:
     if not paths or store_of(paths[0]).is_local:
         return list(map(stat, paths))
     return for_each(stat, paths)
+
+
+_looked_at: dict[str, Callable[[], dict[str, Stat | None]]] = {}
+"""What `looking` has listed, or will when it is asked for, by folder."""
+
+
+@contextmanager
+def looking(*folders: str) -> Iterator[None]:
+    """Answer `stat`, and listings, of folders from one listing of each, made when it is first asked for.
+
+    For a block that decides from many files, while this process writes none of them. Where files are looked at without
+    a request, as on disk, each is looked at by itself. What `read_once` reads is read once in it.
+    """
+    global _looked_at, _read
+    before = _looked_at, _read
+    new = [folder for folder in dict.fromkeys(folders) if not store_of(folder).is_local and store_of(folder).can_list]
+    _read = {} if _read is None else _read
+    _looked_at = _looked_at | {folder.rstrip("/") + "/": _once(folder) for folder in new}
+    try:
+        yield
+    finally:
+        _looked_at, _read = before
+
+
+def _listed_below(root: str) -> dict[str, Stat | None] | None:
+    """Return what a block of `looking` has listed below a folder, sorted; None if it has not looked there."""
+    whole = root.rstrip("/") + "/"
+    for folder, listed in _looked_at.items():
+        if whole == folder:
+            return listed()
+        if whole.startswith(folder):
+            below = whole[len(folder) :]
+            return {name[len(below) :]: there for name, there in listed().items() if name.startswith(below)}
+    return None
+
+
+_read: dict[str, Any] | None = None
+"""What `read_once` has read, by path; None outside of blocks of `looking`."""
+
+_reading = threading.RLock()
+
+
+def read_once(path: str, read: Callable[[str], T]) -> T:
+    """Return what a function reads of a file, which it always does in the same way; in `looking` it does so once."""
+    known = _read
+    if known is None:
+        return read(path)
+    with _reading:
+        if path not in known:
+            known[path] = read(path)
+        found: T = known[path]
+    return found
+
+
+def _once(folder: str) -> Callable[[], dict[str, Stat | None]]:
+    """Return what gives the listing of a folder, which is made once, whatever threads ask."""
+    lock = threading.Lock()
+    made: list[dict[str, Stat | None]] = []
+
+    def listed() -> dict[str, Stat | None]:
+        with lock:
+            if not made:
+                made.append(_stats(folder, store_of(folder).listing(folder)))
+            return made[0]
+
+    return listed
 
 
 def size_of(path: str) -> int:
@@ -44,7 +117,7 @@ def no_folder(folder: str) -> str:
     """Return the end of a message if a local folder in which something was expected is not there; else nothing."""
     if not store_of(folder).is_local or is_folder(folder or "."):
         return ""
-    return f"; there is no folder {folder}: should it be mounted?"
+    return f"; there is no folder {folder}: check the path, or mount the disk"
 
 
 def not_in(path: str) -> str:
@@ -62,6 +135,8 @@ def is_folder(path: str) -> bool:
 
 
 def join(*parts: str) -> str:
+    if len(parts) == 2 and parts[0] and parts[1]:
+        return f"{parts[0].rstrip('/')}/{parts[1]}"
     return "/".join(part.rstrip("/") if i < len(parts) - 1 else part for i, part in enumerate(parts) if part)
 
 
@@ -149,27 +224,42 @@ def remove_empty_folders(folder: str, root: str) -> None:
 def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
     """Return the relative paths of all files below the root, sorted by code point; symbolic links are followed.
 
+    In a block of `looking` the names are those of its listing.
+
     Args:
         root: a folder; one that does not exist has no files.
         hidden: also what lies in bookkeeping folders and temporary files.
     """
-    return (relative for relative, _ in listing(root) if hidden or is_data(relative))
+    known = _listed_below(root)
+    return (name for name in (store_of(root).files(root) if known is None else known) if hidden or is_data(name))
 
 
-def listing(root: str) -> Iterator[tuple[str, int | None]]:
-    return store_of(root).listing(root)
+def list_stats(
+    root: str, *, hidden: bool = False, admits: Callable[[str], object] = lambda relative: True
+) -> dict[str, Stat | None]:
+    """Return `list_files`, each with its `stat`: by a listing alone where the store can say it so.
+
+    Args:
+        root: a folder.
+        hidden: as in `list_files`.
+        admits: says of a relative path whether it matters.
+    """
+    known = _listed_below(root)
+    named = store_of(root).listing(root) if known is None else iter(known.items())
+    return _stats(root, (each for each in named if (hidden or is_data(each[0])) and admits(each[0])))
+
+
+def _stats(root: str, listing: Iterator[tuple[str, Stat | None]]) -> dict[str, Stat | None]:
+    """Return a listing of a folder; of what it does not say, the store is asked."""
+    listed = list(listing)
+    unsaid = [name for name, there in listed if there is None]
+    looked = for_each(lambda name: store_of(root).stat(join(root, name)), unsaid)
+    return dict(listed) | dict(zip(unsaid, looked, strict=True))
 
 
 def is_data(relative: str) -> bool:
     folder, _, name = relative.rpartition("/")
     return not (TEMPORARY.match(name) or BOOKKEEPING in folder.split("/"))
-
-
-def sized(root: str, listed: Iterable[tuple[str, int | None]]) -> list[tuple[str, int]]:
-    """Return files with their sizes; ask for those that a listing did not say."""
-    found = list(listed)
-    sizes = for_each(lambda each: size_of(join(root, each[0])) if each[1] is None else each[1], found)
-    return [(relative, size) for (relative, _), size in zip(found, sizes, strict=True)]
 
 
 def remove_stale_temporaries(root: str) -> int:
@@ -224,34 +314,36 @@ def expand(pattern: str) -> list[tuple[str, str]]:
     Raises:
         NothingThere: if nothing matches.
     """
-    return [(path, relative) for path, relative, _ in expand_sized(pattern)]
+    return [(path, relative) for path, relative, _ in expand_listed(pattern)]
 
 
-def expand_sized(pattern: str) -> list[tuple[str, str, int | None]]:
-    """Return `expand`, each file with its stored bytes; None where a store cannot be listed, and is not asked."""
+def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
+    """Return `expand`, each file with its `stat`; None where a store cannot be listed, and is not asked."""
     if not store_of(pattern).can_list:
         return [(*_by_name(pattern), None)]
     base = fixed_part(pattern)
     below = pattern[len(base) :].lstrip("/") if base else pattern
     if not is_glob(pattern):
         if there := stat(pattern):
-            return [(pattern, below, there.size)]
+            return [(pattern, below, there)]
         if is_folder(pattern):
             raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
         raise NothingThere(f"{pattern}: expected a file, got nothing there{no_folder(base)}")
     regex = glob_regex(below)
     show_hidden = any(part.startswith(".") for part in below.split("/"))
-    found = [
-        (relative, size)
-        for relative, size in listing(base or ".")
-        if is_data(relative)
-        and regex.match(relative)
-        and (show_hidden or not any(p.startswith(".") for p in relative.split("/")))
-    ]
+
+    def matches(relative: str) -> bool:
+        hides = any(part.startswith(".") for part in relative.split("/"))
+        return bool(regex.match(relative)) and (show_hidden or not hides)
+
+    found = list_stats(base or ".", admits=matches)
     if not found:
         raise NothingThere(f"{pattern}: expected at least one file, got no match{no_folder(base)}")
-    check_names(base, (relative for relative, _ in found))
-    return [(join(base, relative) if base else relative, relative, size) for relative, size in sized(base, found)]
+    check_names(base, found)
+    return [
+        (join(base, relative) if base else relative, relative, there or Stat(0, ""))
+        for relative, there in found.items()
+    ]
 
 
 def check_names(folder: str, names: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ path ──store──> stored bytes ──isal, zstd …──> bytes ──spl
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Protocol, Self
 
 import xxhash
@@ -263,9 +263,14 @@ class Lines(Iterator[bytes]):
             raise DataError(error.message, path=self.path, line=self.number + 1) from None
 
 
-def content_digest(path: str) -> str:
-    """Return xxh3-128 (hex) of the uncompressed bytes of a file."""
-    digest = xxhash.xxh3_128()
+def content_digest(path: str, digest: Digest | None = None) -> str:
+    """Return the digest (hex) of the uncompressed bytes of a file.
+
+    Args:
+        path: of the file.
+        digest: a new one, such as ``hashlib.sha256()``; by default xxh3-128.
+    """
+    digest = digest or xxhash.xxh3_128()
     with Decompressed(path) as stream:
         while block := stream.read(READ):
             digest.update(block)
@@ -283,3 +288,16 @@ def stored_digest(path: str, digest: Digest) -> str:
         while block := stream.read(READ):
             digest.update(block)
     return digest.hexdigest()
+
+
+def lines_at(opened: Lines, numbers: Iterable[int]) -> Iterator[bytes]:
+    """Yield the lines with these numbers, counted from 0, which ascend; what stands behind is not read."""
+    wanted = iter(numbers)
+    next_ = next(wanted, None)
+    with opened as lines:
+        for number, line in enumerate(lines):
+            if number == next_:
+                yield line
+                next_ = next(wanted, None)
+                if next_ is None:
+                    return

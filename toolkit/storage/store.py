@@ -15,11 +15,12 @@ A read has three outcomes:
 import io
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 from toolkit.errors import ConfigError, DataError
+from toolkit.storage.threads import for_each
 
 BUFFER = 1 << 20
 """Bytes that are read at a time."""
@@ -48,6 +49,10 @@ class Writing(ABC):
     @abstractmethod
     def commit(self) -> Stat:
         """Make the file appear, durably, in place of one that there may be. Return its `Stat`."""
+
+    def prepare(self) -> Stat:
+        """Finish the file, which `Store.commit_all` makes appear, and return its `Stat`. The default commits it."""
+        return self.commit()
 
     @abstractmethod
     def abort(self) -> None:
@@ -139,8 +144,8 @@ class Store(ABC):
         """
         raise ConfigError(f"{root}: expected a single file, {_scheme(root)}:// has no folders to list")
 
-    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
-        """Return `files`, each with its stored bytes, or with None where that would need a request for each file."""
+    def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
+        """Return `files`, each with its `stat`, or with None where that would need a request for each file."""
         return ((name, None) for name in self.files(root))
 
     def folders(self, root: str) -> list[str]:
@@ -193,6 +198,18 @@ class Store(ABC):
         if not self.can_write:
             self._refuse(path)
         return _Held(self, path)
+
+    def commit_all(self, prepared: Sequence[Writing], moves: Sequence[tuple[str, str]] = ()) -> None:
+        """Make files appear that are prepared, durably: all are synced before the first of them appears.
+
+        The default only moves, because `Writing.prepare` does not wait. A store replaces both if it can make many files
+        durable in less time than one by one.
+
+        Args:
+            prepared: that appear.
+            moves: files that are durable, each with where it is moved (see `move`), before the others appear.
+        """
+        for_each(lambda each: self.move(*each), moves)
 
     def put(self, path: str, data: bytes) -> Stat:
         """Write a whole file, in place of one that there may be. Nobody sees a part of it. Return its `Stat`."""

@@ -1,6 +1,7 @@
 """Threads: for compression, which needs no GIL, and for requests, where what takes time is the answer of a store."""
 
 from collections.abc import Callable, Iterable
+from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -23,13 +24,38 @@ def pool(size: int) -> "ThreadPoolExecutor":
     return ThreadPoolExecutor(size)
 
 
-def for_each(function: Callable[[T], R], things: Iterable[T]) -> list[R]:
+def for_each(function: Callable[[T], R], things: Iterable[T], few: int = FEW) -> list[R]:
     """Return what a function gives for each thing, in their order; call it for several at a time, in threads.
 
-    An error of one is raised once those before it have ended.
+    An error of one is raised once those before it have ended. So `few` are done one after the other.
     """
     listed = list(things)
-    if len(listed) <= FEW:
+    if len(listed) <= few:
         return [function(thing) for thing in listed]
-    with pool(REQUESTS) as threads:
-        return list(threads.map(function, listed))
+    numbers, found, faults = iter(range(len(listed))), dict[int, R](), dict[int, BaseException]()
+
+    def take() -> None:
+        """Do the next things until there is none left, or an error; of those at work, an interruption comes first."""
+        for number in numbers:
+            try:
+                found[number] = function(listed[number])
+            except BaseException as error:
+                faults[number if isinstance(error, Exception) else -1] = error
+            if faults:
+                return
+
+    others = [Thread(target=take) for _ in range(min(REQUESTS, len(listed)) - 1)]
+    for each in others:
+        each.start()
+    try:
+        take()
+        for each in others:
+            each.join()
+    except BaseException as error:  # while it waits for the others, which begin no more
+        faults[-1] = error
+        for each in others:
+            each.join()
+        raise
+    if faults:
+        raise faults[min(faults)]
+    return [found[number] for number in range(len(listed))]

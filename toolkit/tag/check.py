@@ -54,7 +54,7 @@ def check(
 
 def _wanted(section: Source, dataset: Dataset, name: str, planned: Mapping[str, sets.SetSchema]) -> sets.SetSchema:
     """Return the schema that the section gives a set."""
-    plan = tag_plan.read_sets(section, [name])
+    plan = tag_plan.read_sets(section, [name], declared.types_elsewhere(lambda: dataset, lambda: planned))
     known = {called: sha256 for each in plan.sets for sha256, called in sets.load_models(dataset, each).items()}
     return declared.set_schemas(plan, dataset, planned, _digest_of(known))[name]
 

@@ -1,6 +1,7 @@
 """The sets of a ``tag:`` section as they are declared on disk: their schemas, and whether what is there was made so."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from toolkit.errors import ConfigError, MissingModel, did_you_mean, short
 from toolkit.records import sets as records
 from toolkit.storage import models
 from toolkit.storage.paths import list_files
-from toolkit.tag import tagger, without
+from toolkit.tag import tagger, when, without
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.tagger import Reference
 
@@ -39,13 +40,16 @@ def set_schemas(
     found: dict[str, records.SetSchema] = {}
     for set_name in dict.fromkeys(step.set for step in steps):
         mine = [step for step in steps if step.set == set_name]
-        keys = {step.key: records.key_schema(step.type, _settings(step, digest), step.entry.code) for step in mine}
+        keys = {
+            step.key: records.key_schema(step.stored, _settings(step, digest) | dataset.lineage, step.entry.code)
+            for step in mine
+        }
         reads: dict[str, str] = {}
         for step in mine:
             for reference in step.references:
                 other = found.get(reference.set) or (planned or {}).get(reference.set)
                 other = other or records.load_schema(dataset, reference.set)
-                here = {s.key: s.type for s in mine} if reference.set == set_name else None
+                here = {s.key: s.stored for s in mine} if reference.set == set_name else None
                 types = here or (other.types() if other else None)
                 _check_reference(step, reference, types, [*found, *(planned or ())], dataset)
                 if reference.set != set_name:
@@ -53,6 +57,25 @@ def set_schemas(
         ordered = {entry.key: keys[entry.key] for entry in plan.sets[set_name]}
         found[set_name] = records.SetSchema(keys=ordered, reads=dict(sorted(reads.items())))
     return {set_name: found[set_name] for set_name in plan.sets}
+
+
+def types_elsewhere(
+    dataset: Callable[[], Dataset], planned: Callable[[], Mapping[str, records.SetSchema]]
+) -> Callable[[], Mapping[str, Mapping[str, schema.Type]]]:
+    """Return what gives the types of the sets that are there, or will have been ingested, for `plan.read_section`.
+
+    Args:
+        dataset: gives the dataset.
+        planned: gives the sets that an ingest writes.
+    """
+
+    @cache
+    def found() -> dict[str, dict[str, schema.Type]]:
+        there = dataset()
+        schemas = {name: made for name in there.sets() if (made := records.load_schema(there, name))}
+        return {name: made.types() for name, made in {**schemas, **planned()}.items()}
+
+    return found
 
 
 def digest_of(found: records.SetSchema | None) -> str:
@@ -65,7 +88,10 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
         if digest is models.digest:  # or else the model need not be here
             tagger.check_models(step.tagger)
         found = tagger.settings(step.tagger, step.entry.reference, step.key, digest)
-        return found | {without.OPTION: step.entry.without} if step.without else found
+        found |= {without.OPTION: step.entry.without} if step.without else {}
+        asked = step.entry.when
+        found |= {when.OPTION: asked.text} if asked else {}
+        return found | {when.SETS: asked.sets} if asked and asked.sets else found
     except MissingModel as error:
         raise MissingModel(f"{step.entry.place}: {error}") from None
     except ConfigError as error:
@@ -85,13 +111,35 @@ def _check_reference(
     if reference.key not in keys:
         hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
         raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
-    type_: schema.Type | None = keys[reference.key]
-    for name in reference.path:
-        type_ = type_.get(name) if type_ else None
+    if reference.option == when.OPTION:
+        return None
+    type_ = _type_read(reference, keys[reference.key])
     wanted = schema.from_annotation(reference.type, where)
     if type_ is None or not schema.fits(type_, wanted):
-        raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}")
-    _check_read(step, reference, type_, where)
+        hint = ""
+        if type_ and type_.item and type_.kind == "nullable" and schema.fits(type_.item, wanted):
+            hint = (
+                f"; ask the tagger only where there is one: `when: {reference.key} is not None`, or the `when` that "
+                f"{reference.set} has"
+            )
+        raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}{hint}")
+    return _check_read(step, reference, type_, where)
+
+
+def _type_read(reference: Reference, type_: schema.Type) -> schema.Type | None:
+    """Return the type of what a tagger reads of a key; None if there is no such field."""
+    place, may_lack = reference.key, False
+    for name in (*reference.path, None):
+        if type_.kind == "nullable" and type_.item:
+            may_lack = may_lack or place not in reference.proven
+            type_ = type_.item
+        if name is None:
+            break
+        inner = type_.get(name)
+        if inner is None:
+            return None
+        place, type_ = f"{place}.{name}", inner
+    return schema.nullable(type_) if may_lack else type_
 
 
 def _check_read(step: Step, reference: Reference, type_: schema.Type, where: str) -> None:
@@ -159,6 +207,7 @@ def prepare(
     overwrite: bool,
     accept_code: Collection[str] = (),
     write: bool = True,
+    command: str = "tag",
 ) -> dict[str, records.SetSchema]:
     """Declare the sets of a plan: what is on disk under their names must have been made with the same settings.
 
@@ -169,6 +218,7 @@ def prepare(
         overwrite: whether what was made with other settings is to be made again.
         accept_code: sets whose taggers' code may have changed, because their values have not.
         write: whether anything is written.
+        command: that makes the sets, as its section is called.
 
     Raises:
         ConfigError: if a set was made with other settings, other code, or by another program, and overwrite is not
@@ -182,7 +232,11 @@ def prepare(
     declare = {
         name: found
         for name, new in schemas.items()
-        if (found := what_to_declare(dataset, name, new, overwrite=overwrite, is_accepted=name in accept_code))
+        if (
+            found := what_to_declare(
+                dataset, name, new, overwrite=overwrite, is_accepted=name in accept_code, command=command
+            )
+        )
     }
     if write:
         for set_name in sorted(declare, key=lambda name: declare[name] != "changed"):
@@ -234,8 +288,10 @@ def declare_set(dataset: Dataset, set_name: str, new: records.SetSchema, *, forg
     old = records.load_schema(dataset, set_name)
     settings = {key: each.settings for key, each in new.keys.items()}
     edited = old is not None and edits(old, new)  # of which a record says nothing
+    made_otherwise = []
     for shard in records.recorded_shards(dataset, set_name) if forget and old != new else ():
         record = records.load_record(dataset, set_name, shard)
         if edited or record is None or record.settings != settings:  # or another share has just written it
-            records.forget(dataset, set_name, shard)
+            made_otherwise.append(shard)
+    records.forget_all(dataset, [set_name], made_otherwise)
     records.save_schema(dataset, set_name, new)

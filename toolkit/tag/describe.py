@@ -82,8 +82,8 @@ def values(class_: type[Tagger]) -> list[Value]:
 
 
 def reads(class_: type[Tagger]) -> list[Read]:
-    """Return the attributes that a tagger can read."""
-    marked = _marked(class_, "attribute")
+    """Return the attributes that a tagger can read, but for lists of them, whose option says what they are."""
+    marked = [(field, found) for field, found in _marked(class_, "attribute") if not _is_list(mi.type_info(field.type))]
     return [Read(field.encode_name, found.key, field.required, found.or_value) for field, found in marked]
 
 
@@ -168,6 +168,10 @@ def _marker(info: mi.Type, name: str) -> Any:
     if isinstance(info, mi.Metadata):
         return (info.extra or {}).get(name) or _marker(info.type, name)
     return next((m for t in _inside(info) if (m := _marker(t, name)) is not None), None)
+
+
+def _is_list(info: mi.Type) -> bool:
+    return _is_list(info.type) if isinstance(info, mi.Metadata) else isinstance(info, mi.ListType)
 
 
 def _choices(info: mi.Type) -> list[Any]:

@@ -1,7 +1,8 @@
 """What a ``tag:`` section says: sets, their taggers in the order of what they read, and the schemas on disk."""
 
+import dataclasses
 import graphlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,10 +17,12 @@ from toolkit.data import schema
 from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
 from toolkit.plugins import default_name
+from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import is_name
 from toolkit.storage.paths import is_set_name
-from toolkit.tag import tagger, without
+from toolkit.tag import tagger, when, without
 from toolkit.tag.tagger import TAGGERS, Reference, Tagger
+from toolkit.tag.when import Condition, When
 
 T = TypeVar("T")
 
@@ -32,6 +35,7 @@ class Entry(ConfigStruct):
         reference: by which the class is found.
         options: what the configuration gives.
         without: the spans that its texts are given without (see `toolkit.tag.without`).
+        when: of which documents it is asked (see `toolkit.tag.when`).
         place: file, line and key, for messages.
         code: digests of the class's code when the plan was read (see `toolkit.config.plugin_code`).
     """
@@ -40,6 +44,7 @@ class Entry(ConfigStruct):
     reference: str
     options: dict[str, Any]
     without: str | None = None
+    when: When | None = None
     place: str = ""
     code: dict[str, str] = {}
 
@@ -58,10 +63,11 @@ class Step:
         set, key: where its value goes.
         entry: of the configuration.
         tagger: configured.
-        references: the attributes that it reads, and those of `without`.
+        references: the attributes that it reads, and those of `without` and `when`.
         fields: of the documents' metadata that it reads.
         without: the spans that its texts are given without.
-        type: declared.
+        when: the condition under which it is asked of a document.
+        type: declared; of the values that it gives.
         annotation: of the values, in Python.
     """
 
@@ -72,22 +78,45 @@ class Step:
     references: tuple[Reference, ...]
     fields: tuple[MetadataField, ...]
     without: Reference | None
+    when: Condition | None
     type: schema.Type
     annotation: Any
 
+    @property
+    def stored(self) -> schema.Type:
+        """Return the type of the values in the set, with null for documents of which it is not asked."""
+        return schema.nullable(self.type) if self.when else self.type
 
-def read_section(section: Source) -> Plan:
+    @property
+    def stored_annotation(self) -> Any:
+        """Return `stored` in Python."""
+        return self.annotation | None if self.when else self.annotation
+
+
+Others = Callable[[], Mapping[str, Mapping[str, schema.Type]]]
+"""Gives the types of the keys of sets that the section does not make; called if an expression asks for one."""
+
+
+def _no_others() -> Mapping[str, Mapping[str, schema.Type]]:
+    return {}
+
+
+def read_section(section: Source, others: Others = _no_others) -> Plan:
     """Return the plan that a ``tag:`` section describes; options are checked, nothing is loaded.
+
+    Args:
+        section: of the configuration.
+        others: of sets that ``when:`` may read.
 
     Raises:
         ConfigError: naming the place in the file.
     """
     if not isinstance(section.value, dict):
         raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
-    return Plan(sets={set_name: _read_set(section, set_name) for set_name in section.value})
+    return Plan(sets={set_name: _read_set(section, set_name, others) for set_name in section.value})
 
 
-def read_sets(section: Source, names: Iterable[str]) -> Plan:
+def read_sets(section: Source, names: Iterable[str], others: Others = _no_others) -> Plan:
     """Return the plan of some of the sets of a ``tag:`` section, and of those of the section that they read.
 
     Raises:
@@ -98,13 +127,12 @@ def read_sets(section: Source, names: Iterable[str]) -> Plan:
     while todo:
         name = todo.pop()
         if name not in sets:
-            sets[name] = _read_set(section, name)
-            steps = _build(msgspec.json.encode(Plan(sets={name: sets[name]})))
-            todo += [r.set for step in steps for r in step.references if r.set in section.value]
+            sets[name] = _read_set(section, name, others)
+            todo += [read for entry in sets[name] for read in _reads(entry) if read in section.value]
     return Plan(sets={name: sets[name] for name in section.value if name in sets})
 
 
-def _read_set(section: Source, set_name: str) -> list[Entry]:
+def _read_set(section: Source, set_name: str, others: Others) -> list[Entry]:
     if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
     if set_name in ROOTS:
@@ -114,6 +142,8 @@ def _read_set(section: Source, set_name: str) -> list[Entry]:
     shared = _of_all(section, set_name)
     for place in places_of(section, set_name):
         entry = _spelled_out(_read_entry(place, shared), section)
+        if entry.when:
+            entry = _resolved(entry, entry.when, set_name, section, others)
         if any(entry.key == other.key for other in entries):
             raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
         entries.append(entry)
@@ -133,9 +163,36 @@ def _spelled_out(entry: Entry, section: Source) -> Entry:
             places = places_of(section, read.set) if read.set in section.value and read.text == read.set else []
             if len(places) == 1:
                 reference, alias, _ = reference_of(places[0])
-                if (key := alias or default_name(reference)) != read.key:
+                if (key := alias or default_name(reference)) != read.key and read.option in entry.options:
                     entry = msgspec.structs.replace(entry, options={**entry.options, read.option: f"{read.set}.{key}"})
     return entry
+
+
+def _resolved(entry: Entry, written: When, set_name: str, section: Source, others: Others) -> Entry:
+    """Return an entry whose condition knows which attributes it reads."""
+    here = {name: _keys(section, name) for name in section.value}
+    try:
+        found = when.resolved(written, (set_name, entry.key), here, others)
+    except ExpressionError as error:
+        raise ConfigError(f"{entry.place}: {when.OPTION}: {error}") from None
+    return msgspec.structs.replace(entry, when=found)
+
+
+def _keys(section: Source, set_name: str) -> list[str]:
+    """Return the keys of a set of the section; what else is said of it is not looked at."""
+    references = [reference_of(place)[:2] for place in places_of(section, set_name)]
+    return [key or default_name(reference) for reference, key in references]
+
+
+def _reads(entry: Entry) -> list[str]:
+    """Return the sets that an entry reads."""
+    built = config.convert(Source(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
+    try:
+        found = [reference.set for reference in tagger.references(built)]
+    except ConfigError as error:
+        raise ConfigError(f"{entry.place}: {error}") from None
+    found += [without.reference_of(entry.without).set] if entry.without else []
+    return found + [read.set for read in entry.when.reads] if entry.when else found
 
 
 def _of_all(section: Source, set_name: str) -> Source:
@@ -147,7 +204,7 @@ def _of_all(section: Source, set_name: str) -> Source:
     shared = config.divide(place, {"taggers"})[1]
     for key in shared.value:
         if key not in OF_SETS:
-            raise shared.error((key,), f"expected {' or '.join(OF_SETS)} beside `taggers`, got {key!r}")
+            raise shared.error((key,), f"expected {', '.join(OF_SETS)} beside `taggers`, got {key!r}")
     return shared
 
 
@@ -163,7 +220,7 @@ def places_of(section: Source, set_name: str) -> list[Source]:
     return [place.at(i) for i in range(len(place.value))] if isinstance(place.value, list) else [place]
 
 
-OF_SETS = {without.OPTION: None}
+OF_SETS = {without.OPTION: None, when.OPTION: None, when.SETS: None}
 """Options of any set, by name with their defaults. They stand beside a tagger, or beside `taggers` for all of a set."""
 
 
@@ -203,10 +260,13 @@ def _read_entry(place: Source, shared: Source) -> Entry:
     if twice := own.value.keys() & shared.value.keys():
         raise own.error((min(twice),), f"expected {min(twice)} once, got it beside `taggers`, too")
     config.convert(options, class_, f"tagger {reference}")
-    removed = _without(own if own.value else shared, class_, reference)
+    removed = _without(own if without.OPTION in own.value else shared, class_, reference)
+    asked = _when(own, shared)
     where = ": ".join(part for part in (place.place(()), f"tagger {reference}") if part)
     key = key or default_name(reference)
-    return Entry(key=key, reference=reference, options=options.value, without=removed, place=where, code=code)
+    return Entry(
+        key=key, reference=reference, options=options.value, without=removed, when=asked, place=where, code=code
+    )
 
 
 def _without(given: Source, class_: type[Tagger], reference: str) -> str | None:
@@ -221,28 +281,33 @@ def _without(given: Source, class_: type[Tagger], reference: str) -> str | None:
         raise given.error((without.OPTION,), str(error)) from None
 
 
+def _when(own: Source, shared: Source) -> When | None:
+    """Return the option `when` of an entry, as it is written, with the sets that are named beside it."""
+    of = {key: own if key in own.value else shared for key in (when.OPTION, when.SETS)}
+    text, sets = (of[key].value.get(key) for key in of)
+    if text is None:
+        if sets is not None:
+            raise of[when.SETS].error((when.SETS,), f"expected `{when.SETS}` only beside `{when.OPTION}`")
+        return None
+    if not isinstance(text, str) or not text.strip():
+        raise of[when.OPTION].error(
+            (when.OPTION,), f'expected an expression, such as `language.label == "en"`, got {text!r}'
+        )
+    if not isinstance(sets, list | None) or not all(isinstance(each, str) for each in sets or ()):
+        raise of[when.SETS].error((when.SETS,), f"expected a list of sets that the expression reads, got {sets!r}")
+    return When(text=text, sets=sets or [])
+
+
 @lru_cache(maxsize=4)
 def _build(encoded: bytes) -> tuple[Step, ...]:
-    steps: dict[tuple[str, str], Step] = {}
-    for set_name, entries in msgspec.json.decode(encoded, type=Plan).sets.items():
-        for entry in entries:
-            class_ = TAGGERS.find(entry.reference)
-            if edited := changes(entry.code, code_of(class_)):
-                raise ConfigError(
-                    f"{entry.place}: expected the same code for the whole run, got other code in {', '.join(edited)}; "
-                    "leave it while a run works, and have the same on all machines; run again"
-                )
-            built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
-            try:
-                references, fields = tuple(tagger.references(built)), tuple(tagger.metadata_fields(built))
-            except ConfigError as error:
-                raise ConfigError(f"{entry.place}: {error}") from None
-            removed = without.reference_of(entry.without) if entry.without else None
-            references += (removed,) if removed else ()
-            type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-            steps[set_name, entry.key] = Step(
-                set_name, entry.key, entry, built, references, fields, removed, type_, annotation
-            )
+    plan = msgspec.json.decode(encoded, type=Plan)
+    entries = {(set_name, entry.key): entry for set_name, listed in plan.sets.items() for entry in listed}
+    types = {
+        name: schema.nullable(type_) if entry.when else type_
+        for name, entry in entries.items()
+        for type_ in [tagger.value_type(TAGGERS.find(entry.reference))]
+    }
+    steps = {name: _step(name, entry, entries, types) for name, entry in entries.items()}
     sets: dict[str, list[str]] = {set_name: [] for set_name, _ in steps}
     keys: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (set_name, key), step in steps.items():
@@ -251,6 +316,47 @@ def _build(encoded: bytes) -> tuple[Step, ...]:
     order = {set_name: i for i, set_name in enumerate(_sorted(sets))}
     ordered = [steps[name] for name in _sorted(keys)]
     return tuple(sorted(ordered, key=lambda step: order[step.set]))
+
+
+def _step(
+    name: tuple[str, str],
+    entry: Entry,
+    entries: Mapping[tuple[str, str], Entry],
+    types: Mapping[tuple[str, str], schema.Type],
+) -> Step:
+    """Return the step of an entry, given all those of the plan and the types of what these make."""
+    class_ = TAGGERS.find(entry.reference)
+    if edited := changes(entry.code, code_of(class_)):
+        raise ConfigError(
+            f"{entry.place}: expected the same code for the whole run, got other code in {', '.join(edited)}; "
+            "leave it while a run works, and have the same on all machines; run again"
+        )
+    built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
+    try:
+        references, fields = tuple(tagger.references(built)), tuple(tagger.metadata_fields(built))
+    except ConfigError as error:
+        raise ConfigError(f"{entry.place}: {error}") from None
+    removed = without.reference_of(entry.without) if entry.without else None
+    references += (removed,) if removed else ()
+    asked = None
+    if entry.when:
+        try:
+            asked = Condition(entry.when, types)
+        except ExpressionError as error:
+            raise ConfigError(f"{entry.place}: {when.OPTION}: {error}") from None
+        references = tuple(_proven(each, asked, entry.when, entries) for each in references) + asked.references
+        removed = next((each for each in references if each.option == without.OPTION), None)
+    type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
+    return Step(*name, entry, built, references, fields, removed, asked, type_, annotation)
+
+
+def _proven(reference: Reference, asked: Condition, own: When, entries: Mapping[tuple[str, str], Entry]) -> Reference:
+    """Return a reference with what the condition proves of it; a set with the same condition has no null for it."""
+    found = asked.proven(reference)
+    other = entries.get((reference.set, reference.key))
+    if other and other.when and (other.when.expression, other.when.reads) == (own.expression, own.reads):
+        found |= {reference.key}
+    return dataclasses.replace(reference, proven=found)
 
 
 def _sorted(reads: Mapping[T, Iterable[T]]) -> list[T]:

@@ -6,33 +6,35 @@ attributes/<other set>/X ──rows────┘  only for sets that are read 
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import msgspec
-import xxhash
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import row_index, schema
-from toolkit.data.alignment import MAX_ROW, AttributeRows, is_of_experiment
+from toolkit.data import journals, row_index, schema
+from toolkit.data.alignment import AttributeRows, attribute_lines, is_of_experiment
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
-from toolkit.errors import DataError, did_you_mean
+from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Rows, Span, to_document
+from toolkit.errors import DataError, did_you_mean, in_words
 from toolkit.records import foreign, sets
 from toolkit.records.outdated import check_lineage, content_of, is_outdated
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
-from toolkit.runs.executors import Report
-from toolkit.storage import json_files
+from toolkit.runs.executors import Report, Result, Task
+from toolkit.runs.grouped import one_by_one
+from toolkit.storage.journal import Group
+from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import exists, stat
+from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines
 from toolkit.tag.plan import Plan, Step, build
-from toolkit.tag.steps import Numbered, encodable, run_steps
 from toolkit.tag.tagger import Reference
-from toolkit.text.batch import Batch, Column
+from toolkit.tag.values import ASKED, Effort, values_of
+from toolkit.tag.when import Numbered
+from toolkit.text.batch import Batch
 
 
 class ShardToTag(ConfigStruct):
@@ -67,10 +69,7 @@ def settings_of(schemas: Mapping[str, sets.SetSchema]) -> dict[str, dict[str, An
 
 def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     """Return what a tagging works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
-    return {
-        f"the set {name}": xxhash.xxh3_128_hexdigest(msgspec.json.encode(found, order="sorted"))
-        for name, found in settings.items()
-    }
+    return {f"the set {name}": json_digest(found) for name, found in settings.items()}
 
 
 def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
@@ -86,8 +85,37 @@ def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: boo
     return todo
 
 
-def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
+def sets_of(plan: Plan) -> set[str]:
+    """Return the sets that a plan writes or reads."""
+    return {*plan.sets, *(r.set for step in build(plan) for r in step.references)}
+
+
+def as_it_was(work: ShardToTag) -> TaggedShard | None:
+    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
+
+    Nothing is read but these, and nothing written.
+    """
+    dataset, shard = work.dataset, work.shard
+    state = row_index.current(dataset, shard)
+    as_recorded = (sets.is_as_recorded(dataset, name, shard) for name in sets_of(work.plan))
+    if state is None or not all(as_recorded) or outdated(work, state):
+        return None
+    return TaggedShard(shard=shard, written=[], documents=state.rows, seconds=0.0)
+
+
+def tag_together(tasks: list[Task[ShardToTag]], report: Report) -> list[Result[TaggedShard]]:
+    """Do what `tag_shard` does for small shards, which become durable together."""
+    with Group(journals.of(tasks[0].payload.dataset)) as group:
+        return one_by_one(partial(tag_shard, group=group), tasks, report, group)
+
+
+def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> TaggedShard:
     """Write what is missing or outdated of a shard's attribute files.
+
+    Args:
+        work: the shard.
+        report: told of what is done.
+        group: with which what is made becomes durable; else that is so at the end.
 
     Raises:
         DataError: if the documents, or attributes that are read, are not what they should be; nothing was written.
@@ -95,7 +123,7 @@ def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
     start = time.perf_counter()
     dataset, shard = work.dataset, work.shard
     state = row_index.current(dataset, shard)
-    if state is None and any(exists(sets.record_path(dataset, name, shard)) for name in work.plan.sets):
+    if state is None and any(sets.is_recorded(dataset, name, shard) for name in work.plan.sets):
         state = row_index.build(dataset, shard, work.max_document_bytes)
     todo = outdated(work, state, learn=True)
     if not todo:
@@ -106,10 +134,10 @@ def tag_shard(work: ShardToTag, report: Report) -> TaggedShard:
     if external and state is None:
         state = row_index.build(dataset, shard, work.max_document_bytes)
     contents = {name: _content_read(dataset, name, shard, state) for name in external}
-    for name in todo:
-        sets.forget(dataset, name, shard)
-    output, state = _write(work, todo, external, state, report)
-    output.record(state, contents)
+    sets.forget_all(dataset, todo, [shard])
+    with nullcontext(group) if group else Group(journals.of(dataset)) as own:
+        output, state = _write(work, todo, external, state, report, own)
+        output.record(state, contents)
     return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=time.perf_counter() - start)
 
 
@@ -121,35 +149,39 @@ def _content_read(dataset: Dataset, name: str, shard: str, state: row_index.Shar
 
 
 class AttributesOutput:
-    """Writes the attribute files of a shard: some sets, all or none. A context manager, which makes them appear.
+    """Writes the attribute files of a shard: some sets, all or none. A context manager, which adds them to a group.
 
     Args:
         work: the shard.
         todo: the sets, in the order of the rows that are given.
+        group: that they belong to, and appear with.
 
     Attributes:
         contents: the content digest of each set, after the block.
     """
 
-    def __init__(self, work: ShardToTag, todo: list[str]) -> None:
-        self._work, self._todo = work, todo
-        self._start = time.perf_counter()
+    def __init__(self, work: ShardToTag, todo: list[str], group: Group) -> None:
+        self._work, self._todo, self._group = work, todo, group
+        self._effort = {name: Effort() for name in todo}
 
     def __enter__(self) -> Self:
         threads = threads_for(self._work.processes)
         with ExitStack() as stack:
             path = partial(self._work.dataset.attribute_path, shard=self._work.shard)
-            self._outputs = {name: stack.enter_context(RowOutput(path(name), threads)) for name in self._todo}
+            files = self._group.files
+            outputs = {name: RowOutput(path(name), threads, together=files) for name in self._todo}
+            self._outputs = {name: stack.enter_context(output) for name, output in outputs.items()}
             self._files = stack.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._files.__exit__(kind, error, tb)
 
-    def write(self, rows: list[list[bytes]]) -> None:
-        """Write rows of each set."""
-        for name, of_set in zip(self._todo, rows, strict=True):
+    def write(self, rows: list[list[bytes]], efforts: list["Effort"]) -> None:
+        """Write rows of each set, and add what they took."""
+        for name, of_set, effort in zip(self._todo, rows, efforts, strict=True):
             self._outputs[name].write_rows(of_set)
+            self._effort[name] += effort
 
     @property
     def contents(self) -> dict[str, str]:
@@ -162,25 +194,33 @@ class AttributesOutput:
             state: of the documents.
             read: content digests of the other sets that were read.
         """
-        seconds = round(time.perf_counter() - self._start, 3)
         contents = {**read, **self.contents}
         steps = build(self._work.plan)
+        records = {}
         for name, output in self._outputs.items():
+            counts = {"documents": output.rows, **self._effort[name].counts}
+            if any(step.when for step in steps if step.set == name):
+                counts[ASKED] = self._effort[name].asked
             reads = {r.set for step in steps if step.set == name for r in step.references} - {name}
-            record = sets.ShardRecord(
+            records[name] = sets.ShardRecord(
                 input=state,
                 settings=self._work.settings[name],
                 reads={other: contents[other] for other in sorted(reads)},
                 rows=output.rows,
-                counts={"documents": output.rows},
+                counts=counts,
                 output=sets.output_state(output),
-                seconds=seconds,
+                seconds=round(self._effort[name].seconds, 3),
             )
-            json_files.save(sets.record_path(self._work.dataset, name, self._work.shard), record)
+        sets.save_records(self._work.dataset, self._work.shard, records, self._group)
 
 
 def _write(
-    work: ShardToTag, todo: list[str], external: list[str], state: row_index.ShardState | None, report: Report
+    work: ShardToTag,
+    todo: list[str],
+    external: list[str],
+    state: row_index.ShardState | None,
+    report: Report,
+    group: Group,
 ) -> tuple[AttributesOutput, row_index.ShardState]:
     """Write the attribute files of some sets, and the row index if there is none; return what was written.
 
@@ -190,20 +230,21 @@ def _write(
         external: the sets to read.
         state: of the shard; None if it is not known, then nothing is read.
         report: told of what is done.
+        group: that it belongs to.
     """
     dataset, shard = work.dataset, work.shard
     path = dataset.shard_path(shard)
     before = stat(path)
     with ExitStack() as stack:
         ahead = threads_for(work.processes) > 0
-        output = stack.enter_context(AttributesOutput(work, todo))
-        index = None if state else stack.enter_context(row_index.RowIndexOutput(dataset, shard))
-        lines = stack.enter_context(Lines(path, work.max_document_bytes, digest=True, ahead=ahead))
-        others = [stack.enter_context(Lines(dataset.attribute_path(name, shard), MAX_ROW)) for name in external]
+        output = stack.enter_context(AttributesOutput(work, todo, group))
+        index = None if state else stack.enter_context(row_index.RowIndexOutput(dataset, shard, group=group))
+        lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes, digest=True, ahead=ahead))
+        others = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]
         job = _BlocksToTag(work, todo, external, indexes=index is not None)
         offset = 0
         for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes, path):
-            output.write(tagged.rows)
+            output.write(tagged.rows, tagged.efforts)
             for entry, size in tagged.entries:
                 assert index
                 index.add(entry, offset)
@@ -212,12 +253,12 @@ def _write(
     if before is None or stat(path) != before:
         raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
     if index:
-        return output, index.finish(before, lines.content or "")
+        return output, index.finish(before, lines.content or "", lines)
     assert state
     if lines.content != state.content:
-        row_index.forget(dataset, shard)  # else the next run would believe it, too
+        row_index.forget(dataset, [shard])  # else the next run would believe it, too
         message = (
-            f"expected the documents that {row_index.path_of(dataset, shard)}.json describes, got others of the same "
+            f"expected the documents that {row_index.path_of(dataset, shard)} describes, got others of the same "
             "size and time: one of the two was damaged. Look after the documents; run again, which indexes them anew"
         )
         raise DataError(message, path=path)
@@ -246,7 +287,7 @@ def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lin
         number += len(block.lines)
     path = work.dataset.shard_path(work.shard)
     for name, other in zip(external, others, strict=True):
-        AttributeRows(work.dataset.attribute_path(name, work.shard), path, block=other, number=number).finish(number)
+        AttributeRows(work.dataset.attribute_file(name, work.shard), path, block=other, number=number).finish(number)
 
 
 class _BlocksToTag(NamedTuple):
@@ -265,28 +306,39 @@ class _BlocksToTag(NamedTuple):
 
 
 class _Tagged(NamedTuple):
-    """A tagged block: rows of each set; of each row its index entry and its size; the bytes of the block as stored."""
+    """A tagged block.
+
+    Attributes:
+        rows: of each set.
+        efforts: of each set.
+        entries: of each row its index entry and its size.
+        documents: how many there are.
+        stored: bytes of the block as stored.
+    """
 
     rows: list[list[bytes]]
+    efforts: list[Effort]
     entries: list[tuple[row_index.Entry, int]]
     documents: int
     stored: int
 
 
-class _Tagging:
-    """Tags blocks."""
+class _Joining:
+    """Makes documents of blocks, and gives them the attributes that taggers read."""
 
     def __init__(self, job: _BlocksToTag) -> None:
         self._job = job
-        self._steps = _steps(job.work, job.todo)
-        dataset = job.work.dataset
-        self._path = dataset.shard_path(job.work.shard)
-        self._others = [_read(job.work, name, self._steps) for name in job.external]
+        self.steps = _steps(job.work, job.todo)
+        late = not job.indexes and all(step.when for step in self.steps)  # most texts may not be needed
+        self._decoder: msgspec.json.Decoder[Any] = LATE_DECODER if late else DOCUMENT_DECODER
+        self.path = job.work.dataset.shard_path(job.work.shard)
+        self._others = [_read(job.work, name, self.steps) for name in job.external]
 
-    def __call__(self, part: _Part) -> _Tagged:
+    def __call__(self, part: _Part) -> tuple[list[Numbered], list[tuple[row_index.Entry, int]]]:
+        """Return the documents with their numbers, and what the row index has of them, if it is made on the way."""
         entries = []
         batch: list[Numbered] = []
-        rows = Rows(iter(part.documents), DOCUMENT_DECODER, self._path, part.number)
+        rows = Rows(iter(part.documents), self._decoder, self.path, part.number)
         others = [
             _Others(self._job.work, read, block, part.number)
             for read, block in zip(self._others, part.others, strict=True)
@@ -298,52 +350,46 @@ class _Tagging:
             for other in others:
                 other.give(document, rows.number)
             batch.append((document, rows.number))
+        return batch, entries
+
+
+class _Tagging:
+    """Tags blocks."""
+
+    def __init__(self, job: _BlocksToTag) -> None:
+        self._job = job
+        self._joining = _Joining(job)
+
+    def __call__(self, part: _Part) -> _Tagged:
+        batch, entries = self._joining(part)
         documents = Batch([document for document, _ in batch])
-        found = values_of(documents, batch, self._steps, self._job.todo, self._path)
-        return _Tagged(found.rows, entries, len(batch), part.documents.stored)
+        found = values_of(documents, batch, self._joining.steps, self._job.todo, self._joining.path)
+        return _Tagged(found.rows, found.efforts, entries, len(batch), part.documents.stored)
 
 
-_ENCODER = msgspec.json.Encoder()
+def asked(work: ShardToTag) -> Iterator[tuple[list[Numbered], int]]:
+    """Yield the documents of which the only tagger of a plan is asked, as it would get them; nothing is written.
 
+    They come in batches, each with the bytes of the shard, as stored, that were read for it.
 
-class Values(NamedTuple):
-    """The values of some documents.
-
-    Attributes:
-        rows: of attributes, for each set.
-        columns: the values, by set and key, where a tagger has made a `Column`.
+    Raises:
+        DataError: if the documents, or attributes that are read, are not what they should be.
     """
-
-    rows: list[list[bytes]]
-    columns: dict[tuple[str, str], Column[Any]]
-
-
-def values_of(
-    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], todo: Sequence[str], path: str
-) -> Values:
-    """Return what taggers say of some documents.
-
-    Args:
-        batch: of the documents.
-        numbered: the same, with the number of each in its file.
-        steps: the taggers, each after those that it reads.
-        todo: the sets.
-        path: of the file, for messages.
-    """
-    values = {(step.set, step.key): found for step, found in run_steps(batch, numbered, steps, path)}
-    found = []
-    for set_name in todo:
-        keys = [step.key for step in steps if step.set == set_name]
-        columns = [encodable(values[set_name, key]) for key in keys]
-        found.append(
-            [
-                _ENCODER.encode(
-                    {"source": document.source, "id": document.id, "attributes": dict(zip(keys, row, strict=True))}
-                )
-                for document, *row in zip(batch, *columns, strict=True)
-            ]
-        )
-    return Values(found, {name: column for name, column in values.items() if isinstance(column, Column)})
+    (step,) = build(work.plan)
+    dataset, shard = work.dataset, work.shard
+    external = sorted({reference.set for reference in step.references})
+    if external:
+        state = row_index.current(dataset, shard) or row_index.build(dataset, shard, work.max_document_bytes)
+        for name in external:
+            _content_read(dataset, name, shard, state)
+    with ExitStack() as stack:
+        lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes))
+        others = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]
+        joining = _Joining(_BlocksToTag(work, [step.set], external, indexes=False))
+        for part in _parts(work, external, lines, others):
+            batch, _ = joining(part)
+            rows = step.when.rows(batch, joining.path) if step.when else range(len(batch))
+            yield [batch[i] for i in rows], part.documents.stored
 
 
 # --- attributes that are read ---------------------------------------------------------------------------------------
@@ -370,7 +416,7 @@ def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
         DataError: if another program wrote it, and spans are read that none of its rows has nor can lack.
     """
     references = [r for step in steps for r in step.references if r.set == set_name]
-    path = work.dataset.attribute_path(set_name, work.shard)
+    path = work.dataset.attribute_file(set_name, work.shard)
     ours = sets.load_schema(work.dataset, set_name) is not None
     if not ours:
         keys = foreign.look_at(work.dataset, set_name, work.shard).types
@@ -403,11 +449,11 @@ class _Others(AttributeRows):
                 value = values[reference.key]
                 for name in reference.path:
                     value = None if value is None else value[name]
-                document.give(reference.text, msgspec.convert(value, reference.type))
+                document.give(reference.text, msgspec.convert(value, reference.given))
             except (KeyError, TypeError, msgspec.ValidationError) as error:
                 wanted = schema.from_annotation(reference.type, reference.text)
                 raise DataError(
-                    f"expected {reference.text} of type {wanted}, got: {error}",
+                    f"expected {reference.text} of type {wanted}, got: {in_words(str(error))}",
                     path=self.path,
                     line=number,
                     id=document.id,

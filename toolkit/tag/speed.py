@@ -73,7 +73,7 @@ def _seconds(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> 
         batch = Batch([Document(d.text, id=d.id, source=d.source, metadata=d.raw_metadata, row=d.row) for d in block])
         numbered = [(document, 1_000_000) for document in batch]  # behind those whose values are checked
         begin = time.process_time()
-        for step, values in run_steps(batch, numbered, steps, ""):
+        for step, values, *_ in run_steps(batch, numbered, steps, ""):
             if step.key == key:
                 raws = values.raw() if isinstance(values, Column) else values
                 for value in raws:

@@ -1,29 +1,41 @@
 """The taggers of a plan, run over a batch of documents one after the other; what later ones read is given to them."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import MetadataField
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.tag.plan import Step
 from toolkit.tag.tagger import Reference
+from toolkit.tag.when import Asked, Numbered
 from toolkit.tag.without import Shorter
 from toolkit.text.batch import Batch, Column
 
 CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declared type
 
-Numbered = tuple[Document, int]
-"""A document, and its number in its file."""
-
 _ENCODER = msgspec.json.Encoder()
 
 
-def run_steps(
-    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str
-) -> Iterator[tuple[Step, Sequence[Any]]]:
+class Ran(NamedTuple):
+    """What a tagger has said of a batch.
+
+    Attributes:
+        step: the tagger.
+        values: one for each document; null for those of which it was not asked.
+        rows: indexes of the documents of which it was asked; None if they are all.
+        seconds: that it took.
+    """
+
+    step: Step
+    values: Sequence[Any]
+    rows: Sequence[int] | None
+    seconds: float
+
+
+def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str) -> Iterator[Ran]:
     """Yield the values of each tagger in turn; what later ones read is given to the documents.
 
     Args:
@@ -33,22 +45,47 @@ def run_steps(
         path: of the file, for messages.
     """
     values: dict[tuple[str, str], Sequence[Any]] = {}
-    shorter: dict[str, Shorter] = {}
+    whole = Asked.everything(batch, numbered)
+    chosen: dict[tuple[str, tuple[str, ...]], Asked] = {}
+    shorter: dict[tuple[str, int], Shorter] = {}
     for step in steps:
-        for reference in step.references:
-            if (produced := values.get((reference.set, reference.key))) is not None:
-                annotation = next(s.annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
-                batch.give(reference.text, _delivered(produced, annotation, reference))
-        for field in step.fields:
-            batch.give(field.text, _of_metadata(field, step, numbered, path))
-        if step.without is None:
-            found = _run(step, batch, numbered, path)
-        else:
-            text = step.without.text
-            seen = shorter[text] = shorter.get(text) or Shorter(numbered, step.without, path)
-            found = seen.in_whole(_run(step, seen.batch, seen.numbered, path), step.type, step.annotation, step.key)
+        begin = time.perf_counter()
+        asked = whole
+        if step.when:
+            name = step.when.text, tuple(reference.text for reference in step.when.references)
+            if name not in chosen:
+                _give(whole, step.when.references, values, steps)
+                chosen[name] = Asked.some(batch, numbered, step.when.rows(numbered, path))
+            asked = chosen[name]
+        found: Sequence[Any] = []
+        if asked.numbered:
+            _give(asked, step.references, values, steps)
+            for field in step.fields:
+                asked.batch.give(field.text, _of_metadata(field, step, asked.numbered, path))
+            if step.without is None:
+                found = _run(step, asked.batch, asked.numbered, path)
+            else:
+                which = step.without.text, id(asked)
+                seen = shorter[which] = shorter.get(which) or Shorter(asked.numbered, step.without, path)
+                found = _run(step, seen.batch, seen.numbered, path)
+                found = seen.in_whole(found, step.type, step.annotation, step.key)
+        if asked.rows is not None:
+            found = asked.spread(found)
         values[step.set, step.key] = found
-        yield step, found
+        yield Ran(step, found, asked.rows, time.perf_counter() - begin)
+
+
+def _give(
+    asked: Asked,
+    references: Sequence[Reference],
+    values: Mapping[tuple[str, str], Sequence[Any]],
+    steps: Sequence[Step],
+) -> None:
+    """Give documents the attributes that were made in this pass, as they would be found in the file."""
+    for reference in references:
+        if (produced := values.get((reference.set, reference.key))) is not None:
+            made = next(s.stored_annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
+            asked.batch.give(reference.text, _delivered(asked.taken(produced), made, reference))
 
 
 def encodable(values: Sequence[Any]) -> Sequence[Any]:
@@ -65,8 +102,9 @@ def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> S
         raise _blame(step, numbered, path, error) from error
     if len(values) != len(batch):
         raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {len(values)}", path=path)
-    if numbered[0][1] <= CHECKED_ROWS:
-        for value, (document, number) in zip(encodable(values), numbered, strict=True):
+    checked = len(values) if numbered[0][1] <= CHECKED_ROWS else 1 if step.when else 0
+    if checked:
+        for value, (document, number) in zip(encodable(values)[:checked], numbered[:checked], strict=True):
             try:
                 msgspec.json.decode(_ENCODER.encode(value), type=step.annotation)
             except (msgspec.MsgspecError, TypeError, ValueError) as error:
@@ -104,12 +142,13 @@ def _of_metadata(field: MetadataField, step: Step, numbered: Sequence[Numbered],
 
 def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> Sequence[Any]:
     """Values made in this pass, as the tagger that reads them would find them in the file."""
-    if not reference.path and annotation == reference.type:
+    wanted = reference.given
+    if not reference.path and annotation == wanted:
         return values
     found = []
     for value in values:
         plain = msgspec.json.decode(_ENCODER.encode(value))
         for name in reference.path:
             plain = None if plain is None else plain[name]
-        found.append(msgspec.convert(plain, reference.type))
+        found.append(msgspec.convert(plain, wanted))
     return found

@@ -4,7 +4,8 @@ A tagger is its configuration: a frozen Struct whose fields are its options. Par
 source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit``, nothing else of ours.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -48,6 +49,9 @@ class _Wanted:
 
 Neutral = msgspec.Meta(extra={"neutral": True})
 """Marks an option that cannot change values: how many threads, which device. It is not recorded or compared."""
+
+Added = msgspec.Meta(extra={"added": True})
+"""Marks an option that came later: it is not recorded where it has its default, so sets that are there stay."""
 
 
 def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  # noqa: N802  # reads as a type in annotations
@@ -96,6 +100,10 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
         """Return the values for some documents, in order. Give it in place of `tag` where a batch is faster."""
         return [self.tag(document) for document in documents]
 
+    def tallied(self, values: Sequence[Any]) -> Mapping[str, int]:
+        """Return counts of its values by reasons, which the record of a shard keeps; none by default."""
+        return {}
+
 
 TAGGERS: Kind[Tagger] = Kind("tagger", "taggers", "toolkit.taggers", Tagger)
 
@@ -110,6 +118,7 @@ class Reference:
         set, key: where the value is.
         path: fields inside the value.
         type: what the tagger decodes it to.
+        proven: the key, and fields inside it, that are not null in documents of which the tagger is asked.
     """
 
     option: str
@@ -118,6 +127,12 @@ class Reference:
     key: str
     path: tuple[str, ...]
     type: Any
+    proven: frozenset[str] = frozenset()
+
+    @property
+    def given(self) -> Any:
+        """Return what values are decoded to for all documents, those of which the tagger is not asked among them."""
+        return self.type | None if self.proven else self.type
 
 
 def value_type(tagger: type[Tagger]) -> schema.Type:
@@ -133,7 +148,8 @@ def value_annotation(tagger: type[Tagger]) -> Any:
     return next(iter(get_args(get_type_hints(tagger.tag_batch, include_extras=True).get("return"))), None)
 
 
-def _markers(tagger: type[Tagger], name: str) -> dict[str, Any]:
+@functools.cache
+def _markers(tagger: type[msgspec.Struct], name: str) -> dict[str, Any]:
     found = {}
     for option, hint in get_type_hints(tagger, include_extras=True).items():
         for meta in _metas(hint):
@@ -176,9 +192,18 @@ def metadata_fields(tagger: Tagger) -> list[MetadataField]:
 
 
 def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
-    """Yield each option that names an attribute or a field of the metadata, what it wants, and the name's parts."""
-    for option, wanted in _markers(type(tagger), "attribute").items():
-        text = getattr(tagger, option)
+    """Yield each option that names an attribute or a field of the metadata, what it wants, and the name's parts.
+
+    Of an option with a list of names each is one: ``of[0]``, ``of[1]``.
+    """
+    marked = _markers(type(tagger), "attribute")
+    given = {option: getattr(tagger, option) for option in marked}
+    listed = [
+        (f"{option}[{i}]" if isinstance(texts, list) else option, marked[option], text)
+        for option, texts in given.items()
+        for i, text in enumerate(texts if isinstance(texts, list) else [texts])
+    ]
+    for option, wanted, text in listed:
         if text is None or (wanted.or_value and not is_reference(text)):
             continue
         parts = str(text).split(".")
@@ -188,8 +213,8 @@ def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
         yield option, wanted, parts
 
 
-def model_options(tagger: Tagger) -> dict[str, str]:
-    """Return the options of a tagger that name model files, with their values."""
+def model_options(tagger: msgspec.Struct) -> dict[str, str]:
+    """Return the options of a tagger, or another plugin, that name model files, with their values."""
     values = {option: getattr(tagger, option) for option in _markers(type(tagger), "model")}
     return {option: value for option, value in values.items() if value is not None}
 
@@ -216,6 +241,12 @@ def model_name(model: str) -> str:
     return store_of(model).name_of(model)
 
 
+def _unchanged(tagger: Tagger, options: Iterable[str]) -> list[str]:
+    """Return those of some options that have their defaults."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(tagger)}
+    return [option for option in options if getattr(tagger, option) == defaults[option]]
+
+
 def settings(tagger: Tagger, reference: str, key: str, digest: Callable[[str], str] = models.digest) -> dict[str, Any]:
     """Return what determines a tagger's values, as it is recorded.
 
@@ -226,6 +257,7 @@ def settings(tagger: Tagger, reference: str, key: str, digest: Callable[[str], s
         digest: of a model, so that a moved file changes nothing.
     """
     options = msgspec.json.decode(msgspec.json.encode(tagger))  # as they are when they are read back: no tuples
-    recorded = {option: value for option, value in options.items() if option not in _markers(type(tagger), "neutral")}
+    unsaid = {*_markers(type(tagger), "neutral"), *_unchanged(tagger, _markers(type(tagger), "added"))}
+    recorded = {option: value for option, value in options.items() if option not in unsaid}
     digests = {option: {"sha256": digest(model)} for option, model in model_options(tagger).items()}
     return {"tagger": reference, "as": key, "version": tagger.VERSION, "options": recorded | digests}

@@ -221,7 +221,7 @@ def values_of(steps: Sequence[Step], tried: Sequence[Tried], path: str) -> list[
     documents = [document for document, _ in tried]
     numbered = [(document, number) for number, document in enumerate(documents, 1)]
     found: list[dict[tuple[str, str], Any]] = [{} for _ in documents]
-    for step, values in run_steps(Batch(documents), numbered, steps, _name(path)):
+    for step, values, *_ in run_steps(Batch(documents), numbered, steps, _name(path)):
         stored = map(bytes, values.raw()) if isinstance(values, Column) else map(msgspec.json.encode, values)
         for each, value in zip(found, stored, strict=True):
             each[step.set, step.key] = msgspec.json.decode(value)

@@ -80,7 +80,7 @@ def check_store(store: Store, root: str) -> None:
     """
     assert store.can_write, f"{root}: expected a store that can be written; check others by `check_readable_store`"
     store.check_writable(root, "the root")
-    for check in (_check_names, _check_writing, _check_versions, _check_moving, _check_rivals):
+    for check in (_check_names, _check_writing, _check_together, _check_versions, _check_moving, _check_rivals):
         check(store, f"{root.rstrip('/')}/{check.__name__.strip('_')}")
         store.remove_tree(root)
         _equal(list(store.files(root)), [], f"the files below {root} after `remove_tree`")
@@ -131,10 +131,7 @@ def _check_names(store: Store, root: str) -> None:
     for name in NAMES:
         _write(store, f"{root}/{name}", name.encode())
     _equal(list(store.files(root)), sorted(NAMES), "`files`, sorted by code point")
-    sizes = {name: len(name.encode()) for name in NAMES}
-    listed = list(store.listing(root))
-    _equal([name for name, _ in listed], sorted(NAMES), "the names of `listing`")
-    _equal({name: size for name, size in listed if size not in (None, sizes[name])}, {}, "wrong sizes in `listing`")
+    _check_listing(store, root)
     for name in NAMES:
         _equal(store.read(f"{root}/{name}"), name.encode(), f"`read` of {name}")
         with store.open(f"{root}/{name}") as stream:
@@ -147,6 +144,22 @@ def _check_names(store: Store, root: str) -> None:
     store.remove(f"{root}/a/b")
     store.remove(f"{root}/a/b")  # nothing is there any more
     _equal(sorted({*NAMES} - {*store.files(root)}), ["a/b"], "what is gone after `remove`")
+
+
+def _check_listing(store: Store, root: str) -> None:
+    """Check that a listing says of each file what `stat` does, of large files and of what has just been replaced, too.
+
+    By it alone is decided that a file has not changed.
+    """
+    _write(store, f"{root}/large", _noise(LARGE))
+    _write(store, f"{root}/~", b"replaced")
+    listed = list(store.listing(root))
+    _equal([name for name, _ in listed], sorted([*NAMES, "large"]), "the names of `listing`")
+    wrong = {name: there for name, there in listed if there not in (None, store.stat(f"{root}/{name}"))}
+    _equal(wrong, {}, "what `listing` gives and is not what `stat` gives")
+    store.remove(f"{root}/large")
+    _equal([name for name, _ in store.listing(root)], sorted(NAMES), "the names of `listing` after `remove`")
+    _write(store, f"{root}/~", b"~")
 
 
 def _check_writing(store: Store, root: str) -> None:
@@ -171,6 +184,26 @@ def _check_writing(store: Store, root: str) -> None:
     _equal(store.stat(path), found, "`stat` of a file that was not replaced, after `abort`")
     _equal(store.leftovers(root, others=True), [], "`leftovers` after `abort`")
     check_readable_store(store, path, data)
+
+
+def _check_together(store: Store, root: str) -> None:
+    names = ["a/x", "a/y", "b/x"]
+    _write(store, f"{root}/a/x", b"before")
+    _write(store, f"{root}/durable", b"moved")
+    made = [store.writing(f"{root}/{name}") for name in names]
+    for name, each in zip(names, made, strict=True):
+        each.write(name.encode() * 2)
+    found = [each.prepare() for each in made]
+    store.commit_all(made[:2], [(f"{root}/durable", f"{root}/c/z")])
+    made[2].abort()
+    for each in made:
+        each.abort()  # which does nothing now
+    _equal(store.stat(f"{root}/durable"), None, "`stat` of what `commit_all` moved, where it was")
+    _equal(store.read(f"{root}/c/z"), b"moved", "what `commit_all` moved")
+    for name, said in zip(names[:2], found, strict=False):
+        _equal(store.stat(f"{root}/{name}"), said, f"`stat` of {name} after `commit_all`; `prepare` returned this")
+        _equal(store.read(f"{root}/{name}"), name.encode() * 2, f"`read` of {name} after `commit_all`")
+    _equal(store.leftovers(root, others=True), [], "`leftovers` after `commit_all` and `abort`")
 
 
 def _check_versions(store: Store, root: str) -> None:

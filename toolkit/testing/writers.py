@@ -4,6 +4,7 @@ import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,7 +127,10 @@ def check_encoding(writer: Writer) -> None:
         again = list(writer.encode(document, mixed_of(writer, document)))
         expect(again == alone[-1], f"{name}: expected the same bytes again of {document.text!r}, got {again}")
         for label, data in alone[-1]:
-            expect(_is_label(label), f"{name}: expected labels as check_label takes them, got {label!r}")
+            expect(
+                all(map(_is_label, label.split("/"))),
+                f"{name}: expected labels as check_label takes them, or several with slashes between, got {label!r}",
+            )
             expect(
                 isinstance(data, bytes) and data.endswith(b"\n"),
                 f"{name}: expected bytes that end in a line feed, got {data[-40:]!r} of {document.text!r}",
@@ -154,6 +158,8 @@ def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder:
     else:
         faults = list(writer.check_file(str(path), len(pieces)))
         expect(not faults, f"{name}: expected a file that its own `check_file` takes, got {faults}")
+    if not writer.HAS_TEXT:
+        return
     try:
         found = [(document.text, document.id) for document, _ in FileDocuments(str(path), writer, MAX_BYTES, {})]
     except Exception as error:
@@ -184,19 +190,29 @@ def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
         path.write_bytes(b"".join(piece.data for piece in pieces))
         return path.read_bytes()
     name, made = _name(writer), []
+    files = [path, *map(Path, writer.beside(str(path)))]
+    expect(
+        len({*files}) == len(files) and all(file.parent == path.parent for file in files),
+        f"{name}: expected files of their own beside a part, in its folder, got {files}; see `beside`",
+    )
     for _ in range(2):
         given = iter([piece.data for piece in pieces])
-        with path.open("wb") as out:
-            writer.assemble(given, out)
-            expect(not out.closed, f"{name}: expected `assemble` to leave its file open, got it closed")
+        with ExitStack() as stack:
+            opened = [stack.enter_context(file.open("wb")) for file in files]
+            writer.assemble_files(given, opened)
+            left_open = not any(out.closed for out in opened)
+            expect(left_open, f"{name}: expected `assemble` to leave its files open, got one closed")
         expect(next(given, None) is None, f"{name}: expected `assemble` to take all pieces, got some left")
-        made.append(path.read_bytes())
+        made.append([file.read_bytes() for file in files])
     expect(made[0] == made[1], f"{name}: expected the same file of the same pieces, got another; write no time")
-    path.write_bytes(made[0][:-1])
-    noticed = list(writer.check_file(str(path)))
-    expect(noticed, f"{name}: expected a file whose last byte is missing to be noticed by `check_file`, got nothing")
-    path.write_bytes(made[0])
-    return made[0]
+    for file, data in zip(files, made[0], strict=True):
+        file.write_bytes(data[:-1])
+        noticed = list(writer.check_file(str(path)))
+        expect(
+            noticed, f"{name}: expected `check_file` to notice that the last byte of {file.name} is missing, it did not"
+        )
+        file.write_bytes(data)
+    return b"".join(made[0])
 
 
 def _way_to_read(writer: Writer) -> str:

@@ -4,6 +4,11 @@
 """
 
 from toolkit.text.code_points import count_code_points, count_marked
+from toolkit.text.encoders.batches import Batches, BatchOption, Device
+from toolkit.text.encoders.classifier import ClassifierAsked, ModelFolder, check_classifier, load_classifier
+from toolkit.text.encoders.encoder import Encoder, EncoderOption, load_encoder, most_tokens, unit
+from toolkit.text.encoders.halves import Halves
+from toolkit.text.encoders.heads import HeadOption, load_head
 from toolkit.text.fasttext.model import FastText, load_fasttext
 from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
 from toolkit.text.kernels.compiling import compiled
@@ -19,6 +24,7 @@ from toolkit.text.kernels.signatures import (
     UInt64s,
     inlined,
 )
+from toolkit.text.languages.labels import LabelForm, in_form
 from toolkit.text.languages.spacy_kinds import SpacyKind, spacy_kind
 from toolkit.text.languages.spacy_rules import spacy_languages
 from toolkit.text.languages.spacy_tokenizer import spacy_words
@@ -26,13 +32,15 @@ from toolkit.text.languages.stop_lists import stop_words
 from toolkit.text.languages.tables import stop_word_lists
 from toolkit.text.languages.words import check_word_language, datatrove_words
 from toolkit.text.line_table import LineTable
+from toolkit.text.linear.model import Linear, Said, load_linear
+from toolkit.text.linear.windows import Window, WindowOption
 from toolkit.text.listed_phrases import occurrences
 from toolkit.text.measures import LineMeasures, WordMeasures
 from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.text.normal_forms import decomposed
 from toolkit.text.portable_floats import natural_logs, shortest_float32
 from toolkit.text.sentences import TERMINALS, characters_in, spacy_sentences
-from toolkit.text.tokenizer import load_tokenizer
+from toolkit.text.tokens import Tokenizer
 from toolkit.text.unicode_table import (
     ALPHA,
     BREAKS,
@@ -83,29 +91,45 @@ __all__ = [
     "TERMINALS",
     "UPPER",
     "Array",
+    "BatchOption",
+    "Batches",
     "Bytes",
     "Characters",
+    "ClassifierAsked",
+    "Device",
+    "Encoder",
+    "EncoderOption",
     "FastText",
     "Float32s",
     "Float64s",
+    "Halves",
+    "HeadOption",
     "Int32s",
     "Int64s",
+    "LabelForm",
     "LineMeasures",
     "LinePredictions",
     "LineTable",
+    "Linear",
+    "ModelFolder",
     "Repeated",
     "Repetition",
+    "Said",
     "Sequences",
     "SpacyKind",
     "Splitter",
+    "Tokenizer",
     "Top",
     "UInt8s",
     "UInt32s",
     "UInt64s",
+    "Window",
+    "WindowOption",
     "WordMeasures",
     "Words",
     "characters",
     "characters_in",
+    "check_classifier",
     "check_word_language",
     "compiled",
     "count_code_points",
@@ -114,10 +138,15 @@ __all__ = [
     "decoded",
     "decomposed",
     "hashes_of",
+    "in_form",
     "inlined",
     "is_among",
+    "load_classifier",
+    "load_encoder",
     "load_fasttext",
-    "load_tokenizer",
+    "load_head",
+    "load_linear",
+    "most_tokens",
     "natural_logs",
     "number_of",
     "occurrences",
@@ -130,5 +159,6 @@ __all__ = [
     "stop_word_lists",
     "stop_words",
     "sums",
+    "unit",
     "without_capitals",
 ]

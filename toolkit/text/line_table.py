@@ -9,6 +9,8 @@ from toolkit.text.kernels.signatures import Array, Bytes, Int64s
 PADDING = 16
 """Bytes behind the last line, for code that reads several at once."""
 
+_FIRST, _FEED, _RETURN = (1,), 10, 13
+
 
 class LineTable(NamedTuple):
     r"""The lines of some texts, as `toolkit.data.lines.split_lines` has them, in one buffer.
@@ -32,22 +34,22 @@ class LineTable(NamedTuple):
         """Return the lines of these texts; those that are bytes are in UTF-8."""
         import numpy as np
 
-        pieces = [b"\n"]
-        lines = []
+        pieces, sizes = [b"\n"], [1]
         for text in texts:  # one by one: what is ASCII is copied, not encoded
             data = text.encode() if isinstance(text, str) else text
             pieces.append(data)
             whole = not data or data.endswith(b"\n")
             if not whole:
                 pieces.append(b"\n")
-            lines.append(data.count(b"\n") + (not whole))
+            sizes.append(len(data) + (not whole))
         pieces.append(b"\n" * PADDING)
         utf8 = np.frombuffer(bytearray().join(pieces), dtype=np.int8)
-        bounds = np.zeros(len(lines) + 1, dtype=np.int64)
-        np.cumsum(lines, out=bounds[1:])
-        starts, ends, chars = np.empty((3, bounds[-1]), dtype=np.int64)
-        _find_lines(utf8, len(utf8) - PADDING, starts, ends, chars)
-        return cls(utf8, starts, ends, chars, bounds)
+        feeds = np.flatnonzero(utf8[1:-PADDING] == _FEED) + 1
+        starts = np.concatenate([_FIRST, feeds[:-1] + 1])[: len(feeds)]
+        ends = feeds - ((utf8[feeds - 1] == _RETURN) & (feeds > starts))
+        chars = np.empty(len(feeds), dtype=np.int64)
+        _count_chars(utf8, starts, ends, len(feeds), chars)
+        return cls(utf8, starts, ends, chars, feeds.searchsorted(np.cumsum(sizes)))
 
     @property
     def bytes(self) -> Array:
@@ -63,13 +65,10 @@ class LineTable(NamedTuple):
         return cast("Array", total[self.bounds[1:]] - total[self.bounds[:-1]])
 
 
-@compiled("int8* int64 int64* int64* int64*")
-def _find_lines(utf8: Any, size: Any, starts: Any, ends: Any, chars: Any) -> None:
-    line, start, inside = 0, 1, 0
-    for i in range(1, size):
-        byte = utf8[i]
-        inside += byte < -64  # bytes that continue a code point
-        if byte == 10:
-            end = i - 1 if i > start and utf8[i - 1] == 13 else i
-            starts[line], ends[line], chars[line] = start, end, end - start - inside
-            line, start, inside = line + 1, i + 1, 0
+@compiled("int8* int64* int64* int64 int64*")
+def _count_chars(utf8: Any, starts: Any, ends: Any, n: Any, chars: Any) -> None:
+    for line in range(n):
+        inside = 0
+        for i in range(starts[line], ends[line]):
+            inside += utf8[i] < -64  # bytes that continue a code point
+        chars[line] = ends[line] - starts[line] - inside

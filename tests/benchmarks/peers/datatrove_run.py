@@ -2,6 +2,7 @@
 
 datatrove_run.py language DOCUMENTS OUT MODEL CACHE     its language filter, with a local model
 datatrove_run.py gopher DOCUMENTS OUT MODEL CACHE       Gopher's quality rules
+datatrove_run.py tokens DOCUMENTS OUT TOKENIZER CACHE   its tokens
 """
 
 import json
@@ -18,6 +19,7 @@ def main(what: str, documents: str, out: str, model: str, cache: str) -> None:
         LanguageFilter,
     )
     from datatrove.pipeline.readers import JsonlReader  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.tokens import DocumentTokenizer  # type: ignore[import-not-found,unused-ignore]
     from datatrove.pipeline.writers import JsonlWriter  # type: ignore[import-not-found,unused-ignore]
 
     if what == "language":
@@ -27,6 +29,11 @@ def main(what: str, documents: str, out: str, model: str, cache: str) -> None:
         step = GopherQualityFilter()
     reader = JsonlReader(documents, recursive=True, doc_progress=False)
     pipeline = [reader, step, JsonlWriter(out, output_filename="${rank}.jsonl.gz")]
+    if what == "tokens":
+        tokens = DocumentTokenizer(
+            out, tokenizer_name_or_path=model, eos_token="<|endoftext|>", shuffle_documents=False, save_filename="t"
+        )
+        pipeline = [reader, tokens]
     start = time.process_time()
     LocalPipelineExecutor(pipeline, tasks=1, workers=1, logging_dir=f"{out}.log", skip_completed=False).run()
     print(json.dumps({"seconds": time.process_time() - start}))

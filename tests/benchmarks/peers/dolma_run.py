@@ -3,6 +3,7 @@
 dolma_run.py tag MODEL DOCUMENTS SET    its fastText tagger of paragraphs, with a local model
 dolma_run.py run TAGGER DOCUMENTS SET   one of its taggers
 dolma_run.py mix CONFIG                 its mixer
+dolma_run.py tokens DATASET OUT TOKENIZER   its tokens
 """
 
 import json
@@ -35,6 +36,11 @@ def main(command: str, *arguments: str) -> None:
     elif command == "run":
         tagger, documents, name = arguments
         line = _line(documents, tagger, name)
+    elif command == "tokens":
+        root, out, tokenizer = arguments
+        line = ["tokens", "--documents", f"{root}/documents/*/*.gz", "--destination", out, "--processes", "1"]
+        line += ["--tokenizer.name_or_path", tokenizer, "--tokenizer.eos_token_id", "0"]
+        line += ["--tokenizer.pad_token_id", "0", "--dtype", "uint16", "--max_size", str(100_000_000)]
     else:
         line = ["-c", *arguments, "mix"]
     start = time.process_time()

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_ori
 
 import msgspec
 
+from toolkit.config.settings import Source
 from toolkit.errors import ConfigError
 
 AnyOptions = TypeVar("AnyOptions", bound="Options")
@@ -30,12 +31,18 @@ class Flag:
         names: as on the command line; by default two hyphens and the field's name.
         metavar: what its value is called.
         parse: makes the value of its text, if that is none of the above.
+        alone: the value where the option stands without one; None if it must have one.
     """
 
     def __init__(
-        self, help: str, *names: str, metavar: str | None = None, parse: Callable[[str], Any] | None = None
+        self,
+        help: str,
+        *names: str,
+        metavar: str | None = None,
+        parse: Callable[[str], Any] | None = None,
+        alone: str | None = None,
     ) -> None:
-        self.help, self.names, self.metavar, self.parse = help, names, metavar, parse
+        self.help, self.names, self.metavar, self.parse, self.alone = help, names, metavar, parse, alone
 
 
 class Words:
@@ -66,6 +73,17 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def natural(text: str) -> int:
+    """Return the number from 0 that a text is.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number from 0, got {text!r}")
+    return int(text)
+
+
 # --- what several commands take ---------------------------------------------------------------------------------------
 
 
@@ -80,6 +98,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         shard: number of the share that is worked on, and how many shares there are.
         dry_run: write nothing, show what would be done.
         overwrite: replace what was made with other settings.
+        given: the configuration itself, where it is in no file; `config` is then what errors call it.
+        watch: is told how far a stage is, now and then.
     """
 
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
@@ -92,9 +112,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     shard: tuple[int, int] | None = None
     dry_run: bool = False
     overwrite: bool = False
-    json: Annotated[bool, Flag("results as JSON on standard output")] = False
-    quiet: Annotated[bool, Flag("no progress on standard error")] = False
-    debug: Annotated[bool, Flag("tracebacks of failures")] = False
+    given: Source | None = None
+    watch: Callable[[Any], object] | None = None
+    json: Annotated[bool, Flag("print results as JSON on standard output")] = False
+    quiet: Annotated[bool, Flag("show no progress on standard error")] = False
+    debug: Annotated[bool, Flag("show tracebacks of failures")] = False
 
     @property
     def command(self) -> str:
@@ -106,6 +128,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether the command shows what would be done, and does not do it."""
         return self.dry_run
 
+    @property
+    def remakes(self) -> bool:
+        """Return whether the command makes sets anew, if commands of its name do; it may only write files of others."""
+        return True
+
     def as_of(self, other: type[AnyOptions]) -> AnyOptions:
         """Return the options of another command, with the values that both have."""
         common = {*self.__struct_fields__} & {*other.__struct_fields__}
@@ -115,7 +142,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Limited(Options, frozen=True, kw_only=True):
     """Options of commands that can work on some shards."""
 
-    limit: Annotated[int | None, Flag("only the first N shards (or inputs)", metavar="N")] = None
+    limit: Annotated[int | None, Flag("work on the first N shards (or inputs) only", metavar="N")] = None
 
 
 class Shared(Options, frozen=True, kw_only=True):
@@ -123,21 +150,21 @@ class Shared(Options, frozen=True, kw_only=True):
 
     shard: Annotated[
         tuple[int, int] | None,
-        Flag("only the share I of N, counted from 0: for array jobs", metavar="I/N", parse=_share),
+        Flag("do only share I of N, counted from 0, for example in an array job", metavar="I/N", parse=_share),
     ] = None
 
 
 class Configured(Options, frozen=True, kw_only=True):
     """Options of commands that need a configuration."""
 
-    config: Annotated[str, Flag("configuration (YAML)", "-c", "--config", metavar="FILE")]
+    config: Annotated[str, Flag("the configuration (YAML)", "-c", "--config", metavar="FILE")]
     overrides: Annotated[tuple[str, ...], Words("settings that override the file's", "KEY=VALUE")] = ()
 
 
 class Stage(Shared, Limited, frozen=True, kw_only=True):
     """Options of commands that write a dataset or an output."""
 
-    dry_run: Annotated[bool, Flag("print the settings and the plan, or what rules would do; write no data")] = False
+    dry_run: Annotated[bool, Flag("write no data; print the settings, and the plan or what the rules would do")] = False
     overwrite: Annotated[bool, Flag("replace what was made with other settings")] = False
 
 
@@ -149,13 +176,21 @@ class Looking(Options, frozen=True, kw_only=True):
     """
 
     config: Annotated[
-        str | None, Flag("configuration (YAML), if no path is given", "-c", "--config", metavar="FILE")
+        str | None, Flag("the configuration (YAML), if you give no path", "-c", "--config", metavar="FILE")
     ] = None
-    targets: Annotated[tuple[str, ...], Words("paths, or settings with -c")] = ()
+    targets: Annotated[tuple[str, ...], Words("paths; with -c, settings that override the file's")] = ()
+    text_field: Annotated[
+        str | None, Flag("for files of others (JSON Lines, Parquet): the key or column of the text", metavar="NAME")
+    ] = None
+    id_field: Annotated[str | None, Flag("with --text-field: the key or column of the id", metavar="NAME")] = None
 
     def __post_init__(self) -> None:
         if not self.targets and self.config is None:
             raise ConfigError("expected a path, or a configuration (-c FILE)")
+        if self.text_field is not None and not self.targets:
+            raise ConfigError("expected a path with --text-field, got none")
+        if self.id_field is not None and self.text_field is None:
+            raise ConfigError("expected --text-field with --id-field, got none")
 
 
 # --- from fields to a command line ------------------------------------------------------------------------------------

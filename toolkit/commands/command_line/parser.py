@@ -8,21 +8,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from toolkit import commands
+from toolkit.commands import describing, looking, making, releasing
 from toolkit.commands.command_line import options as command_options
 from toolkit.commands.command_line.options import Argument, Flag, Options, Words
 from toolkit.errors import ConfigError
 from toolkit.storage.addresses import cleaned
 
 _FIRST = (
-    "run", "ingest", "tag", "dedup", "mix", "validate", "stats", "head", "taggers", "croissant", "card", "features",
-    "status", "clean",
+    "init", "run", "ingest", "align", "tag", "dedup", "sample", "annotate", "calibrate", "mix", "validate", "stats",
+    "head", "compare", "taggers", "croissant", "card", "features", "publish", "fetch", "status", "config", "clean",
 )  # fmt: skip
 """The order in which help lists commands; others follow by name."""
+_FOLDERS = (making, looking, describing, releasing)
 
 
 class Command(Protocol):
-    """A module of `toolkit.commands`; the first line of its docstring is its help.
+    """A module in a folder of `toolkit.commands`; the first line of its docstring is its help.
 
     Attributes:
         Options: what it takes.
@@ -34,12 +35,12 @@ class Command(Protocol):
 
 
 @functools.cache
-def _files() -> dict[str, Path]:
-    """Return the files of the commands by name, in the order of the help."""
+def _files() -> dict[str, tuple[str, Path]]:
+    """Return the package and the file of each command by its name, in the order of the help."""
     found = {
-        module.name: Path(module.module_finder.path, f"{module.name}.py")  # type: ignore[union-attr]
-        for module in pkgutil.iter_modules(commands.__path__)
-        if not module.ispkg
+        module.name: (folder.__name__, Path(module.module_finder.path, f"{module.name}.py"))  # type: ignore[union-attr]
+        for folder in _FOLDERS
+        for module in pkgutil.iter_modules(folder.__path__)
     }
     return {name: found[name] for name in [*(name for name in _FIRST if name in found), *sorted(found)]}
 
@@ -51,13 +52,13 @@ def names() -> list[str]:
 
 def about(name: str) -> str:
     """Return what a command does, in a sentence; its module is not imported for that."""
-    with _files()[name].open(encoding="utf-8") as file:
+    with _files()[name][1].open(encoding="utf-8") as file:
         return file.readline().strip().strip('"')
 
 
 def find(name: str) -> Command:
     """Return the module of a command."""
-    module: Any = importlib.import_module(f"{commands.__name__}.{name}")
+    module: Any = importlib.import_module(f"{_files()[name][0]}.{name}")
     return module  # type: ignore[no-any-return]
 
 
@@ -67,28 +68,34 @@ def examples(name: str) -> Sequence[str]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Quotes no secrets of addresses in its errors; nor do the parsers of the commands, which are of the same class."""
+    """Tells errors in a line, without secrets of addresses, as do the parsers of commands, which are of its class."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(cleaned(message))
+        said = cleaned(message.removeprefix("argument "))
+        self.exit(2, f"error: {said}; `{self.prog} --help` shows what there is\n")
 
 
-def parser(prog: str = "toolkit") -> argparse.ArgumentParser:
+def parser(
+    prog: str = "toolkit", fill: Callable[[str, argparse.ArgumentParser], None] | None = None
+) -> argparse.ArgumentParser:
     """Return a parser that knows the names of the commands; what one takes, `parse` knows.
 
     Args:
         prog: how it was called, for help and errors.
+        fill: gets the name and the parser of each command, to add what it takes.
     """
     top = _Parser(
         prog=prog,
-        description="Prepare text corpora for language models: documents, attributes beside them, rules for both.",
-        epilog="Exit status: 0 done; 1 failed shards or findings; 2 bad usage or configuration; "
+        description="Prepare text corpora for language models: ingest documents, tag them, and mix them by rules.",
+        epilog="Exit status: 0 done; 1 done, but with failed shards or findings; 2 bad usage or configuration; "
         "130 interrupted; 143 terminated.",
     )
     top.add_argument("--version", action="store_true", help="print the version")
     listed = top.add_subparsers(dest="command", metavar="COMMAND")
     for name in names():
-        listed.add_parser(name, help=(line := about(name).rstrip("."))[:1].lower() + line[1:])
+        command = listed.add_parser(name, help=(line := about(name).rstrip("."))[:1].lower() + line[1:])
+        if fill:
+            fill(name, command)
     return top
 
 
@@ -109,7 +116,7 @@ def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
     command = _Parser(prog=f"{prog} {name}", description=about(name), epilog="Example: " + ", or ".join(examples(name)))
     command.set_defaults(words=[])
     for each in listed:
-        _add(command, each)
+        add(command, each)
     takes_words = any(isinstance(each.given, Words) for each in listed)
     parsed, behind = command.parse_known_args(given)  # KEY=VALUE may also stand behind options
     if unknown := [word for word in behind if word.startswith("-") or not takes_words]:
@@ -122,11 +129,11 @@ def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
     return class_(**values, overrides=overrides, targets=targets)
 
 
-def _add(command: argparse.ArgumentParser, argument: Argument) -> None:
+def add(command: argparse.ArgumentParser, argument: Argument) -> argparse.Action:
+    """Add to the parser of a command what it takes there, and return that."""
     given = argument.given
     if isinstance(given, Words):
-        command.add_argument("words", nargs="*", metavar=given.metavar, help=given.help)
-        return
+        return command.add_argument("words", nargs="*", metavar=given.metavar, help=given.help)
     how: dict[str, Any] = {"dest": argument.field, "help": given.help}
     if argument.required:
         how["required"] = True
@@ -136,6 +143,7 @@ def _add(command: argparse.ArgumentParser, argument: Argument) -> None:
         several = argument.type == tuple[str, ...]
         how |= {"metavar": given.metavar, "default": list(argument.default) if several else argument.default}
         how |= {"action": "append"} if several else {}
+        how |= {"nargs": "?", "const": given.alone} if given.alone is not None else {}
         how |= {"choices": argument.choices} if argument.choices else {}
         how |= {"type": given.parse or (command_options.positive if argument.type is int else str)}
-    command.add_argument(*argument.names, **how)
+    return command.add_argument(*argument.names, **how)

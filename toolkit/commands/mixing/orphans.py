@@ -11,7 +11,7 @@ import msgspec
 
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
-from toolkit.data.alignment import MAX_ROW
+from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import AttributesRow, Rows
 from toolkit.errors import DataError, amount
 from toolkit.mix import stage
@@ -23,7 +23,6 @@ from toolkit.mix.publish import OrphanCount
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageRecord
 from toolkit.runs.executors import Result, Task
-from toolkit.storage.reading import Lines
 
 _ROWS = msgspec.json.Decoder(AttributesRow)
 
@@ -148,9 +147,9 @@ def _example(work: ShardToMix, orphan: judging.Orphan) -> str:
     """Return where an orphan is, and what it is a copy of, as far as that can still be read."""
     joined = work.sets[orphan.set]
     place = f"{work.name}:{orphan.row}"
-    path = work.dataset.attribute_path(joined.set, work.shard)
+    path = work.attributes_of(joined)
     try:
-        with Lines(path, MAX_ROW) as lines:
+        with attribute_lines(path) as lines:
             for row, line in Rows(lines, _ROWS, path):
                 if lines.number < orphan.row:
                     continue

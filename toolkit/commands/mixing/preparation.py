@@ -1,28 +1,33 @@
 """The preparation of a mix: its shards, with the sets, types and rules of each stream, checked."""
 
+import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from toolkit.annotate import section as annotate_section
 from toolkit.commands.mixing import patterns
 from toolkit.commands.steps import foreign_sets, places
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
-from toolkit.dedup import check as dedup_check
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.ingest import section
+from toolkit.ingest import own_types, section
 from toolkit.mix import binding, joined_sets, publish
 from toolkit.mix.effects import preview
+from toolkit.mix.effects.counts import Totals
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.publish import BudgetFound
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.stage import shard_tasks
+from toolkit.records import aligned
 from toolkit.records import sets as records
 from toolkit.storage.paths import check_writable
 from toolkit.tag import check as tag_check
+from toolkit.whole import check as dedup_check
 
 
 @dataclass
@@ -36,6 +41,7 @@ class PreparedMix:
         unreadable: for shards whose foreign attributes cannot be read, why, by key.
         known: how many shards there are beside those that `--limit` lets in.
         notes: what is to be said of inputs that are not in it.
+        budget: what that comes to, if there is one.
     """
 
     settings: MixSettings
@@ -44,6 +50,7 @@ class PreparedMix:
     unreadable: dict[str, str] = field(default_factory=dict)
     known: int = 0
     notes: str = ""
+    budget: BudgetFound | None = None
 
 
 def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
@@ -84,13 +91,15 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
         ConfigError: for whatever is wrong.
     """
     for stream in settings.streams:
-        will_be = planned if context.has_dataset and stream.dataset == context.dataset else {}
+        is_own = context.has_dataset and stream.dataset == context.dataset
+        will_be = planned if is_own else {}
         if not joined_sets.foreign_sets(stream, will_be):  # their types are known when they are read
-            bound(settings, stream, joined_sets.resolve_sets(stream, will_be, {}))
+            known = msgspec.structs.replace(stream, own=context.own_types_to_be() if is_own else None)
+            bound(settings, known, joined_sets.resolve_sets(stream, will_be, {}))
 
 
-def _check_sets(context: Context, settings: MixSettings) -> None:
-    """Check that the sets which a mix joins were made as the sections ``tag:`` and ``dedup:`` say now.
+def check_sets(context: Context, streams: Iterable[Stream]) -> None:
+    """Check that the sets which streams join were made as the sections that make them say now.
 
     Raises:
         ConfigError: if one was made otherwise.
@@ -98,15 +107,17 @@ def _check_sets(context: Context, settings: MixSettings) -> None:
     if not context.has_dataset:
         return
     planned = section.set_schemas(context.entries)
-    for stream in settings.streams:
+    for stream in streams:
         if stream.dataset != context.dataset:
             continue
         joined = [each.set for each in stream.attributes]
         if context.has("tag"):
             for warning in tag_check.check(context.section("tag"), stream.dataset, joined, planned):
                 print(f"warning: {warning}", file=sys.stderr)
-        if context.has("dedup"):
-            dedup_check.check_made(context.section("dedup"), stream.dataset, joined, context.known_sets)
+        if plans := {name: plan for name, plan in context.annotations().items() if name in joined}:
+            annotate_section.schemas_of(plans, stream.dataset, context.known_sets("annotate"), overwrite=False)
+        for name in context.sections:
+            dedup_check.check_made(context.section(name), stream.dataset, joined, context.known_sets(name), name)
 
 
 def bound(
@@ -124,7 +135,7 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
         ConfigError: for whatever is wrong with sets and rules.
         DataError: if shards that are known are gone.
     """
-    _check_sets(context, settings)
+    check_sets(context, settings.streams)
     prepared = PreparedMix(settings)
     if settings.streams[0].weight is not None and context.options.shard:
         raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")
@@ -132,7 +143,7 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
         _add_stream(context, prepared, stream)
     fails = prepared.unreadable and settings.on_failed_shard == "stop"
     if settings.streams[0].weight is not None and not fails:
-        _weigh(context, prepared)
+        return _weigh(context, prepared)
     return prepared
 
 
@@ -142,10 +153,12 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     prepared.notes += notes
     if context.share and not shards:
         return  # the sets need not be there yet
+    stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
     shards = context.limited(shards)
     is_whole = not (context.in_part or stream.dataset.include or stream.dataset.exclude)
     for joining in stream.attributes:
         dedup_check.check_resolved(stream.dataset, joining.set, shards, whole=is_whole)
+        aligned.check_inputs(stream.dataset, joining.set)
     seen, unreadable = foreign_sets.look_at_all(context, stream, shards)
     joined = prepared.sets[stream.name] = joined_sets.resolve_sets(stream, {}, seen)
     try:
@@ -176,8 +189,8 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 
-def _weigh(context: Context, prepared: PreparedMix) -> None:
-    """Find the share of each stream's documents that brings the kept characters to the weights.
+def _weigh(context: Context, prepared: PreparedMix) -> PreparedMix:
+    """Return the mix with the share of each stream's documents that brings the kept characters to the weights.
 
     The stream that is shortest for its weight gives all it has; nothing is repeated.
     """
@@ -186,7 +199,8 @@ def _weigh(context: Context, prepared: PreparedMix) -> None:
         raise ConfigError("the weights of the streams cannot be told:\n" + "\n".join(broken))
     chars = {stream.name: 0 for stream in prepared.settings.streams}
     for work, result in zip(prepared.works, found, strict=True):
-        chars[work.stream.name] += result.value.totals.kept_chars if result.value else 0
+        totals = result.value.totals if result.value else Totals()
+        chars[work.stream.name] += totals.kept_chars + totals.copy_chars
     weights = {stream.name: stream.weight or 0.0 for stream in prepared.settings.streams}
     if empty := [name for name, n in chars.items() if not n]:
         raise ConfigError(
@@ -194,11 +208,24 @@ def _weigh(context: Context, prepared: PreparedMix) -> None:
         )
     unit = min(chars[name] / weight for name, weight in weights.items())
     shares = {name: min(1.0, unit * weight / chars[name]) for name, weight in weights.items()}
-    streams = {
-        stream.name: msgspec.structs.replace(stream, share=shares[stream.name]) for stream in prepared.settings.streams
-    }
-    prepared.settings = msgspec.structs.replace(prepared.settings, streams=list(streams.values()))
-    prepared.works = [
-        msgspec.structs.replace(work, settings=prepared.settings, stream=streams[work.stream.name])
+    streams = [msgspec.structs.replace(stream, share=shares[stream.name]) for stream in prepared.settings.streams]
+    return with_streams(prepared, streams)
+
+
+def with_streams(prepared: PreparedMix, streams: Sequence[Stream], budget: BudgetFound | None = None) -> PreparedMix:
+    """Return a mix with the shares and the budget that its streams, in their order, have now.
+
+    Args:
+        prepared: the mix.
+        streams: changed in these alone.
+        budget: what it came to.
+    """
+    settings = msgspec.structs.replace(prepared.settings, streams=list(streams))
+    by_name = {stream.name: {"share": stream.share, "budget": stream.budget} for stream in streams}
+    works = [
+        msgspec.structs.replace(
+            work, settings=settings, stream=msgspec.structs.replace(work.stream, **by_name[work.stream.name])
+        )
         for work in prepared.works
     ]
+    return dataclasses.replace(prepared, settings=settings, works=works, budget=budget)

@@ -1,14 +1,18 @@
 """Previews of a mix, which write nothing: dry run, explanations, the comparison with another mix."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.commands.mixing import orphans, preparation, publishing, tables
+from toolkit.commands.mixing import budgets, orphans, preparation, publishing, tables
 from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.steps.context import Context, open_context
+from toolkit.commands.opening import open_context
+from toolkit.commands.sampling import using
+from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
-from toolkit.errors import ConfigError
+from toolkit.config.settings import Source
+from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix import stage
 from toolkit.mix.effects import compare as comparing
 from toolkit.mix.effects import explain as explaining
@@ -42,7 +46,8 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     text = f"{totals.rows:,} documents, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
     text += "; a rule asks for more than attributes, so the documents were read" if texts and effects else ""
     text += "\n\n" + tables.rules_table(totals, effects, preview=True)
-    text += lost.text()
+    budget = budgets.counted(prepared.budget, [each.groups for _, each in found])
+    text += budgets.told(budget) + lost.text()
     unlike = sum(each.unlike_dolma for _, each in found)
     number = 0
     for stream in settings.streams:
@@ -56,6 +61,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         data={
             "totals": msgspec.to_builtins(totals),
             "rules": msgspec.to_builtins(effects),
+            "budget": budgets.as_data(budget),
             "orphans": msgspec.to_builtins(lost.counts),
             "labels": _labels_data(by_stream),
             "blocklists": msgspec.to_builtins(counts),
@@ -87,31 +93,59 @@ def _labels_data(by_stream: dict[str, dict[str, LabelCount]]) -> object:
     return data[""] if list(data) == [""] else data
 
 
-def explain(context: Context, prepared: PreparedMix, wanted: str) -> Outcome:
-    """Explain the document of an id, or (a number) so many samples for each rule."""
-    samples = int(wanted) if wanted.isdecimal() else 0
+class Shown(NamedTuple):
+    """Which documents are shown: so many samples, of one rule or of each; the first, or drawn with a seed."""
+
+    samples: int
+    rule: str | None = None
+    seed: int | None = None
+
+
+def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: Shown) -> Outcome:
+    """Explain the document of an id, or samples for each rule."""
+    if shown.rule is not None:
+        _check_rule(shown.rule, [prepared])
+    samples = shown.samples if wanted is None else 0
     tasks = [
-        Task(task.name, explaining.Target(task.payload, None if samples else wanted, samples))
+        Task(task.name, explaining.Target(task.payload, wanted, samples, shown.rule, shown.seed))
         for task in stage.shard_tasks(prepared.works)
     ]
     results = context.run("explain", explaining.explain_shard, tasks)
     broken = [*prepared.unreadable.values(), *failures(results)]
-    found = _chosen(prepared, results, samples) if samples else [each for r in results for each in r.value or []]
-    if not samples and not found and not broken:
+    found = (
+        _chosen(prepared, results, samples, drawn=shown.seed is not None)
+        if samples
+        else [each for r in results for each in r.value or []]
+    )
+    if wanted is not None and not found and not broken:
         raise ConfigError(f"expected a document with the id {wanted!r}, got none in {len(tasks)} shards")
+    nothing = f"the rule {shown.rule!r} does nothing" if shown.rule else "no rule does anything"
     return Outcome(
-        text="\n\n".join(explaining.show(each) for each in found),
-        data={"documents": msgspec.to_builtins(found), "failed": broken},
+        text="\n\n".join(explaining.show(each) for each in found) or nothing,
+        data={"documents": [_without(msgspec.to_builtins(each), "rank") for each in found], "failed": broken},
         failures=broken,
         exit_code=1 if broken else 0,
     )
 
 
+def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def _check_rule(name: str, mixes: Sequence[PreparedMix]) -> None:
+    """Raise ConfigError if no stream of some mixes has a rule that is called so."""
+    names = [rule.name for mix in mixes for stream in mix.settings.streams for rule in stream.all_rules]
+    if name not in names:
+        hint = did_you_mean(name, names) or f"; there are: {', '.join(dict.fromkeys(names)) or 'none'}"
+        raise ConfigError(f"--rule: expected the name of a rule, got {name!r}{hint}")
+
+
 def _chosen(
-    prepared: PreparedMix, results: list[Result[list[explaining.Explanation]]], samples: int
+    prepared: PreparedMix, results: list[Result[list[explaining.Explanation]]], samples: int, *, drawn: bool
 ) -> list[explaining.Explanation]:
-    """Return the first samples for each rule of each stream, in the order of the rules."""
-    chosen = []
+    """Return the samples for each rule of each stream, in the order of the rules; no document twice."""
+    chosen: list[explaining.Explanation] = []
+    seen: set[str] = set()
     for stream in prepared.settings.streams:
         found = [
             each
@@ -119,16 +153,39 @@ def _chosen(
             if work.stream.name == stream.name
             for each in result.value or []
         ]
+        if drawn:
+            found.sort(key=lambda each: each.rank)
         for i in range(len(stream.all_rules)):
-            chosen += [each for each in found if each.deciding == i][:samples]
+            of_rule = [each for each in found if each.deciding == i and _place(each, stream.name) not in seen][:samples]
+            seen |= {_place(each, stream.name) for each in of_rule}
+            chosen += of_rule
     return chosen
 
 
-def compare(context: Context, prepared: PreparedMix, path: str, samples: int) -> Outcome:
-    """Show what would change with the mix of another configuration."""
-    options = msgspec.structs.replace(context.options, config=path, overrides=())
+def _place(explanation: explaining.Explanation, stream: str) -> str:
+    """Return the place of a document, whatever the stream is called in which it is."""
+    return explanation.place.removeprefix(f"{stream}: ")
+
+
+def compare(
+    context: Context, prepared: PreparedMix, path: str, shown: Shown, given: Source | None = None, *, sampled: bool
+) -> Outcome:
+    """Show what would change with the mix of another configuration; of both over the sample, if the first is.
+
+    Args:
+        context: of the first configuration.
+        prepared: its mix.
+        path: of the other configuration.
+        shown: which documents are shown for each change.
+        given: the other configuration itself, where it is in no file.
+        sampled: whether the first is over a sample.
+    """
+    options = msgspec.structs.replace(context.options, config=path, overrides=(), given=given)
     with open_context(options) as context_of_other:
-        other = preparation.prepare(context_of_other, preparation.settings_of(context_of_other, writes=False))
+        settings = preparation.settings_of(context_of_other, writes=False)
+        if sampled:
+            settings = using.in_mix(context_of_other, settings, wanted=True)[0]
+        other = budgets.fill(context_of_other, preparation.prepare(context_of_other, settings))
     names = [sorted((w.stream.name, w.path) for w in each.works) for each in (prepared, other)]
     if names[0] != names[1] and not (prepared.unreadable or other.unreadable):
         only = set(names[0]) ^ set(names[1])
@@ -137,9 +194,11 @@ def compare(context: Context, prepared: PreparedMix, path: str, samples: int) ->
             f"expected two mixes of the same streams and documents, got {len(only)} shards in one of them only, such "
             f"as {shard}" + (f" of the stream {stream!r}" if stream else "")
         )
+    if shown.rule is not None:
+        _check_rule(shown.rule, [prepared, other])
     others = {(work.stream.name, work.path): work for work in other.works}
     tasks = [
-        Task(task.name, comparing.Pair(task.payload, others[task.payload.stream.name, task.payload.path], samples))
+        Task(task.name, comparing.Pair(task.payload, others[task.payload.stream.name, task.payload.path], *shown))
         for task in stage.shard_tasks(prepared.works)
         if (task.payload.stream.name, task.payload.path) in others
     ]
@@ -149,10 +208,38 @@ def compare(context: Context, prepared: PreparedMix, path: str, samples: int) ->
     for result in results:
         if result.value:
             total.add(result.value)
-    total.keep_samples(samples)
+    total.keep_samples(shown.samples, shown.rule)
+    broken += _add_texts(context, prepared, total)
+    data = msgspec.to_builtins(total)
+    data["samples"] = [_without(each, "rank", "shard", "number") for each in data["samples"]]
     return Outcome(
         text=tables.comparison(context.options.config or "", path, total),
-        data={**msgspec.to_builtins(total), "failed": broken},
+        data={**data, "failed": broken},
         failures=broken,
         exit_code=1 if broken else 0,
     )
+
+
+def _add_texts(context: Context, prepared: PreparedMix, found: comparing.Comparison) -> list[str]:
+    """Give the samples their texts; return why that was not possible."""
+    numbers: dict[str, set[int]] = {}
+    for each in found.samples:
+        numbers.setdefault(each.shard, set()).add(each.number)
+    limit = context.config.max_document_bytes
+    works = {work.path: work for work in prepared.works}
+    tasks = [
+        Task(path, comparing.Texts(works[path].dataset, works[path].shard, sorted(rows), limit))
+        for path, rows in sorted(numbers.items())
+    ]
+    if not tasks:
+        return []
+    results = context.run("read texts", comparing.read_texts, tasks)
+    texts = {
+        (task.name, number): text
+        for task, result in zip(tasks, results, strict=True)
+        for number, text in zip(task.payload.numbers, result.value or (), strict=False)
+    }
+    found.samples = [
+        msgspec.structs.replace(each, text=texts.get((each.shard, each.number), "")) for each in found.samples
+    ]
+    return failures(results)

@@ -6,21 +6,22 @@ from functools import partial
 
 import msgspec
 
-from toolkit import __version__
-from toolkit.commands.mixing import orphans, tables
+from toolkit.commands.mixing import budgets, orphans, tables
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import before_after, unmatched
 from toolkit.mix.effects.counts import RuleEffect, Totals
+from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.rules import Role, kind_called
+from toolkit.rules import kind_called
 from toolkit.runs.executors import Task
 from toolkit.storage.threads import for_each
 
@@ -90,14 +91,15 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         return failed(output, [*omitted.values(), why])
     parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
-    listed = [assemble.PartToWrite(settings=settings, digest=digest, part=part) for part in parts]
-    tasks = [Task(w.part.path, w, w.part.stored, key=w.part.path) for w in listed]
+    grouped = assemble.in_groups(parts, context.cores)
+    listed = [assemble.PartsToWrite(settings=settings, digest=digest, parts=group) for group in grouped]
+    tasks = [Task(work.name, work, work.stored, key=work.name) for work in listed]
     needs = context.disk.of_parts(tasks)
-    results = context.run("write", assemble.assemble_part, tasks, "parts", failed=noted, needs=needs)
-    noted.keep_only([part.path for part in parts])
+    results = context.run("write", assemble.assemble_parts, tasks, "parts", failed=noted, needs=needs)
+    noted.keep_only([work.name for work in listed])
     if broken := failures(results):
         return failed(output, [*omitted.values(), *broken])
-    made = [result.value for result in results if result.value]
+    made = [part for result in results for part in result.value or ()]
     counts, left = _blocklists(prepared, stages)
     manifest = _manifest(prepared, stages, omitted, made, blocklists=counts, lost=lost.counts, digest=digest)
     unmatched.save(output, left)
@@ -125,9 +127,7 @@ def empty(
         return ""
     names = {(f"{each.stream}: " if each.stream else "") + each.name: each for each in effects}
     dropping = {
-        name: each.documents
-        for name, each in names.items()
-        if each.documents and kind_called(each.kind).ROLE is Role.DROPS
+        name: each.documents for name, each in names.items() if each.documents and kind_called(each.kind).ROLE.drops
     }
     causes = ", ".join(f"{n:,} by {name}" for name, n in [*dropping.items(), *counts.items()])
     message = (
@@ -152,7 +152,7 @@ def _counts(stages: Mapping[str, stage.StageRecord]) -> dict[str, int]:
 
 def _manifest(
     prepared: PreparedMix,
-    stages: dict[str, stage.StageRecord],
+    stages: Mapping[str, stage.StageRecord],
     omitted: dict[str, str],
     parts: list[assemble.PartRecord],
     *,
@@ -172,38 +172,17 @@ def _manifest(
         totals.size += part.size
         totals.parts += 1
     mixed = [work for work in prepared.works if work.key in stages]
-    return Manifest(
+    return msgspec.structs.replace(
+        begun(prepared, [_input(work, stages[work.key]) for work in mixed]),
         digest=digest,
-        toolkit=__version__,
-        settings=settings.recorded(),
-        sets={
-            f"{name}/{joined.set}" if name else joined.set: msgspec.to_builtins(joined.keys)
-            for name, sets in prepared.sets.items()
-            for joined in sets
-        },
-        models={
-            digest: called
-            for stream in settings.streams
-            for joined in prepared.sets[stream.name]
-            for digest, called in sorted(records.load_models(stream.dataset, joined.set).items())
-        },
-        inputs=[
-            publish.InputEntry(
-                stream=work.stream.name,
-                shard=work.shard,
-                documents=stages[work.key].documents,
-                attributes=stages[work.key].attributes,
-                rows=stages[work.key].totals.rows,
-            )
-            for work in mixed
-        ],
         omitted=omitted,
-        totals=tables.summed([s.totals for s in stages.values()]),
-        rules=tables.effects_of(settings, [(work.stream, stages[work.key].rules) for work in mixed]),
+        totals=tables.summed(s.totals for s in stages.values()),
+        rules=tables.effects_of(settings, ((work.stream, stages[work.key].rules) for work in mixed)),
         blocklists=blocklists,
         orphans=lost,
         counts=_counts(stages),
         unlike_dolma=sum(each.unlike_dolma for each in stages.values()),
+        budget=budgets.counted(prepared.budget, [each.groups for each in stages.values()]),
         statistics=dict(sorted(found.items())),
         rejected=labels.pop(mix_settings.REJECTED, None),
         labels=labels,
@@ -212,8 +191,53 @@ def _manifest(
     )
 
 
+def begun(prepared: PreparedMix, inputs: list[publish.InputEntry]) -> Manifest:
+    """Return the manifest of a mix as far as it is known before anything is mixed.
+
+    Args:
+        prepared: the mix.
+        inputs: its shards.
+    """
+    settings = prepared.settings
+    joined = {f"{name}/{each.set}" if name else each.set: each for name, sets in prepared.sets.items() for each in sets}
+    keys = {name: msgspec.to_builtins(each.keys) for name, each in joined.items()}
+    made_by = msgspec.json.encode(keys)  # a tagged set may have had other models before; a map has the fitted one alone
+    return Manifest(
+        digest="",
+        toolkit=VERSION,
+        settings=settings.recorded(),
+        sets=keys,
+        lineage={name: each.reads for name, each in joined.items() if each.reads},
+        models={
+            digest: called
+            for stream in settings.streams
+            for each in prepared.sets[stream.name]
+            for digest, called in sorted(records.load_models(stream.dataset, each.set).items())
+            if digest.encode() in made_by or not any("tagger" in (key.settings or ()) for key in each.keys)
+        },
+        inputs=inputs,
+        omitted={},
+        totals=Totals(),
+        rules=[],
+        counts={},
+        labels={},
+        parts=[],
+        files={},
+    )
+
+
+def _input(work: ShardToMix, found: stage.StageRecord) -> publish.InputEntry:
+    return publish.InputEntry(
+        stream=work.stream.name,
+        shard=work.shard,
+        documents=found.documents,
+        attributes=found.attributes,
+        rows=found.totals.rows,
+    )
+
+
 def _blocklists(
-    prepared: PreparedMix, stages: dict[str, stage.StageRecord]
+    prepared: PreparedMix, stages: Mapping[str, stage.StageRecord]
 ) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
     found = [
         (work, {int(i): entries for i, entries in stages[work.key].matched.items()})
@@ -235,16 +259,17 @@ def _outcome(
     output: str, manifest: Manifest, left: dict[str, list[str]] | None = None, *, already: bool = False
 ) -> Outcome:
     """Return the outcome of a published mix; `left` are the blocklist entries that matched nothing, by rule."""
-    data = msgspec.to_builtins(manifest)
     summary = {
-        key: data[key]
+        key: msgspec.to_builtins(getattr(manifest, key))
         for key in ("totals", "rules", "orphans", "blocklists", "counts", "unlike_dolma", "labels", "omitted")
     }
     return Outcome(
         text=tables.published(output, manifest, already=already)
+        + budgets.told(manifest.budget, written=True)
         + orphans.told(manifest.orphans)
         + tables.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output))
         + tables.unlike_dolma(manifest.unlike_dolma, manifest.totals.rows),
         data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary}
+        | ({"budget": budgets.as_data(manifest.budget)} if manifest.budget else {})
         | ({"unmatched": left} if left else {}),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from toolkit.commands.steps.outcome import table
+from toolkit.data import excerpts
 from toolkit.errors import amount, short
 from toolkit.mix.effects.before_after import NO_LABEL
 from toolkit.mix.effects.compare import Comparison
@@ -11,7 +12,7 @@ from toolkit.mix.effects.explain import VALUE_CHARS
 from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.rules import Role, kind_called
+from toolkit.rules import kind_called
 
 _NULLS = 8
 """The column of nulls in the table of rules; it is shown where there are some."""
@@ -70,6 +71,8 @@ def effects_of(
             effect.reached += count.reached
             effect.spans += count.spans
             effect.nulls += count.nulls
+            effect.repeated += count.repeated
+            effect.copies += count.copies
             if unique is not None and rules[i].drops:
                 effect.only = (effect.only or 0) + unique[n][i]
     return list(effects.values())
@@ -132,7 +135,7 @@ def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = Fa
             [
                 str(number),
                 ("  " if effect.group else "") + prefix + effect.name,
-                kind.ROLE.verb + (f" {effect.spans:,} spans" if effect.spans else ""),
+                _done(kind.ROLE.verb, effect),
                 f"{effect.documents:,}",
                 share(effect.documents, totals.rows),
                 share(effect.documents, effect.reached),
@@ -142,11 +145,22 @@ def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = Fa
                 "" if effect.only is None else f"{effect.only:,}",
             ]
         )
-    kept, chars = share(totals.kept, totals.rows), share(totals.kept_chars, totals.chars)
-    rows.append(["", "kept", "", f"{totals.kept:,}", kept, "", f"{totals.kept_chars:,}", chars, "", ""])
+    kept, of_chars = share(totals.kept, totals.rows), share(totals.kept_chars, totals.chars)
+    rows.append(["", "kept", "", f"{totals.kept:,}", kept, "", f"{totals.kept_chars:,}", of_chars, "", ""])
+    if totals.copies:
+        written, chars = totals.kept + totals.copies, totals.kept_chars + totals.copy_chars
+        of_all = share(written, totals.rows), share(chars, totals.chars)
+        rows.append(["", "with copies", "", f"{written:,}", of_all[0], "", f"{chars:,}", of_all[1], "", ""])
     columns = [i for i in range(10) if (nulls or i != _NULLS) and (preview or i not in (0, 9))]
     right = [at for at, i in enumerate(columns) if i not in (1, 2)]
     return table([[row[i] for i in columns] for row in rows], right=right)
+
+
+def _done(verb: str, effect: RuleEffect) -> str:
+    """Return what a rule does: with the stretches that it edits, and the documents that it repeats."""
+    if effect.repeated:
+        return f"{verb} {effect.repeated:,} as {effect.copies:,}"
+    return verb + (f" {effect.spans:,} spans" if effect.spans else "")
 
 
 def _groups(name: str) -> list[str]:
@@ -156,7 +170,7 @@ def _groups(name: str) -> list[str]:
 
 
 def _group_row(name: str, members: list[RuleEffect], totals: Totals) -> list[str]:
-    dropping = [effect for effect in members if kind_called(effect.kind).ROLE is Role.DROPS]
+    dropping = [effect for effect in members if kind_called(effect.kind).ROLE.drops]
     documents, chars = sum(e.documents for e in dropping), sum(e.chars for e in dropping)
     reached = dropping[0].reached if dropping else 0
     row = ["", f"{name} (group)", "drops", f"{documents:,}", share(documents, totals.rows), share(documents, reached)]
@@ -170,7 +184,7 @@ def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, st
         labels: by label.
         rules: number in the table of rules, and kind, of each rule.
     """
-    dropping = [i for i, (_, kind) in enumerate(rules) if kind_called(kind).ROLE is Role.DROPS]
+    dropping = [i for i, (_, kind) in enumerate(rules) if kind_called(kind).ROLE.drops]
     ranked = sorted(labels.items(), key=lambda item: (-item[1].rows, item[0]))
     rows = [["label", "documents", "kept", "of label", "characters", "kept", *(f"# {rules[i][0]}" for i in dropping)]]
     shown = ranked[:LABELS_SHOWN]
@@ -226,4 +240,5 @@ def comparison(one: str, other: str, found: Comparison) -> str:
             for sample in [each for each in found.samples if (each.what, each.why) == (what, cause)]:
                 values = ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in sample.values.items())
                 lines += [f"  {sample.place}  {sample.id}", *([f"    {values}"] if values else [])]
+                lines += ["    | " + excerpts.head(sample.text, excerpts.width() - 6)] if sample.text else []
     return "\n".join(lines)

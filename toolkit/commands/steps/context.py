@@ -1,79 +1,71 @@
-"""The context of a command: its configuration, the share of its run, and the processes that run its tasks."""
+"""The context of a command: what its configuration comes to, and the share of its run."""
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
-from toolkit.commands.command_line.options import Options
+from toolkit.align import section as align_section
+from toolkit.annotate import section as annotate_section
+from toolkit.commands.running import Running
+from toolkit.commands.stages import MAKING, REMAKES, WRITES, before
 from toolkit.commands.steps.disk import Disk
-from toolkit.commands.steps.outcome import Outcome
-from toolkit.config import settings as config
-from toolkit.config.settings import Config, Source
-from toolkit.data.dataset import Dataset, open_dataset
-from toolkit.dedup import section as dedup_section
+from toolkit.config.settings import Source
+from toolkit.data import journals
+from toolkit.data.dataset import Dataset
+from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere
+from toolkit.ingest import in_place, own_types
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.inspect.describe.about import read_splits
-from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.interop.dolma import is_dolma
 from toolkit.mix import section as mix_section
-from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.settings import MixSettings
 from toolkit.records import sets
-from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.runs import claims, workers
-from toolkit.runs.executors import P, R, Report, Result, Task, always
-from toolkit.runs.progress import Progress
-from toolkit.runs.room import Needs
-from toolkit.storage.options import StorageOptions, set_options
-from toolkit.storage.paths import is_folder, join, not_in, remove_stale_temporaries
-from toolkit.storage.roots import note_roots
+from toolkit.runs import claims
+from toolkit.runs.merging import merge
+from toolkit.runs.room import Room
+from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
+from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
+from toolkit.whole import section as dedup_section
 
 
 @dataclass
-class _Stage:
-    """A stage that is being worked on: the keys of its tasks by name, and of those that have begun."""
-
-    keys: dict[str, str]
-    doing: set[str] = field(default_factory=set)
-
-
-@dataclass
-class Context:
+class Context(Running):
     """A configuration that is being worked on; a context manager that ends the processes which it has begun.
 
     Attributes:
-        stage: which of the stages of a run this is, of how many: ``2 of 3``; empty if it is the only one.
+        waiting: sets that this share of a run cannot make, because they depend on all shards.
+        faults: what is wrong with settings that are left out; a command that only looks goes on without them.
     """
 
-    options: Options
-    config: Config
-    source: Source
-    stage: str = ""
-    _stages: dict[str, _Stage] = field(default_factory=dict)
-    _progress: Progress | None = None
-    _stage: _Stage = field(default_factory=lambda: _Stage({}))
+    waiting: set[str] = field(default_factory=set)
+    faults: list[str] = field(default_factory=list)
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
+    _whole: dict[str, dedup_section.Plan] = field(default_factory=dict)
+    _before: str = ""
 
-    def __post_init__(self) -> None:
-        """Raise ConfigError if there is no such executor."""
-        chosen = workers.read(self.config.executor, self.source)
-        self._workers = workers.Workers(chosen, self.config.processes, self._report, self._begun)
-
-    @property
+    @cached_property
     def dataset(self) -> Dataset:
+        """Return the dataset of the configuration.
+
+        Raises:
+            ConfigError: if its places are none, or it has documents in place and something to ingest.
+        """
         found = self.config
-        try:
-            return open_dataset(found.dataset, found.documents, found.attributes)
-        except ConfigError as error:
-            raise self.source.error((), str(error)) from None
+        dataset = in_place.open_dataset(self.source, found.dataset, found.documents, found.attributes)
+        if found.ingest:
+            in_place.refuse_ingest(dataset, self.source)
+        return dataset
 
     @property
     def output(self) -> str:
@@ -127,27 +119,69 @@ class Context:
         Raises:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
-        return tag_plan.read_section(self.section("tag"))
+        carried = declared.types_elsewhere(lambda: self.dataset, lambda: ingest_section.set_schemas(self.entries))
+        return tag_plan.read_section(self.section("tag"), carried)
 
-    @cached_property
-    def dedup(self) -> dedup_section.Plan:
-        """Return the plan of the section ``dedup:`` over the sets that are on disk.
+    def whole(self, name: str) -> dedup_section.Plan:
+        """Return the plan of a section whose sets are made of the whole dataset, over the sets that are on disk.
 
         Raises:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
-        known = self.known_sets
-        try:
-            return dedup_section.read_section(self.section("dedup"), self.dataset, known)
-        except ConfigError as error:
-            if missing := [name for name in self.config.tag if name not in known]:
-                raise ConfigError(f"{error}; `toolkit tag` has not made {', '.join(missing)} yet") from None
-            raise
+        if name not in self._whole:
+            known = self.known_sets(name)
+            try:
+                self._whole[name] = dedup_section.read_section(
+                    self.section(name), self.dataset, known, name, self.own_types_known()
+                )
+            except ConfigError as error:
+                for command in before(name):
+                    if missing := [each for each in getattr(self.config, command) if each not in known]:
+                        lacks = f"`toolkit {command}` has not made {', '.join(missing)} yet"
+                        raise ConfigError(f"{error}; {lacks}{no_folder(self.dataset.documents)}") from None
+                raise
+        return self._whole[name]
+
+    @cached_property
+    def aligned(self) -> dict[str, sets.SetSchema]:
+        """Return the schemas of the sets that the section ``align:`` makes, by their inputs as they are now.
+
+        Raises:
+            ConfigError: naming the place in the file, if that cannot be told.
+        """
+        if not self.has("align"):
+            return {}
+        entries, limit = align_section.read_section(self.section("align")), self.config.max_document_bytes
+        return {entry.set: align_section.schema_of(entry, entry.inputs(), limit) for entry in entries}
+
+    def annotations(self, known: Mapping[str, sets.SetSchema] | None = None) -> dict[str, tag_plan.Plan]:
+        """Return the plans of the sets of the section ``annotate:``, in its order; none if there is no such section.
+
+        Args:
+            known: the sets that earlier sections make; by default those that are on disk.
+
+        Raises:
+            ConfigError: naming the place in the file.
+        """
+        if not self.has("annotate"):
+            return {}
+        made = self.known_sets("annotate") if known is None else known
+        return annotate_section.read_section(self.section("annotate"), self.dataset, made)
 
     @property
-    def known_sets(self) -> dict[str, sets.SetSchema]:
-        """Return the schemas of the sets on disk that inputs carry and the section ``tag:`` makes."""
-        names = [*ingest_section.set_schemas(self.entries), *self.config.tag]
+    def sections(self) -> list[str]:
+        """Return the sections that the configuration has whose sets are made of the whole dataset, in order."""
+        return [name for name in dedup_section.SECTIONS if self.has(name)]
+
+    @property
+    def in_order(self) -> list[str]:
+        """Return those sections, and ``annotate``, that the configuration has, in the order of a run."""
+        return [name for name in MAKING if name in (*dedup_section.SECTIONS, "annotate") and self.has(name)]
+
+    def known_sets(self, name: str) -> dict[str, sets.SetSchema]:
+        """Return the schemas of the sets on disk that inputs carry, and that sections before one make."""
+        made = [each for command in before(name) for each in getattr(self.config, command)]
+        names = [*ingest_section.set_schemas(self.entries), *made]
         loaded = {name: sets.load_schema(self.dataset, name) for name in names}
         return {name: found for name, found in loaded.items() if found}
 
@@ -162,6 +196,11 @@ class Context:
         found = mix_section.read_section(self.section("mix"), folder, lambda: self.dataset)
         splits = read_splits(self.section("about")) if self.has("about") else None
         return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
+
+    @property
+    def room(self) -> Room | None:
+        """Return the bound of what is on disk; None if there is none."""
+        return self.disk.room
 
     @cached_property
     def disk(self) -> Disk:
@@ -183,106 +222,31 @@ class Context:
     def has(self, name: str) -> bool:
         return bool(getattr(self.config, name))
 
-    def run(
-        self,
-        what: str,
-        function: Callable[[P, Report], R],
-        tasks: Iterable[Task[P]],
-        unit: str = "shards",
-        *,
-        spreads: bool = False,
-        at_once: int | None = None,
-        failed: FailureRecords | None = None,
-        needs: Needs | None = None,
-    ) -> list[Result[R]]:
-        """Run tasks on the configured executor, with progress; return results in the order of the tasks.
-
-        Args:
-            what: the stage.
-            function: of the tasks.
-            tasks: to run.
-            unit: what tasks are.
-            spreads: whether a task can use several processes; its payload says how many.
-            at_once: at most so many tasks, if not as many as there are processes.
-            failed: where failures are noted, by the keys of the tasks.
-            needs: what tasks need on disk, where that is bound.
-
-        Raises:
-            NoRoom: if that is too much.
-        """
-        listed = self._workers.spread(tasks) if spreads else list(tasks)
-        self._stage = _Stage({task.name: task.key for task in listed})
-        if failed:
-            self._stages[failed.stage] = self._stage
-        executor = self._workers.executor(len(listed))
-        room = self.disk.room if needs else None
-        executor.admits = room.admits if room else always
-        if room and needs:
-            room.begin(needs)
-        sizes = {task.name: task.size for task in listed}
-        title = f"{self.stage}: {what}" if self.stage else what
-        with Progress(title, sizes.values(), unit, quiet=self.options.quiet) as progress:
-            self._progress = progress
-            found: dict[str, Result[R]] = {}
-            for result in executor.run(function, listed, at_once=at_once):
-                found[result.name] = result
-                if room:
-                    room.end(result.name)
-                progress.end(sizes[result.name], result.reported)
-                if failed:
-                    self._note(failed, result)
-                if result.failure and not self.options.quiet:
-                    progress.tell(f"failed: {result.failure.message}")
-                    if self.options.debug and result.failure.details:
-                        progress.tell(result.failure.details)
-        return [found[task.name] for task in listed]
-
-    def _report(self, documents: int, size: int) -> None:
-        if self._progress:
-            self._progress.report(documents, size)
-
-    def _begun(self, name: str) -> None:
-        self._stage.doing.add(self._stage.keys[name])
-
-    def _note(self, failed: FailureRecords, result: Result[Any]) -> None:
-        key = self._stage.keys[result.name]
-        self._stage.doing.discard(key)
-        if why := result.failure:
-            failed.note(key, FailureRecord(task=result.name, message=why.message, details=why.details))
-        else:
-            failed.forget(key)
-
-    def claimed(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return a context manager, within which no other run works on something with other settings.
-
-        See `toolkit.runs.claims`.
-
-        Args:
-            folder: the bookkeeping folder of a dataset or an output.
-            what: is worked on, for messages.
-            holds: digests of the settings; empty where no other run may work.
-        """
-        share = "" if self.options.shard is None else " --shard {}/{}".format(*self.options.shard)
-        run = f"toolkit {self.options.command}{share}"
-
-        def doing() -> dict[str, list[str]]:
-            return {name: sorted(stage.doing.copy()) for name, stage in self._stages.copy().items()}
-
-        return claims.claimed(join(folder, "claims"), what, holds, run, doing)
-
-    def claimed_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
-        """Return a context manager, within which no other run works on the output of a mix.
-
-        With a digest, runs whose settings have the same one may.
-        """
-        return self.claimed(work_folder(output), output, {"the output": digest})
-
     def __enter__(self) -> Self:
+        self._before = journals.begin(uuid.uuid4().hex)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """End the processes that worked for it."""
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """End the processes that worked for it, and merge what they, or those of a run that failed, have noted."""
         self._workers.close()
+        try:
+            if kind is None and self.options.command in WRITES and not self.options.only_shows:
+                for asked in journals.asked():
+                    merge(asked.journal, claims.folder_in(asked.bookkeeping), forgive=self._remakes(asked.name))
+        finally:
+            journals.begin(self._before)
+
+    def merge_inputs(self) -> None:
+        """Merge the records of inputs if some were lost, and all inputs were ingested: later stages need them."""
+        journal = journals.inputs_of(self.dataset)
+        if journal.damaged:
+            merge(journal, claims.folder_in(self.dataset.bookkeeping), forgive=True)
+
+    def _remakes(self, journal: str) -> bool:
+        """Tell whether the command makes again what is lost of a journal, by the name of its folder."""
+        if journal == journals.INPUTS:
+            return self.options.command in ("ingest", "run") and not self.in_part
+        return self.options.command in REMAKES and self.options.remakes
 
     def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.InputToIngest]:
         """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
@@ -307,6 +271,34 @@ class Context:
         if absent and not there:
             raise absent[0]
         return found
+
+    def typed(self, works: list[ingest_plan.InputToIngest]) -> list[ingest_plan.InputToIngest]:
+        """Return some of the inputs of the section ``ingest:`` with the types of their documents' own fields.
+
+        Raises:
+            ConfigError: for a declared type that cannot be.
+        """
+        types = self.own_types.by_shard
+        return [msgspec.structs.replace(work, types=types[work.shard]) for work in works]
+
+    @cached_property
+    def own_types(self) -> own_types.Told:
+        """Return the types of the own fields of all documents that the section ``ingest:`` makes.
+
+        Raises:
+            ConfigError: for a declared type that cannot be.
+        """
+        return own_types.told(self.inputs(there=True), self.dataset)
+
+    def own_types_known(self) -> OwnTypes | None:
+        """Return the types of the own fields of all documents that there are; in a run, that there will be."""
+        return self.own_types_to_be() if self.options.command == "run" else own_types.of_all(self.dataset)
+
+    def own_types_to_be(self) -> OwnTypes | None:
+        """Return the types of the own fields of all documents that there will be behind the ingest."""
+        if not self.has("ingest"):
+            return own_types.of_all(self.dataset)
+        return own_types.to_be(self.typed(self.inputs(there=True)), self.dataset)
 
     @cached_property
     def share(self) -> Share | None:
@@ -355,41 +347,3 @@ class Context:
         count = sum(remove_stale_temporaries(root) for root in roots)
         if count and not self.options.quiet:
             print(f"deleted {count} temporary files of runs that were killed", file=sys.stderr)
-
-
-def open_context(options: Options) -> Context:
-    """Read the configuration; without one, all settings have their defaults."""
-    if options.config is None:
-        return Context(options, Config(), Source({}))
-    source = config.load_source(options.config, list(options.overrides))
-    pointers.check(source, options.command)
-    if is_dolma(source):
-        return Context(options, Config(), source)
-    found = config.convert(source, Config)
-    set_options(found.storage)
-    output = found.mix.get("output")
-    places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
-    note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
-    context = Context(options, found, source)
-    if found.max_disk is not None and options.command in ("run", "ingest", "tag", "dedup", "mix"):
-        _ = context.disk  # or what it bounds cannot be bound
-    return context
-
-
-def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
-    """Return the outcome of a dry run; of a share, with what it has of all that there is."""
-    if context.share:
-        plan = {"share": context.share.plan(), **plan}
-    resolved = config.plain(context.config)
-    return Outcome(
-        text=config.dump(
-            {
-                key: value
-                for key, value in resolved.items()
-                if value not in (None, [], {}, config.plain(StorageOptions()))
-            }
-        )
-        + "\n# plan\n"
-        + config.dump(plan),
-        data={"settings": resolved, "plan": plan},
-    )

@@ -28,13 +28,15 @@ W = TypeVar("W", LookJob, SplitJob, ValidateJob)
 class DescriptionOptions(Looking, frozen=True, kw_only=True):
     """Options of commands that describe a dataset or an output."""
 
-    targets: Annotated[tuple[str, ...], Words("an output or a dataset, or settings with -c")] = ()
+    targets: Annotated[
+        tuple[str, ...], Words("an output or a dataset; with -c, settings that override the file's")
+    ] = ()
     of: Annotated[
         Literal["dataset", "output"] | None, Flag("what to describe; by default the output, if there is a mix")
     ] = None
-    first: Annotated[int | None, Flag("look at the first N rows of each file only", metavar="N")] = None
-    dry_run: Annotated[bool, Flag("print it, write nothing")] = False
-    check: Annotated[bool, Flag("write nothing; exit status 1 if it is out of date")] = False
+    first: Annotated[int | None, Flag("read only the first N rows of each file", metavar="N")] = None
+    dry_run: Annotated[bool, Flag("write nothing; print the result")] = False
+    check: Annotated[bool, Flag("write nothing; exit status 1 if the file is out of date")] = False
 
 
 def section(context: Context) -> Source:
@@ -46,17 +48,23 @@ def section(context: Context) -> Source:
     if context.options.config is not None:
         found = context.source.at("about") if context.has("about") else Source({}, context.options.config)
     else:
-        source = Source({}, "command line")
-        for assignment in context.options.overrides:
-            config.override(source, assignment)
-        context.config = config.convert(source, Config)
-        set_options(context.config.storage)
+        source = settings_given(context)
         found = source.at("about") if source.value.get("about") else source
     for target in context.options.targets:
         if not is_folder(target):
             got = "a file" if exists(target) else "nothing there"
             raise ConfigError(f"{target}: expected the folder of an output, or of a dataset, got {got}")
     return found
+
+
+def settings_given(context: Context) -> Source:
+    """Return what the command line gives of a configuration, where there is none, and let it hold."""
+    source = Source({}, "command line")
+    for assignment in context.options.overrides:
+        config.override(source, assignment)
+    context.config = config.convert(source, Config)
+    set_options(context.config.storage)
+    return source
 
 
 def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Facts:

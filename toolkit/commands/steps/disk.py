@@ -14,16 +14,16 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest.plan import InputToIngest
-from toolkit.mix.assemble import PartToWrite, staged_path
+from toolkit.mix.assemble import PartsToWrite
 from toolkit.mix.join import ShardToMix
-from toolkit.mix.stage import stage_path
+from toolkit.mix.stage import load_stage
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.executors import Task
 from toolkit.runs.room import NOTHING, Need, Needs, NoRoom, Room, most_of
 from toolkit.storage import store_of
 from toolkit.storage.compression import compression_of
-from toolkit.storage.paths import exists, stat
+from toolkit.storage.paths import stat
 from toolkit.tag.run import ShardToTag
 
 TEXT = {"gzip": 2.9, "zstd": 3.2, "bz2": 3.6, "xz": 4.0}
@@ -197,7 +197,7 @@ class Disk:
 
         def need(task: Task[ShardToTag]) -> Need:
             work = task.payload
-            done = (exists(sets.record_path(work.dataset, name, work.shard)) for name in work.plan.sets)
+            done = (sets.is_recorded(work.dataset, name, work.shard) for name in work.plan.sets)
             if all(done) and not overwrite:
                 return NOTHING
             size = round(_text_of(task) * self._attributes) + FILES
@@ -212,18 +212,19 @@ class Disk:
             work = task.payload
             size = round(_text_of(task) * self._mixed)
             later = round(size * self._chosen)
-            path = stage_path(work.settings.output.path, work.settings.stage_digest(), work.key)
-            return NOTHING._replace(later=later) if exists(path + ".json") else Need(size + FILES, later + FILES, later)
+            done = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
+            return NOTHING._replace(later=later) if done else Need(size + FILES, later + FILES, later)
 
         return self._checked(tasks, need)
 
-    def of_parts(self, tasks: Iterable[Task[PartToWrite]]) -> Needs:
+    def of_parts(self, tasks: Iterable[Task[PartsToWrite]]) -> Needs:
         """Return what tells what the parts of a mix need, as `of_tags`: they are as large as what they are made of."""
 
-        def need(task: Task[PartToWrite]) -> Need:
-            path = staged_path(task.payload.settings.output.path, task.payload.digest, task.payload.part.path)
-            size = task.payload.part.stored + FILES
-            return NOTHING if exists(path + ".json") else Need(size, size)
+        def need(task: Task[PartsToWrite]) -> Need:
+            work = task.payload
+            todo = [part for part in work.parts if work.record(part) is None]
+            size = sum(part.stored + FILES for part in todo)
+            return Need(size, size)
 
         return self._checked(tasks, need, begins=False)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from toolkit.commands.mixing import preparation
 from toolkit.commands.steps.context import Context
 from toolkit.ingest import plan as ingest_plan
@@ -18,6 +20,8 @@ from toolkit.records import sets as records
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
+from toolkit.whole import section as whole_section
+from toolkit.whole.sign import ShardToSign, folder_of
 
 
 @dataclass
@@ -27,16 +31,20 @@ class Passing:
     Attributes:
         tag: how they are tagged, if they are; its shard is empty.
         mix: likewise.
+        sign: likewise; of entries that read no sets but those which are made on the way.
+        plans: of the sections that it is of.
         tagged: shards of which attributes were written, once they have been.
     """
 
     tag: tagging.ShardToTag | None
     mix: join.ShardToMix | None
+    sign: ShardToSign | None = None
+    plans: list[whole_section.Plan] = field(default_factory=list)
     tagged: set[str] = field(default_factory=set)
 
     def of(self, work: ingest_plan.InputToIngest) -> InputToPass:
         """Return the work on an input."""
-        return InputToPass(input=work, tag=self.tag, mix=self.mix)
+        return InputToPass(input=work, tag=self.tag, mix=self.mix, sign=self.sign)
 
     @contextmanager
     def claimed(self, context: Context) -> Iterator[None]:
@@ -49,9 +57,11 @@ class Passing:
                 declared.prepare(
                     self.tag.plan,
                     dataset,
-                    ingest_section.set_schemas(context.entries),
+                    {**ingest_section.set_schemas(context.entries), **context.aligned},
                     overwrite=context.options.overwrite,
                 )
+            for plan in self.plans:
+                stack.enter_context(context.claimed(dataset.bookkeeping, dataset.attributes, whole_section.holds(plan)))
             if self.mix:
                 output = self.mix.settings.output.path
                 if context.share is None:
@@ -61,26 +71,42 @@ class Passing:
             yield
 
 
-def plan(context: Context) -> Passing | None:
-    """Return what of tag and mix can be done while documents are made; None if nothing can.
+def plan(context: Context, tagged: Mapping[str, records.SetSchema], wholes: list[whole_section.Plan]) -> Passing | None:
+    """Return what can be done with documents while they are made; None if nothing can.
 
     All sections have been checked. A run of some inputs goes stage by stage: its first shards need not be theirs.
+
+    Args:
+        context: of the configuration.
+        tagged: the schemas of the sets that are tagged.
+        wholes: the plans of the sections over the whole dataset.
     """
-    if context.options.limit is not None or not (context.has("tag") or context.has("mix")):
+    if context.options.limit is not None:
         return None
-    carried = ingest_section.set_schemas(context.entries)
-    tags = context.tags if context.has("tag") else tag_plan.Plan(sets={})
-    tagged = schemas(context, tags, carried)
-    tag = to_tag(context, tags, tagged) if tags.sets else None
+    made = {**ingest_section.set_schemas(context.entries), **tagged}
+    tag = to_tag(context, context.tags, tagged) if tagged else None
     mix = None
     if context.has("mix"):
-        settings, made = context.mix, {**carried, **tagged}
+        settings = context.mix
         stream = settings.streams[0]
         is_own = [each.dataset for each in settings.streams] == [context.dataset]
         is_whole = not (stream.dataset.include or stream.dataset.exclude)
         if is_own and is_whole and all(given.set in made for given in stream.attributes):
             mix = to_mix(context, settings, made)
-    return Passing(tag, mix) if tag or mix else None
+    entries = [entry for plan in wholes for entry in plan.entries if made.keys() >= {*entry.reads}]
+    sign = _to_sign(context, entries) if entries else None
+    return Passing(tag, mix, sign, wholes if sign else []) if tag or mix or sign else None
+
+
+def _to_sign(context: Context, entries: list[whole_section.Entry]) -> ShardToSign:
+    """Return how each shard is signed; its name is empty."""
+    return ShardToSign(
+        dataset=context.dataset,
+        entries=entries,
+        folders=[folder_of(context.dataset, entry) for entry in entries],
+        shard="",
+        max_document_bytes=context.config.max_document_bytes,
+    )
 
 
 def schemas(
@@ -89,7 +115,8 @@ def schemas(
     """Return the schemas of the sets that will be tagged, beside those that inputs carry."""
     if not tags.sets:
         return {}
-    return declared.prepare(tags, context.dataset, carried, overwrite=context.options.overwrite, write=False)
+    planned = {**carried, **context.aligned}
+    return declared.prepare(tags, context.dataset, planned, overwrite=context.options.overwrite, write=False)
 
 
 def to_tag(context: Context, tags: tag_plan.Plan, tagged: Mapping[str, records.SetSchema]) -> tagging.ShardToTag:
@@ -109,7 +136,7 @@ def to_mix(context: Context, settings: MixSettings, made: Mapping[str, records.S
     Raises:
         ConfigError: for whatever is wrong with sets and rules.
     """
-    stream = settings.streams[0]
+    stream = msgspec.structs.replace(settings.streams[0], own=context.own_types_to_be())
     joined = joined_sets.resolve_sets(stream, made, {})
     bindings, set_bindings = preparation.bound(settings, stream, joined)
     return join.ShardToMix(

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.errors import ToolkitError
 from toolkit.runs.executors import Result
 
 
@@ -27,6 +28,26 @@ class Outcome:
 def failures(results: Iterable[Result[Any]]) -> list[str]:
     """Return the messages of the failed tasks."""
     return [result.failure.message for result in results if result.failure]
+
+
+class StepFailed(ToolkitError):
+    """Some tasks of a step have failed, or it cannot be done: the next one does not begin."""
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__(messages[0])
+        self.messages = messages
+
+
+def all_values(results: Iterable[Result[Any]]) -> list[Any]:
+    """Return what the tasks of a step gave.
+
+    Raises:
+        StepFailed: if any has failed.
+    """
+    results = list(results)
+    if broken := failures(results):
+        raise StepFailed(*broken)
+    return [result.value for result in results]
 
 
 def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:

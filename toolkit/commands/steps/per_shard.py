@@ -5,25 +5,29 @@ on. The output is the same as that of ``toolkit run``.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from toolkit.commands.ingest import Numbers, run_inputs, shards_of, task_name, verdicts
-from toolkit.commands.mixing import preparation, publishing
+from toolkit.commands.making.ingest import Numbers, run_inputs, shards_of, task_name, verdicts
+from toolkit.commands.mixing import editions, preparation, publishing
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps import one_pass
-from toolkit.commands.steps.context import Context, show_plan
+from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.commands.steps.showing import show_plan
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, DataError, NoDocuments
+from toolkit.errors import ConfigError, DataError, NoDocuments, few
+from toolkit.ingest import attempts, superseded
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
-from toolkit.ingest import superseded
-from toolkit.mix import join, publish, unchanged
+from toolkit.mix import join, publish, stage, unchanged
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.one_pass import one_input
+from toolkit.records import ingested
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.storage.threads import for_each
@@ -57,16 +61,18 @@ def run(context: Context) -> Outcome:
         context.claimed_output(output, settings.stage_digest()),
     ):
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
+        context.own_types.store()
         if tags.sets:
             declared.prepare(tags, dataset, overwrite=options.overwrite)
         context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
+        journals.of(dataset), stage.records_of(output, settings.stage_digest())  # merged when the command ends
         if not former and (found := _already(context, listed)):
             return found
         superseded.forget(former, dataset)
         done, broken, numbers = _do(context, planned)
     text = _report(numbers, done, dataset.documents)
     if gone := [] if context.in_part else ingest_records.inputs_gone(works, dataset):
-        text += f"{len(gone)} inputs of earlier runs are not among these, and not in the output: {gone[0]}, …\n\n"
+        text += f"inputs of earlier runs that are not among these, nor in the output: {few(gone)}\n\n"
     if broken:
         outcome = publishing.failed(output, broken)
     elif options.shard:
@@ -78,9 +84,9 @@ def run(context: Context) -> Outcome:
         omitted = {key: why for each in done for key, why in each.failed.items()}
         with context.claimed_output(output):
             publish.finish_interrupted(output)
-            shards = _shards(listed)
+            shards = _shards(listed, ingest_records.noted)
             if shards is None:
-                raise DataError("expected the inputs to stay as they are during a run, one has changed; run again")
+                raise DataError("expected the records of the inputs, just made, one is gone; run again")
             outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted, keeps=True)
     outcome.text = text + outcome.text
     return outcome
@@ -115,7 +121,7 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
     settings = _settings(context, dataset, writes=writes)
     tags = context.tags if context.has("tag") else tag_plan.Plan(sets={})
     inputs, entries = context.inputs(), context.entries
-    mine = (context.share.inputs if context.share else inputs)[: options.limit]
+    mine = context.typed((context.share.inputs if context.share else inputs)[: options.limit])
     carried = ingest_section.set_schemas(entries)
     tagged = one_pass.schemas(context, tags, carried)
     tag = one_pass.to_tag(context, tags, tagged) if tags.sets else None
@@ -133,17 +139,26 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
 def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
     """Return the settings of the mix, which must be of this dataset alone."""
     context.section("ingest"), context.section("mix")
-    if context.has("dedup"):
-        raise context.section("dedup").error(
+    if editions.of(context):
+        raise context.section("mix").error(
+            (editions.KEY,), "expected none with --per-shard, which deletes documents when the mix is made"
+        )
+    if context.has("tokenize"):
+        raise context.section("tokenize").error(
+            (), "expected none with --per-shard; make `tokens` the output of the mix"
+        )
+    for name in (*(["align"] if context.has("align") else []), *context.in_order):
+        raise context.section(name).error(
             (),
-            "expected no duplicates to be found with --per-shard, which deletes documents: they depend on all shards",
+            f"expected no section `{name}:` with --per-shard, which deletes documents: its sets are made when all "
+            "shards are there",
         )
     settings = preparation.settings_of(context, writes=writes)
     if [stream.dataset for stream in settings.streams] != [dataset]:
         raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")
-    if settings.streams[0].weight is not None:
+    if what := settings.needs_all_shards:
         raise ConfigError(
-            f"{settings.place}: expected a mix without weights for --per-shard: they depend on all shards"
+            f"{settings.place}: expected a mix without {what} for --per-shard: that is found out from all shards"
         )
     if dataset.include or dataset.exclude:
         raise ConfigError(f"{settings.place}: expected a dataset without `include` and `exclude` for --per-shard")
@@ -164,7 +179,7 @@ def _check_no_others(
         there = dataset.shards()
     except NoDocuments:
         return
-    known = ingest_records.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
+    known = attempts.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
     known.update(shard for each in former for shard in each.shards)
     if others := [shard for shard in there if shard not in known]:
         raise ConfigError(
@@ -189,15 +204,17 @@ def _do(context: Context, planned: PlannedRun) -> tuple[list[one_input.InputMixe
                 mixed.forget(shard)
     if not context.in_part:
         noted.keep_only([work.key for work in listed])
-        ingest_records.forget_attempts([work.input for work in listed], dataset)
+        attempts.forget_attempts([work.input for work in listed], dataset)
     refused = verdicts(context, [work.input for work in listed], results)
     return done, [*failures(results), *map(str, refused)], Numbers.of([work.input for work in listed], results)
 
 
-def _shards(listed: list[one_input.InputToPass]) -> dict[str, tuple[join.ShardToMix, str]] | None:
+def _shards(
+    listed: list[one_input.InputToPass], record_of: Callable[[ingest_plan.InputToIngest], ingested.InputRecord | None]
+) -> dict[str, tuple[join.ShardToMix, str]] | None:
     """Return what is mixed of each shard, and the content digest of its documents, by key; None if one is not done."""
     found = {}
-    for work, record in zip(listed, for_each(lambda work: ingest_records.recorded(work.input), listed), strict=True):
+    for work, record in zip(listed, for_each(lambda work: record_of(work.input), listed), strict=True):
         if record is None:
             return None
         for shard, output in record.shards.items():
@@ -213,7 +230,7 @@ def _already(context: Context, listed: list[one_input.InputToPass]) -> Outcome |
     settings = listed[0].mixed("").settings
     output = settings.output.path
     manifest = publish.load_manifest(output)
-    shards = _shards(listed) if manifest else None
+    shards = _shards(listed, ingest_records.recorded) if manifest else None
     if shards is None:
         return None
     by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})

@@ -18,20 +18,21 @@ def of_dataset(dataset: Dataset, name: str = "") -> list[Place]:
     Records that a stream keeps in the work folder of the output are part of that.
     """
     whose = f" of the stream {name}" if name else ""
-    found = [Place(dataset.documents, f"the documents{whose}"), Place(dataset.attributes, f"the attributes{whose}")]
+    documents = Place(dataset.documents, f"the documents{whose}", is_flat=dataset.is_flat)
+    found = [documents, Place(dataset.attributes, f"the attributes{whose}")]
     return found if dataset.notes else [*found, Place(dataset.bookkeeping, f"the records{whose}")]
 
 
 def check_dataset(dataset: Dataset, where: str) -> None:
     """Check that documents and attributes are apart.
 
-    Attributes may lie below documents where globs say which files are documents.
+    Attributes may lie below documents where globs say which files are documents, or these are in place and lie flat.
 
     Raises:
         ConfigError: if one would be taken for the other.
     """
     documents, attributes = normal(dataset.documents), normal(dataset.attributes)
-    chosen = bool(dataset.include or dataset.exclude) and documents != attributes
+    chosen = bool(dataset.include or dataset.exclude or dataset.is_flat) and documents != attributes
     if is_within(documents, attributes) or (is_within(attributes, documents) and not chosen):
         raise ConfigError(
             f"{where}: expected attributes apart from the documents, got {dataset.attributes} and {dataset.documents}"

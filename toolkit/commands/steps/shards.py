@@ -7,6 +7,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, NothingThere, ToolkitError, amount
+from toolkit.ingest import attempts
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.records import ingested, rejected
@@ -73,6 +74,12 @@ def check_compression(context: Context, dataset: Dataset, shards: Iterable[str])
         ConfigError: naming the first that has another.
     """
     wanted = context.config.compression
+    if wanted and dataset.in_place:
+        raise context.source.error(
+            ("compression",),
+            "expected no `compression` with documents in place: it is of documents that ingest writes; attributes "
+            "of files of others are gzip",
+        )
     for shard in shards if wanted else ():
         if (found := compression_of(shard)) != wanted:
             raise context.source.error(
@@ -86,7 +93,7 @@ def check_compression(context: Context, dataset: Dataset, shards: Iterable[str])
 def _not_in_this(context: Context, dataset: Dataset, found: list[str]) -> str:
     """Return notes on inputs of the share that are not ingested; without a share, on attempts of former inputs, too."""
     inputs = _inputs_of(context, dataset)
-    failed = ingest_records.unfinished(dataset, inputs if context.share else None)
+    failed = attempts.unfinished(dataset, inputs if context.share else None)
     new = ingest_records.not_begun(inputs, dataset, found)
     return _told(failed, "failed or was interrupted") + _told(new, "has not begun")
 

@@ -16,6 +16,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
+from toolkit.ingest import own_types
 from toolkit.inspect import targets as inspected
 from toolkit.inspect.documents import expected_format
 from toolkit.inspect.stats import cache, one_file
@@ -23,19 +24,20 @@ from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
 from toolkit.inspect.stats.one_file import CountJob, Settings
 from toolkit.inspect.targets import Format, recorded_format
-from toolkit.interop.foreign import ForeignRows
+from toolkit.interop.foreign import ForeignRows, ForeignTable, named_fields
 from toolkit.mix import joined_sets, publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet, Key, names_for_rules, null_safe
 from toolkit.mix.settings import Joined, Stream
 from toolkit.mix.writer import Writer
+from toolkit.records import ingested, rejected
 from toolkit.rules import Rule
 from toolkit.storage import compression
 from toolkit.storage.paths import BOOKKEEPING, check_writable, join, strip_suffix
 from toolkit.text.languages.labels import label_of_path
 
-_PATHS = ("language.label", "oscar.identification.label")
+LABELS_AT = ("language.label", "oscar.identification.label")
 """Expressions for the label of documents, if no mix has one."""
 
 
@@ -48,12 +50,14 @@ class Counting:
         rules: of the configuration's mix.
         unit: what files are.
         notes: what is to be said of inputs that are not in it.
+        rejected: items that ingests of these datasets have rejected, by reason.
     """
 
     works: list[CountJob] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     unit: str = "files"
     notes: str = ""
+    rejected: Counter[str] = field(default_factory=Counter)
 
 
 def prepare(context: Context, targets: Sequence[str], settings: Settings, temporary: str) -> Counting:
@@ -138,7 +142,8 @@ class _Finder:
         self.emptied = self.emptied or (target.kind == "output" and not found)
         types = _merged(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
-        kept = self._kept(lambda: cache.base_folder(home), self._settings.digest(home.kind, root, types))
+        about = [home.kind, root, types, *([*named_fields()] if named_fields().text else [])]
+        kept = self._kept(lambda: cache.base_folder(home), self._settings.digest(*about))
         paths = {home.name(path): path for path in found}
         for name in self._context.limited(list(paths)):
             path, label = paths[name], labels.get(name)
@@ -160,10 +165,12 @@ class _Finder:
     def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
         shards, notes = sharing.shards(self._context, stream.dataset)
         self.found.notes += notes
+        self.found.rejected.update(rejected.by_reason(ingested.load_all(stream.dataset).values()))
         self.found.unit = "shards"
         shards = self._context.limited(shards)
+        stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
         joined, settings = self._joined(stream, settings, label, shards)
-        kept = self._kept(lambda: stream.dataset.bookkeeping, settings.digest(joined))
+        kept = self._kept(lambda: stream.dataset.bookkeeping, settings.digest(joined, *stream.dataset.lineage.items()))
         limit = self._context.config.max_document_bytes
         for path in shards:
             one = JoinedShard(stream=stream, sets=joined, shard=path, max_document_bytes=limit)
@@ -236,7 +243,7 @@ def _label(path: str, name: str, writer: Writer | None) -> str | None:
     if writer and writer.READING.label:
         return None
     label = label_of_path(name)
-    if label is None and writer and not isinstance(writer, ForeignRows):
+    if label is None and writer and not isinstance(writer, ForeignRows | ForeignTable):
         return _stem(path, writer.SUFFIX)
     return label
 
@@ -259,10 +266,10 @@ def _stream_of(dataset: Dataset) -> Stream:
 def _needed(
     settings: Settings, stream: Stream, joined: list[JoinedSet], label: str | None
 ) -> tuple[list[JoinedSet], Settings]:
-    names = names_for_rules(joined)
+    names = names_for_rules(joined, stream.own)
     if settings.label is None:
         one_label = label is None or label.startswith(("'", '"'))  # a format that has but one says nothing of documents
-        found = (null_safe(path, names) for path in (_PATHS if one_label else (label,)))
+        found = (null_safe(path, names) for path in (LABELS_AT if one_label else (label,)))
         settings = msgspec.structs.replace(settings, label=next((path for path in found if path), None))
     else:
         settings = msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)

@@ -8,6 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from toolkit.data.own_types import OwnTypes, together
+from toolkit.data.schema import Type, nullable
+from toolkit.data.tables import values
+from toolkit.data.tables.columns import plain_type
+from toolkit.errors import ToolkitError
 from toolkit.ingest import folders
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.tables import arrow_rows
@@ -27,13 +32,20 @@ class Arrow(FieldReader):
     SUFFIXES = (".arrow", ".feather")
 
     def __post_init__(self) -> None:
-        arrow_rows.check_installed("Arrow files")
+        values.check_installed("Arrow files")
         super().__post_init__()
 
     def inputs(self, pattern: str) -> Sequence[folders.Found]:
         if folders.is_listable(pattern):
             return folders.chosen(pattern, self.SUFFIXES, self.config, self.split)
         return super().inputs(pattern)
+
+    def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
+        """Return the types of the columns of all files; Arrow has no statistics, so any may be null."""
+        try:
+            return together(self.placed(_columns(source)) for source in inputs)
+        except ToolkitError:
+            return None  # a file is damaged, which is told where it is ingested
 
     def read(self, source: Input) -> Iterator[Draft]:
         for batch in self.read_batches(source):
@@ -46,7 +58,7 @@ class Arrow(FieldReader):
         for batch in _batches(source):
             if schema is None:
                 names = self.columns(batch.schema.names, source.path)
-                schema = arrow_rows.plain_schema(batch.select(names).schema, source)
+                schema = values.plain_schema(batch.select(names).schema, source.path)
             yield from arrow_rows.drafts(batch.select(names), schema, self.draft, source, rows)
             rows += batch.num_rows
 
@@ -60,13 +72,19 @@ def _batches(source: Input) -> Iterator[Any]:
         with ExitStack() as stack:
             for number, batch in enumerate(_opened(source, stack), 1):
                 place = f"in record batch {number}"
-                arrow_rows.names_in(batch.schema)
+                values.names_in(batch.schema)
                 batch.validate(full=True)  # offsets out of range would end the process
                 yield batch
                 row += batch.num_rows
                 place = f"behind record batch {number}"
     except (pa.ArrowException, OSError, ValueError, OverflowError, EOFError) as error:
-        raise arrow_rows.damage("Arrow file", error, source, place, row + 1 if row else None) from None
+        raise values.damage("Arrow file", error, source.path, place, row + 1 if row else None) from None
+
+
+def _columns(source: Input) -> dict[str, Type]:
+    for batch in _batches(source):
+        return {field.name: nullable(plain_type(field.type)) for field in batch.schema}
+    return {}
 
 
 def _opened(source: Input, stack: ExitStack) -> Iterator[Any]:

@@ -37,6 +37,7 @@ class Csv(FieldReader):
     """
 
     SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
+    CHECKED = ("not_null",)
 
     delimiter: Delimiter = ","
     quote: Annotated[
@@ -45,7 +46,7 @@ class Csv(FieldReader):
     ] = '"'
     escape: Annotated[
         Annotated[str, _CHARACTER] | None,
-        msgspec.Meta(description="the character before a quote in a quoted field, where it is not doubled"),
+        msgspec.Meta(description="the character before a quote inside of a quoted field, if quotes are not doubled"),
     ] = None
     header: Annotated[
         Literal[True] | tuple[str, ...],
@@ -56,7 +57,7 @@ class Csv(FieldReader):
         msgspec.Meta(description="types of columns by name; `bool`: true, false, 1 or 0; `json`: any JSON text"),
     ] = {}
     encoding: Annotated[
-        str, msgspec.Meta(description="of the file, if it is not UTF-8: any of Python's in which ASCII is ASCII")
+        str, msgspec.Meta(description="the encoding of the file, if not UTF-8: any of Python's that extend ASCII")
     ] = "utf-8"
 
     def __post_init__(self) -> None:
@@ -77,11 +78,8 @@ class Csv(FieldReader):
             rows = _Rows(self, lines, source)
             names = self.header if self.header is not True else self._header(rows, source)
             self.columns(names, source.path)
-            if unknown := [name for name in self.typed if name not in names]:
-                raise DataError(
-                    f"expected the column {unknown[0]!r} of `typed`, got none; there are: {', '.join(names)}",
-                    path=source.path,
-                )
+            if inside := [name for name in self.typed if name not in names]:
+                raise DataError(f"expected columns in `typed`, got the path {inside[0]!r}", path=source.path)
             for number, fields in rows:
                 try:
                     row = self._row(names, fields)

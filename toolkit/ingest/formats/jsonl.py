@@ -17,6 +17,7 @@ class Jsonl(FieldReader):
     """
 
     SUFFIXES = (".jsonl", ".json", ".ndjson")
+    IN_PLACE = True
 
     def read(self, source: Input) -> Iterator[Draft]:
         decoder = msgspec.json.Decoder(dict[str, Any])

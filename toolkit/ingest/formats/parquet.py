@@ -4,11 +4,17 @@ Source: the Parquet format, https://parquet.apache.org/docs/file-format/.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from functools import partial
+from typing import Any
 
+from toolkit.data.own_types import OwnTypes, together
+from toolkit.data.tables import values
+from toolkit.data.tables.batches import batches
+from toolkit.errors import ToolkitError
 from toolkit.ingest.reader import Draft, Input
-from toolkit.ingest.tables import arrow_rows
+from toolkit.ingest.tables import arrow_rows, footers
 from toolkit.ingest.tables.fields import FieldReader
+from toolkit.storage.threads import for_each
 
 
 class Parquet(FieldReader):
@@ -21,45 +27,32 @@ class Parquet(FieldReader):
     """
 
     SUFFIXES = (".parquet", ".parq", ".pq")
+    IN_PLACE = True
 
     def __post_init__(self) -> None:
-        arrow_rows.check_installed("Parquet files")
+        values.check_installed("Parquet files")
         super().__post_init__()
+
+    def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
+        """Return the types of the columns of all files; one of which their statistics count no null is never null."""
+        try:
+            found = for_each(footers.column_types, inputs)
+        except ToolkitError:
+            return None  # a file is damaged, which is told where it is ingested
+        return together(self.placed(columns) for columns in found)
 
     def read(self, source: Input) -> Iterator[Draft]:
         for batch in self.read_batches(source):
             yield from batch
 
     def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
-        rows = 0
         schema: Any = None
+        begin, group = source.begin, -1
         with source.file() as stored:
-            for batch in self._batches(stored, source):
-                schema = schema or arrow_rows.plain_schema(batch.schema, source)
-                yield from arrow_rows.drafts(batch, schema, self.draft, source, rows)
-                rows += batch.num_rows
-
-    def _batches(self, stored: IO[bytes], source: Input) -> Iterator[Any]:
-        """Yield rows of Arrow; whatever pyarrow finds wrong is an error of the file, by row and row group."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        row, place = 0, "in its footer"
-        try:
-            with pq.ParquetFile(
-                stored, pre_buffer=False, buffer_size=arrow_rows.READ, page_checksum_verification=True
-            ) as file:
-                arrow_rows.names_in(file.schema_arrow)
-                names = self.columns(file.schema_arrow.names, source.path)
-                groups = file.metadata.num_row_groups
-                for group in range(groups):
-                    place = f"in row group {group + 1} of {groups}"
-                    about, before = file.metadata.row_group(group), row
-                    some = max(1, arrow_rows.HELD * about.num_rows // max(1, about.total_byte_size))
-                    for batch in file.iter_batches(some, row_groups=[group], columns=names, use_threads=False):
-                        yield batch.select(names)
-                        row += batch.num_rows
-                    if row - before != about.num_rows:
-                        raise ValueError(f"{row - before:,} rows of {about.num_rows:,}")
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-            raise arrow_rows.damage("Parquet file", error, source, place, row + 1 if row else None) from None
+            choose = partial(self.columns, path=source.path)
+            for some in batches(stored, source.path, choose, begin.number, begin.place):
+                if some.group != group:
+                    group = some.group
+                    source.parts.append((some.before, group))
+                schema = schema or values.plain_schema(some.batch.schema, source.path)
+                yield from arrow_rows.drafts(some.batch, schema, self.draft, source, some.before)

@@ -44,7 +44,7 @@ class Warc(Reader):
 
     extractor: Annotated[
         Literal["resiliparse", "trafilatura"],
-        Description(description="what takes the text out of HTML; trafilatura: the main content only (an extra)"),
+        Description(description="the library that extracts the text; trafilatura: only the main content (an extra)"),
     ] = "resiliparse"
     main_content: Annotated[
         bool, Description(description="resiliparse: leave out navigation, headers and footers, by its heuristics")
@@ -63,9 +63,9 @@ class Warc(Reader):
         bool, Description(description="readers' comments are main content (with main_content, or trafilatura)")
     ] = True
     content_types: Annotated[
-        tuple[str, ...], Description(description="of the answers to read; what is not HTML is taken as plain text")
+        tuple[str, ...], Description(description="types of the responses to read; all except HTML count as plain text")
     ] = (*HTML, "text/plain")
-    status: Annotated[tuple[int, ...], Description(description="of the answers to read")] = (200,)
+    status: Annotated[tuple[int, ...], Description(description="HTTP statuses of the responses to read")] = (200,)
     resources: Annotated[
         bool, Description(description="read `resource` records too: files that no server sent, also crawlers' logs")
     ] = False

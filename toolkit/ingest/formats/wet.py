@@ -32,11 +32,12 @@ class Wet(Reader):
 
     VERSION = "2"  # since 2: `created`
     SUFFIXES = (".warc.wet", ".wet", ".warc", ".warc.txt", ".txt")
+    IN_PLACE = MEMBERS = True
 
     invalid_utf8: InvalidUtf8 = "replace"
 
     def read(self, source: Input) -> Iterator[Draft]:
-        number = texts = 0
+        number, texts = source.begin.number, 0
         for record in sound_records(source):
             number += 1
             if record.type != "conversion":

@@ -7,7 +7,7 @@ web or bucket ──thread──> a bounded queue ──> decompressor, reader, 
 import io
 import queue
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import IO, Any, Self, cast
 
@@ -56,11 +56,20 @@ class InputBytes:
         if not self._store.is_local:
             self._fetched = _Ahead(self._blocks())
 
-    def open(self) -> IO[bytes]:
-        """Return the bytes, from the beginning; closed by ``with``."""
-        stream: Any = open_stored(self._path) if self._store.is_local else self._fetched or _Ahead(self._blocks())
+    def open(self, offset: int = 0, watch: Callable[[bytes], None] | None = None) -> IO[bytes]:
+        """Return the bytes; closed by ``with``.
+
+        Args:
+            offset: of the first.
+            watch: is given all bytes, one after the other, if they are read so.
+        """
+        if self._store.is_local:
+            stream: Any = open_stored(self._path)
+            stream.seek(offset)
+        else:
+            stream = self._fetched or _Ahead(self._blocks(offset))
         self._fetched = None
-        self._digested = _Digested(stream)
+        self._digested = _Digested(stream, watch)
         return cast("IO[bytes]", self._digested)
 
     def close(self) -> None:
@@ -90,8 +99,7 @@ class InputBytes:
         if kind and issubclass(kind, Exception) and not self._failed:
             self.discard()  # it may be the bytes that are not as they should be
 
-    def _blocks(self) -> Generator[bytes, None, None]:
-        offset = 0
+    def _blocks(self, offset: int = 0) -> Generator[bytes, None, None]:
         kept = self._kept if self._kept and self._kept.begin() else None
         try:
             if kept:
@@ -117,9 +125,10 @@ class InputBytes:
 class _Digested(io.RawIOBase):
     """A stream with the number and the digest of the bytes that were read of it."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, watch: Callable[[bytes], None] | None) -> None:
         super().__init__()
         self._stream = stream
+        self._watch = watch
         self._hash = xxhash.xxh3_128()
         self.at = 0
         self.ended = False
@@ -144,6 +153,8 @@ class _Digested(io.RawIOBase):
         self.at += count
         if self._in_order:
             self._hash.update(memoryview(buffer)[:count])
+            if self._watch:
+                self._watch(bytes(memoryview(buffer)[:count]))
             self.ended = self.ended or not count
         return count
 

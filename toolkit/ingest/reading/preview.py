@@ -60,7 +60,7 @@ class Preview(ConfigStruct):
 _KEYS = DocumentRow.__struct_fields__
 
 
-class _Unkept(Rejects):
+class Unkept(Rejects):
     """Bad items that are counted, and kept nowhere."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ def preview(work: InputToIngest, shown: int) -> Preview:
     if found is None:
         raise DataError(f"expected an input file, got {lacking(work.path)}", path=work.path)
     common = work.entry.settings()
-    rejects = _Unkept() if common.on_error == "skip" else None
+    rejects = Unkept() if common.on_error == "skip" else None
     stored = InputBytes(work.path, found)
     source = Input(work.path, common.source, work.max_document_bytes, rejects, stored.open)
     lines: list[bytes] = []

@@ -1,15 +1,16 @@
 """From one input to rows of documents: trimmed, with ids, as JSON."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import msgspec
 import xxhash
 
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of
-from toolkit.data.lines import split_lines
-from toolkit.errors import DataError
+from toolkit.data.lines import joined_lines
+from toolkit.data.own_types import OwnTypes, RowCheck
+from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.recognised import LOOKED_AT, recognised
 from toolkit.ingest.section import Common
@@ -36,15 +37,20 @@ class Documents:
         common: options of its entry.
         reader: of its format.
         relative: its path, of which ids are made.
+        types: that the documents' own fields must have, if that is known.
     """
 
-    def __init__(self, source: Input, common: Common, reader: Reader, relative: str) -> None:
+    def __init__(
+        self, source: Input, common: Common, reader: Reader, relative: str, types: OwnTypes | None = None
+    ) -> None:
         self._source = source
         self._common = common
         self._reader = reader
         self._relative = relative
+        found = None if types is None else RowCheck(types)
+        self._check = found.check if found and found.checks else None
 
-    def rows(self) -> Iterator[Written]:
+    def rows(self) -> Generator[Written, None, None]:
         """Yield the documents; one that cannot be written is a bad item, too.
 
         Raises:
@@ -56,7 +62,11 @@ class Documents:
             source, format = self._source, self._common.format
             if source.counts["documents"] or error.path != source.path:
                 raise
-            if not (found := recognised(source.head(LOOKED_AT), format)) or found in error.message:
+            try:
+                found = recognised(source.head(LOOKED_AT), format)
+            except ToolkitError:  # that it cannot be read is what the error says
+                raise error from None
+            if not found or found in error.message:
                 raise
             message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
             raise DataError(message, path=error.path, line=error.line, id=error.id) from None
@@ -78,6 +88,12 @@ class Documents:
                 message = explain_bad_row(raw, error) if raw else str(error)
                 source.bad(fault_of(raw or b"{", error), message, raw, draft.number, draft.id)
                 continue
+            if self._check:
+                try:
+                    self._check(line)
+                except DataError as error:
+                    source.bad("wrong type", error.message, draft.raw or line, draft.number, row.id)
+                    continue
             if len(line) > source.max_bytes:
                 source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
             else:
@@ -122,6 +138,13 @@ def trim(text: str, min_chars: int) -> str | None:
     >>> trim("menu\na long line\nx\nanother one\n", 8)
     'a long line\nx\nanother one'
     """
-    lines = split_lines(text)
-    kept = [i for i, line in enumerate(lines) if len(line) >= min_chars]
-    return "\n".join(lines[kept[0] : kept[-1] + 1]) if kept else None
+    text = joined_lines(text)
+    begin, end = 0, text.find("\n")
+    while 0 <= end < begin + min_chars:
+        begin, end = end + 1, text.find("\n", end + 1)
+    if end < 0 and len(text) - begin < min_chars:
+        return None
+    begin_of_last, end = text.rfind("\n") + 1, len(text)
+    while end - begin_of_last < min_chars:
+        begin_of_last, end = text.rfind("\n", 0, begin_of_last - 1) + 1, begin_of_last - 1
+    return text[begin:end]

@@ -83,7 +83,8 @@ class Sources:
         """Yield the documents of an input; none behind a fault."""
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, opened.open)
         rows = 0
-        for row in Documents(source, self._common, self._reader, file.relative).rows():
+        documents = Documents(source, self._common, self._reader, file.relative, self._work.types)
+        for row in documents.rows():
             rows += 1
             if not faults:
                 yield row

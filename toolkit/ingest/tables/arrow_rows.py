@@ -1,98 +1,14 @@
 """Record batches of Arrow as documents: what is shared by the formats whose rows pyarrow reads."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from toolkit.data.documents import BAD_ROW, MAX_NESTING
-from toolkit.distribution import missing_extra
-from toolkit.errors import DAMAGED, DataError
+from toolkit.data.documents import BAD_ROW
+from toolkit.data.tables.values import HELD, not_finite, objects
+from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
-
-READ = 1 << 20
-"""Bytes of a column that are read at a time."""
-
-HELD = 4 << 20
-"""Bytes of rows, about, that are documents at a time."""
-
-
-def check_installed(what: str) -> None:
-    """Raise MissingExtra if pyarrow is not there, which reads such files."""
-    if find_spec("pyarrow") is None:
-        raise missing_extra("parquet", what, "pyarrow")
-
-
-def damage(what: str, error: BaseException, source: Input, place: str, row: int | None = None) -> DataError:
-    """Return the error of a file that pyarrow cannot read.
-
-    Args:
-        what: the file should be.
-        error: of pyarrow.
-        source: the file.
-        place: in it, in words.
-        row: the first one that could not be read.
-    """
-    said = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
-    message = f"expected a sound {what}, got damage {place}: {said}; {DAMAGED}"
-    return DataError(message, path=source.path, line=row)
-
-
-def names_in(fields: Iterable[Any]) -> list[str]:
-    """Return the names of fields, at any depth.
-
-    Raises:
-        UnicodeDecodeError: if one is not UTF-8.
-    """
-    found = []
-    for field in fields:
-        inner = field.type
-        found += [field.name, *names_in(inner.field(i) for i in range(inner.num_fields))]
-    return found
-
-
-def plain_schema(schema: Any, source: Input) -> Any:
-    """Return the schema with types whose values Python has: times in microseconds, texts in place of numbers for them.
-
-    Raises:
-        DataError: if values are nested more deeply than a document may have them.
-    """
-    import pyarrow as pa
-
-    fields = []
-    for field in schema:
-        if (depth := _depth(field.type)) >= MAX_NESTING:
-            message = (
-                f"expected at most {MAX_NESTING} lists and objects in each other, got {depth + 1} in {field.name!r}"
-            )
-            raise DataError(message, path=source.path)
-        fields.append(field.with_type(_plain(field.type)))
-    return pa.schema(fields)
-
-
-def _depth(type_: Any) -> int:
-    return 1 + max((_depth(type_.field(i).type) for i in range(type_.num_fields)), default=0)
-
-
-def _plain(type_: Any) -> Any:
-    """Return a type whose values can be had as those of Python, and hold the same."""
-    import pyarrow as pa
-
-    is_ = pa.types
-    if is_.is_dictionary(type_):
-        return _plain(type_.value_type)
-    if is_.is_struct(type_):
-        return pa.struct([type_.field(i).with_type(_plain(type_.field(i).type)) for i in range(type_.num_fields)])
-    if is_.is_map(type_):
-        return pa.map_(_plain(type_.key_type), type_.item_field.with_type(_plain(type_.item_type)))
-    if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
-        inner = _plain(type_.value_type)
-        return type_ if inner == type_.value_type else pa.large_list(type_.value_field.with_type(inner))
-    if getattr(type_, "unit", "") == "ns":
-        times = ((is_.is_timestamp, pa.timestamp("us", getattr(type_, "tz", None))), (is_.is_time64, pa.time64("us")))
-        return next((plain for is_such, plain in times if is_such(type_)), pa.duration("us"))
-    return type_
 
 
 def drafts(
@@ -102,7 +18,7 @@ def drafts(
 
     Args:
         batch: of Arrow.
-        schema: as `plain_schema` gives it.
+        schema: as `toolkit.data.tables.values.plain_schema` gives it.
         make: gives the document of a row (see `toolkit.ingest.tables.fields.FieldReader.draft`).
         source: the input; rows that cannot be read are its bad items.
         number: of rows before these.
@@ -125,35 +41,12 @@ def drafts(
 def _rows(piece: Any, schema: Any, source: Input) -> list[dict[str, Any] | Exception]:
     """Return rows as objects; in place of one whose values Python cannot have, the error."""
     try:
-        return _objects(piece, schema, source)
+        found = objects(piece, schema)
     except (ValueError, OverflowError) as error:  # also those of Arrow; invalid UTF-8 is one
         if piece.num_rows == 1:
             return [error]
+    else:
+        if count := sum(map(not_finite, piece.columns)):
+            source.counts["not_finite"] += count
+        return [*found]
     return [row for i in range(piece.num_rows) for row in _rows(piece.slice(i, 1), schema, source)]
-
-
-def _objects(piece: Any, schema: Any, source: Input) -> list[dict[str, Any] | Exception]:
-    columns = []
-    for column, field in zip(piece.columns, schema, strict=True):
-        values = column if column.type == field.type else column.cast(field.type)
-        columns.append(values.to_pylist(maps_as_pydicts="strict"))
-    not_finite = sum(_not_finite(column) for column in piece.columns)
-    if not_finite:
-        source.counts["not_finite"] += not_finite
-    return [dict(zip(schema.names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _not_finite(values: Any) -> int:
-    """Return how many numbers there are that JSON does not have, at any depth; they become null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    type_ = values.type
-    if pa.types.is_floating(type_):
-        finite = pc.sum(pc.is_finite(values)).as_py() or 0
-        return int(len(values) - values.null_count - finite)
-    if pa.types.is_struct(type_):
-        return sum(map(_not_finite, values.flatten()))
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
-        return _not_finite(values.flatten())
-    return 0

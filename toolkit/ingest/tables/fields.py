@@ -3,17 +3,23 @@
 What formats share whose items are objects with named fields: JSON Lines, Parquet, Arrow, CSV.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data import schema
 from toolkit.data.documents import value_at
-from toolkit.errors import DataError, did_you_mean, short
+from toolkit.data.metadata_fields import DOCUMENT, METADATA
+from toolkit.data.own_types import OwnTypes, of_rows, own_types
+from toolkit.data.schema import BOOL, FLOAT, INT, STR
+from toolkit.errors import DataError, ToolkitError, did_you_mean, short
 from toolkit.ingest import folders
-from toolkit.ingest.reader import Draft, Reader
+from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.tables import placing
 
 Names = str | list[str]
 
@@ -26,6 +32,20 @@ OWN = ("id", "text", "source", "added", "created", "metadata")
 
 _LATER = ("metadata", "leave_out", "config", "split")
 """Options that records of inputs do not name where they are not given: records of before have none of them."""
+
+_ONLY_CHECKED = ("typed", "not_null")
+"""Options that change nothing of what good documents become."""
+
+_OF_COLUMNS = ("metadata", "leave_out")
+"""Options whose names are those of columns, and no paths into them."""
+
+SAMPLE = 1000
+"""Documents whose fields tell the types of all, where no schema does."""
+
+SAMPLE_BYTES = 16 << 20
+"""Bytes of texts among them, about."""
+
+_KINDS = {"str": STR, "int": INT, "float": FLOAT, "bool": BOOL}
 
 
 class Fields(ConfigStruct):
@@ -47,6 +67,9 @@ class Fields(ConfigStruct):
 class FieldReader(Reader):
     """Reads items with named fields: extend it for a format, and make documents by `draft`."""
 
+    CHECKED: ClassVar[tuple[str, ...]] = _ONLY_CHECKED
+    """Options that are not recorded: they change nothing of good documents."""
+
     fields: Annotated[Fields, msgspec.Meta(description="name, dotted path or list of them for each field")] = Fields()
     metadata: Annotated[
         Chosen,
@@ -61,6 +84,14 @@ class FieldReader(Reader):
     ] = None
     split: Annotated[str | None, msgspec.Meta(description="of a folder: the split to read; default: all")] = None
 
+    typed: Annotated[
+        dict[str, Literal["str", "int", "float", "bool", "json"]],
+        msgspec.Meta(description="types of fields by name (a dotted path leads into objects); `json`: any"),
+    ] = {}
+    not_null: Annotated[
+        tuple[str, ...], msgspec.Meta(description="fields that are never null; a document without one is bad")
+    ] = ()
+
     def __post_init__(self) -> None:
         if self.leave_out == REST == self.metadata:
             raise ValueError("expected `rest` in `metadata` or in `leave_out`, got it in both")
@@ -74,7 +105,92 @@ class FieldReader(Reader):
         return folders.chosen(pattern, self.SUFFIXES, self.config, self.split)
 
     def settings(self) -> dict[str, Any]:
-        return {key: value for key, value in super().settings().items() if value or key not in _LATER}
+        given = super().settings().items()
+        return {key: value for key, value in given if (value or key not in _LATER) and key not in self.CHECKED}
+
+    # --- types --------------------------------------------------------------------------------------------------------
+
+    def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
+        """Return the types of the own fields of documents: those that are declared, else those of the first rows."""
+        rows: list[Mapping[str, Any]] = []
+        size = 0
+        for source in inputs:
+            try:
+                for draft in itertools.chain.from_iterable(self.read_batches(source)):
+                    rows.append({**draft.extra, METADATA: draft.metadata})
+                    size += len(draft.text)
+                    if len(rows) >= SAMPLE or size > SAMPLE_BYTES:
+                        break
+            except ToolkitError:
+                pass  # it is told where the input is ingested
+            if len(rows) >= SAMPLE or size > SAMPLE_BYTES:
+                break
+        found = of_rows(rows, "")
+        placed: placing.Placed = {
+            root: {name: schema.from_json(value) for name, value in fields.items()}
+            for root, fields in found.fields.items()
+        }
+        return self.declared(placed, (), f"the first {SAMPLE:,} rows")
+
+    def declared(self, placed: placing.Placed, closed: Iterable[str], known_by: str) -> OwnTypes:
+        """Return types of fields, with those that are declared in their places.
+
+        Raises:
+            DataError: if one is not to be null, and has no known type.
+        """
+        for name, kind in self.typed.items():
+            if (path := self._place_of(name)) is not None:
+                type_ = schema.nullable(_KINDS[kind]) if kind in _KINDS else schema.ANY
+                placing.declare(placed, path, type_, must=False)
+        for name in self.not_null:
+            if (path := self._place_of(name)) is not None:
+                placing.declare(placed, path, placing.declared_type(placed, path, name), must=True)
+        return own_types(placed, closed, known_by + (", or is declared" if self.typed or self.not_null else ""))
+
+    def placed(self, columns: Mapping[str, schema.Type]) -> OwnTypes:
+        """Return the types of documents from those of all columns of a table, as `draft` makes fields of them."""
+        row = {name: type_ for name, type_ in columns.items() if name not in _listed(self.leave_out)}
+        gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
+        metadata: schema.Type | None = None
+        for field in OWN:
+            key = next((name for name in self.fields.of(field) if name in row), None)
+            if field == METADATA:
+                metadata = row[key] if key is not None else self._inside(row)
+            if key is not None:
+                row.pop(key)
+        for name in gathered:
+            row.pop(name, None)
+        if self.metadata == REST:
+            gathered, row = row, {}
+        elif self.leave_out == REST:
+            row = {}
+        inside = placing.inner_fields(metadata)
+        found: placing.Placed = {METADATA: inside or {}, DOCUMENT: placing.top_level(row)}
+        placing.add_gathered(found, gathered)
+        closed = placing.closed_paths(found, metadata=inside is not None)
+        return self.declared(found, closed, "the columns of all files")
+
+    def _inside(self, row: Mapping[str, schema.Type]) -> schema.Type | None:
+        """Return the type of the metadata, if they are inside a column."""
+        for name in self.fields.of(METADATA):
+            root, *inner = name.split(".")
+            found = row.get(root) if inner else None
+            for key in inner:
+                found = (placing.inner_fields(found) or {}).get(key) if found else None
+            if found is not None:
+                return found
+        return None
+
+    def _place_of(self, name: str) -> tuple[str, ...] | None:
+        """Return the root and the names of the field that one of an item becomes; None of one that is not its own."""
+        for path in self.fields.of(METADATA):
+            if name.startswith(f"{path}."):
+                return (METADATA, *name.removeprefix(f"{path}.").split("."))
+        if any(name in self.fields.of(field) for field in OWN):
+            return None
+        head, *inside = (name,) if name in _listed(self.metadata) else name.split(".")
+        root = METADATA if self.metadata == REST or head in _listed(self.metadata) else DOCUMENT
+        return (root, head, *inside)
 
     def draft(self, row: dict[str, Any], number: int) -> Draft:
         """Return the document of an item; what is neither mapped nor gathered nor left out is kept, top-level.
@@ -87,6 +203,7 @@ class FieldReader(Reader):
             msgspec.ValidationError: if it has no text, or a field that is not of its type.
             DataError: if a field would be lost: two for one name.
         """
+        there = list(row)
         for name in _listed(self.leave_out):
             row.pop(name, None)
         gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
@@ -104,17 +221,26 @@ class FieldReader(Reader):
             row = {}
         if taken := [name for name in found if name in row]:
             raise msgspec.ValidationError(
-                f"Expected no unmapped key {taken[0]}, got one: map `{taken[0]}` to it, or away"
+                f"Expected no key {taken[0]} beside the document's own, which `fields` takes from another key: write "
+                f"`fields: {{{taken[0]}: {taken[0]}}}`, or list the key in `metadata` or `leave_out`"
             )
         if found["text"] is None:
-            wanted = " or ".join(self.fields.of("text"))
-            raise msgspec.ValidationError(f"Expected field {wanted}, got an object without it")
+            raise msgspec.ValidationError(self._no_text(there))
         if isinstance(row.get("attributes"), str):
             row["attributes"] = _object(row["attributes"], "attributes")
         found |= _converted(found)
         if gathered:
             found["metadata"] = _together(found["metadata"], gathered)
         return msgspec.convert({**found, "number": number, "extra": row}, Draft)
+
+    def _no_text(self, there: Iterable[str]) -> str:
+        """Return what is wrong with an item without a text, whose fields there are."""
+        names, found = self.fields.of("text"), list(there)
+        wanted = " or ".join(names)
+        if any(name in found for name in names):
+            return f"Expected a text in {wanted}, got null"
+        hint = did_you_mean(names[0], found) or f"; it has: {', '.join(found[:20])}"
+        return f"Expected field {wanted}, got an object without it{hint}"
 
     def _find(self, row: dict[str, Any], field: str) -> tuple[str | None, Any]:
         for name in self.fields.of(field):
@@ -137,16 +263,24 @@ class FieldReader(Reader):
         names = list(there)
         if twice := [name for name in names if names.count(name) > 1]:
             raise DataError(f"expected columns of different names, got {twice[0]!r} twice", path=path)
-        for option, chosen in (("metadata", self.metadata), ("leave_out", self.leave_out)):
-            for name in _listed(chosen):
-                if name not in names:
+        options = (
+            ("metadata", _listed(self.metadata)),
+            ("leave_out", _listed(self.leave_out)),
+            ("typed", tuple(self.typed)),
+            ("not_null", self.not_null),
+        )
+        for option, chosen in options:
+            for name in chosen:
+                if name not in names and (option in _OF_COLUMNS or name.partition(".")[0] not in names):
                     hint = did_you_mean(name, names) or f"; there are: {', '.join(names)}"
                     raise DataError(f"expected the column {name!r} of `{option}`, got none{hint}", path=path)
         if not any(name in names or name.partition(".")[0] in names for name in self.fields.of("text")):
             wanted = " or ".join(map(repr, self.fields.of("text")))
             listed = ", ".join(names) or "none"
+            hint = did_you_mean(self.fields.of("text")[0], names)
             message = (
-                f"expected a column {wanted} of texts; say which it is: `fields: {{text: NAME}}`; there are: {listed}"
+                f"expected a column {wanted} of texts{hint}; say which it is: `fields: {{text: NAME}}`; there are: "
+                f"{listed}"
             )
             raise DataError(message, path=path)
         if self.leave_out == REST:

@@ -20,7 +20,7 @@ from toolkit.rules.expressions import check
 from toolkit.rules.kinds.set import Set
 
 LABELS = (LABEL, "language")
-NAMED = (*LABELS, "source", "crawl", "host")
+NAMED = (*LABELS, "source", "crawl", "host", "reason")
 """What can be grouped by without an expression; an attribute that is called so stands in parentheses."""
 
 NOTHING = "null"
@@ -129,4 +129,15 @@ def _host(path: str, *values: Any) -> str:
     return _json(host_of(url) or None) if url and _WITH_HOST.match(url) else NOTHING
 
 
-_OF_DOCUMENT: dict[str, Callable[..., str]] = {"source": _source, "crawl": _crawl, "host": _host}
+def _reason(path: str, *values: Any) -> str:
+    """Return the rule for which a mix has dropped the document and kept it aside; null of all others."""
+    rejected = values[-1].rejected
+    return _json(rejected.rule if rejected else None)
+
+
+_OF_DOCUMENT: dict[str, Callable[..., str]] = {"source": _source, "crawl": _crawl, "host": _host, "reason": _reason}
+
+
+def of_document(name: str, path: str, document: Document) -> str:
+    """Return the key of a document, in a file, for one of `NAMED` but the label's."""
+    return _OF_DOCUMENT[name](path, document)

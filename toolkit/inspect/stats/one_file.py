@@ -35,7 +35,7 @@ from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
-from toolkit.storage.reading import Lines, content_digest
+from toolkit.storage.reading import content_digest
 from toolkit.text.batch import in_blocks
 from toolkit.text.counting import measure, measure_json
 
@@ -137,7 +137,7 @@ def names_of(work: CountJob) -> tuple[dict[str, Name], tuple[str, ...]]:
     """Return what expressions may use, and the variables that this refers to."""
     if work.shard:
         sets = work.shard.sets
-        return names_for_rules(sets), (*(f"r{i}" for i in range(len(sets))), "document")
+        return names_for_rules(sets, work.shard.stream.own), (*(f"r{i}" for i in range(len(sets))), "document")
     return names_in_file(work.writer, work.types), ARGUMENTS
 
 
@@ -325,7 +325,8 @@ class _Rows:
                 for document, _, _, values in joint_rows(work.shard, stack, self._used, self._fields, late=True):
                     yield document, values
         else:
-            with Lines(work.path, work.max_document_bytes, digest=True) as lines:
+            shard = work.shard
+            with shard.dataset.lines(shard.shard, work.max_document_bytes, digest=True) as lines:
                 self.stored = lines.stored
                 for document in shard_documents(lines, work.path):
                     yield document, []

@@ -2,6 +2,8 @@
 
 import io
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,8 +20,9 @@ def check_installed() -> None:
         raise missing_extra("plots", "pictures", "matplotlib")
 
 
-def draw(found: Histogram, path: str) -> None:
-    """Write a picture, PNG, SVG or PDF by the suffix; the same bytes each time.
+@contextmanager
+def drawn(*paths: str, size: tuple[float, float] = (8, 4.5)) -> Iterator[Any]:
+    """Give axes, and write what is drawn in them: PNG, SVG or PDF by the suffix; the same bytes each time.
 
     Raises:
         MissingExtra: without matplotlib.
@@ -31,8 +34,25 @@ def draw(found: Histogram, path: str) -> None:
     from matplotlib.figure import Figure
 
     with mpl.rc_context({"svg.hashsalt": "toolkit", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
+        yield axes
+        axes.spines[["top", "right"]].set_visible(False)
+        for path in paths:
+            suffix = path.rpartition(".")[2]
+            when: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
+            data = io.BytesIO()
+            figure.savefig(data, format=suffix, dpi=150, metadata=when)
+            write_file(path, data.getvalue())
+
+
+def draw(found: Histogram, path: str) -> None:
+    """Write a picture of a histogram.
+
+    Raises:
+        MissingExtra: without matplotlib.
+    """
+    with drawn(path) as axes:
         counts = [each.count for each in found.bins]
         if found.numbers:
             edges = [each.low for each in found.bins] + [found.bins[-1].high]
@@ -52,9 +72,3 @@ def draw(found: Histogram, path: str) -> None:
             axes.tick_params(axis="x", rotation=60)
         axes.set_xlabel(found.attribute)
         axes.set_ylabel("values")
-        axes.spines[["top", "right"]].set_visible(False)
-        suffix = path.rpartition(".")[2]
-        when: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
-        data = io.BytesIO()
-        figure.savefig(data, format=suffix, dpi=150, metadata=when)
-    write_file(path, data.getvalue())

@@ -139,10 +139,10 @@ def _cell(name: str, value: int) -> str:
 _COMPARED = ("documents", "bytes", "words", "unicode_words")
 
 
-def mix_markdown(found: SizesByLabel) -> str:
+def mix_markdown(found: SizesByLabel, both: tuple[str, str] = ("original", "kept")) -> str:
     """Return a table like table 2 of goclassy's paper: of each label what there was, and what a mix kept."""
     rows, names = mix_rows(found)
-    head = [f"{_NAMES[name]}, {when}" for name in names for when in ("original", "kept")]
+    head = [f"{_NAMES[name]}, {when}" for name in names for when in both]
     cells = [
         [label, *(_cell(name, getattr(counts, name) or 0) for name in names for counts in (before, after))]
         for label, before, after in rows
@@ -190,11 +190,11 @@ def table_csv(table: Table) -> str:
     return _csv(rows)
 
 
-def mix_csv(found: SizesByLabel) -> str:
+def mix_csv(found: SizesByLabel, both: tuple[str, str] = ("before", "after")) -> str:
     """Return all numbers of `Counts`, before and after."""
     rows, _ = mix_rows(found)
     names = list(_plain(rows[-1][1]))
-    head = ["label", *(f"{name}_{when}" for name in names for when in ("before", "after"))]
+    head = ["label", *(f"{name}_{when}" for name in names for when in both)]
     cells = [
         ["" if label == NONE else label, *(getattr(c, name) or 0 for name in names for c in (before, after))]
         for label, before, after in rows

@@ -1,6 +1,10 @@
 """Checks of a dataset as a whole: files of no shard, what ingest recorded, documents that are there twice."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
 
 from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW
@@ -8,9 +12,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Rows
 from toolkit.errors import DataError
 from toolkit.records import ingested
-from toolkit.records.ingested import load_record
-from toolkit.storage.paths import lacking, list_files, stat
-from toolkit.storage.reading import Lines
+from toolkit.storage.paths import join, lacking, list_files, stat
 
 PARTITION = 1 << 24
 """Row hashes held at a time when duplicates are looked for."""
@@ -18,24 +20,21 @@ PARTITION = 1 << 24
 
 def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[str]:
     """Return the files of a set that belong to no shard."""
-    known = set(shards)
-    return [path for path in list_files(dataset.attribute_path(set_name, "")) if path not in known]
+    ways = (dataset.attribute_path, dataset.attribute_table)
+    known = {way(set_name, shard) for shard in shards for way in ways}
+    folder = join(dataset.attributes, set_name)
+    return [path for path in list_files(folder) if join(folder, path) not in known]
 
 
 def check_ingested(dataset: Dataset) -> list[str]:
     """Return findings about shards that are not what ingest made, or are gone."""
-    findings = []
-    for noted in ingested.paths(dataset, ".json"):
-        try:
-            record = load_record(noted)
-        except DataError as error:
-            findings.append(str(error))
-            continue
-        for shard, output in record.shards.items() if record and not record.deleted else ():
+    inputs, findings = ingested.load_each(dataset)
+    for record in inputs.values():
+        for shard, output in record.shards.items() if not record.deleted else ():
             path = dataset.shard_path(shard)
             found, state = stat(path), row_index.current(dataset, shard)
             if found is None:
-                found_there = f"{path}: expected the documents of {record.input if record else ''}, got {lacking(path)}"
+                found_there = f"{path}: expected the documents of {record.input}, got {lacking(path)}"
                 findings.append(f"{found_there}; run `toolkit ingest`")
             elif state and state.content != output.content:
                 findings.append(f"{path}: expected the documents as they were ingested, they were changed")
@@ -44,6 +43,8 @@ def check_ingested(dataset: Dataset) -> list[str]:
 
 def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[str]:
     """Yield documents whose (source, id) another one has, within or across shards, from the row indexes.
+
+    A mix numbers the documents that it repeats: copies of one document, with numbers that differ, are none.
 
     Holds `PARTITION` hashes at a time, and the keys that are suspect. Equal hashes are confirmed by reading the rows.
     Shards without index (those in which something else was found) are left out.
@@ -69,16 +70,31 @@ def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[str]:
         for i in np.flatnonzero(values[1:] == values[:-1]):
             for j in (i, i + 1):
                 suspects.setdefault(int(owners[j]), set()).add(int(values[j]))
-    first: dict[tuple[str, str], str] = {}
+    first: dict[tuple[str, str, int | None], str] = {}
     for owner in sorted(suspects):
         path = dataset.shard_path(indexed[owner])
-        with Lines(path, MAX_ROW) as lines:
+        with dataset.lines(indexed[owner], MAX_ROW) as lines:
             rows = Rows(lines, DOCUMENT_DECODER, path)
             for row, _ in rows:
-                key = (row.source, row.id)
-                if row_index.row_hash(*key) not in suspects[owner]:
+                if row_index.row_hash(row.source, row.id) not in suspects[owner]:
                     continue
+                key = (row.source, row.id, _copy_of(row.metadata))
                 place = f"{path}:{rows.number}"
                 if (before := first.setdefault(key, place)) != place:
                     message = f"expected each (source, id) once, got that of {before} again"
                     yield str(DataError(message, path=path, line=rows.number, id=row.id))
+
+
+class _Metadata(msgspec.Struct):
+    copy: Any = None
+
+
+_METADATA = msgspec.json.Decoder(_Metadata)
+
+
+def _copy_of(metadata: msgspec.Raw | None) -> int | None:
+    """Return the number of a copy, as a mix that repeats documents gives it; None if there is none."""
+    found = None
+    with contextlib.suppress(msgspec.DecodeError):
+        found = _METADATA.decode(metadata or b"{}").copy
+    return found if isinstance(found, int) else None

@@ -19,11 +19,12 @@ from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
+from toolkit.inspect.validate.copies import CopyCheck
+from toolkit.mix.settings import COPY
 from toolkit.mix.writer import Writer
 from toolkit.records import outdated, sets
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
-from toolkit.storage import json_files
 from toolkit.storage.paths import exists, stat
 from toolkit.storage.reading import Lines
 from toolkit.text.languages.labels import is_known
@@ -126,14 +127,14 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
     assert dataset
     path = dataset.shard_path(shard)
     if work.first is not None:
-        for _ in _documents(path, work, findings):
+        for _ in _documents(dataset, work, findings):
             report(1, 0)
         return
     known, before = row_index.current(dataset, shard), stat(path)
     try:
         with (
             row_index.RowIndexOutput(dataset, shard) as index,
-            Lines(path, work.max_document_bytes, digest=True) as lines,
+            dataset.lines(shard, work.max_document_bytes, digest=True) as lines,
         ):
             offset, done = 0, Position(report, lines.stored)
             for row, _, line in _rows(lines, path, findings):
@@ -147,10 +148,10 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
     if before is None or stat(path) != before:
         findings.add(DataError("expected the file to stay as it is while it is read, it changed; run again", path=path))
         return
-    state = index.finish(before, lines.content or "")
+    state = index.finish(before, lines.content or "", lines)
     if known and known.content != state.content:
         message = (
-            f"expected the content that {row_index.path_of(dataset, shard)}.json describes, got other of the same size "
+            f"expected the content that {row_index.path_of(dataset, shard)} describes, got other of the same size "
             "and time: one of the two was damaged. Look after the documents; the index was made anew"
         )
         findings.add(DataError(message, path=path))
@@ -160,8 +161,9 @@ class _Unindexed(Exception):  # no error: what was found is no index
     """The rows have findings."""
 
 
-def _documents(path: str, work: ValidateJob, findings: Findings) -> Iterator[tuple[Document, int]]:
-    with Lines(path, work.max_document_bytes) as lines:
+def _documents(dataset: Dataset, work: ValidateJob, findings: Findings) -> Iterator[tuple[Document, int]]:
+    path = dataset.shard_path(work.path)
+    with dataset.lines(work.path, work.max_document_bytes) as lines:
         for _, document, _ in _rows(lines, path, findings, work.first):
             yield document, lines.number
 
@@ -186,13 +188,14 @@ def _rows(
 def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> None:
     dataset, shard = work.dataset, work.path
     assert dataset
-    path, documents_path = dataset.attribute_path(work.set, shard), dataset.shard_path(shard)
+    path, documents_path = dataset.attribute_file(work.set, shard), dataset.shard_path(shard)
     if not exists(documents_path):
         findings.add(DataError(f"expected the attributes of a shard, there is no {documents_path}", path=path))
         return
     if not exists(path):
         carried = carried_shards(dataset, work.set) is not None
-        findings.add(missing_file(path, documents_path, "ingest" if carried else sets.command_of(dataset, work.set)))
+        command = "ingest" if carried else sets.command_of(dataset, work.set)
+        findings.add(missing_file(path, dataset, shard, command))
         return
     ours = sets.load_schema(dataset, work.set)
     if ours and work.first is None and _fits_index(dataset, work, ours, report):
@@ -203,7 +206,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
     number = 0
     with rows:
         done = Position(report, rows.stored)
-        for document, number in _documents(documents_path, work, bad_documents):
+        for document, number in _documents(dataset, work, bad_documents):
             try:
                 rows.take(document.id, document.source, number)
             except AlignmentError as error:
@@ -237,11 +240,11 @@ def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, repor
 
 
 def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Findings) -> None:
-    record, damaged = json_files.load_told(sets.record_path(dataset, work.set, work.path), sets.ShardRecord)
+    record = sets.load_record(dataset, work.set, work.path)
     if record is None:
         carried = carried_shards(dataset, work.set) is not None
         command = "ingest" if carried else sets.command_of(dataset, work.set)
-        got = "one that is damaged" if damaged else "none"
+        got = "one that is damaged" if sets.is_damaged(dataset, work.set, work.path) else "none"
         findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
     elif not sets.is_intact(dataset, work.set, work.path, record):
         findings.add(DataError("expected the file that its completion record describes, it was changed", path=path))
@@ -278,10 +281,13 @@ def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Chec
         report(work.documents or 0, 0)
         return None
     labels, size = _Labels(work, writer, findings), 0
+    copies = CopyCheck(writer) if COPY in work.fields and writer.has_json_lines() else None
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         done = Position(report, lines.stored)
         for line in lines:
             if (wrong := writer.check(_without(line, work.fields) if work.fields else line)) is not None:
+                findings.add(DataError(wrong, path=work.path, line=lines.number))
+            if copies and (wrong := copies.add(line)) is not None:
                 findings.add(DataError(wrong, path=work.path, line=lines.number))
             labels.check(line, lines.number)
             size += len(line) + 1
@@ -290,6 +296,9 @@ def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Chec
                 return None
         if not lines.ended:
             findings.add(DataError("expected a line feed at the end of the file", path=work.path, line=lines.number))
+        for number, before in copies.repeated() if copies else ():
+            again = f"expected each (source, id, copy) once, got that of {work.path}:{before} again"
+            findings.add(DataError(again, path=work.path, line=number))
         rows = lines.number if writer.has_json_lines() else None
     return Checked([], rows, size, dict(labels.found))
 

@@ -2,10 +2,10 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 
 from toolkit.errors import DAMAGED
+from toolkit.inspect import checksums
 from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_description
 from toolkit.mix import publish
 from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
@@ -19,11 +19,7 @@ def check_folder(folder: str) -> list[str]:
 
 
 def _check_checksums(folder: str) -> Iterator[str]:
-    """Check checksum files, in all the spellings that OSCAR releases had.
-
-    ``<hex><two spaces><name>`` and ``<hex> *<name>`` (sha256sum), ``<hex> <name>`` (ungoliant), ``<name><TAB><hex>``
-    (2019), SHA-256 or SHA-384.
-    """
+    """Check checksum files."""
     listed: set[str] = set()
     folders: set[str] = set()
     has_manifest = publish.load_manifest(folder) is not None  # which lists checksum files, and is checked itself
@@ -34,7 +30,7 @@ def _check_checksums(folder: str) -> Iterator[str]:
         folders.add(base)
         with Lines(path, 1 << 20) as lines:
             for line in lines:
-                parsed = _parse_checksum(line.decode(errors="replace"))
+                parsed = checksums.parsed(line.decode(errors="replace"))
                 if parsed is None:
                     yield f"{path}:{lines.number}: expected a checksum and a file name, got {line[:80]!r}"
                     continue
@@ -44,7 +40,7 @@ def _check_checksums(folder: str) -> Iterator[str]:
                 there = join(folder, target)
                 if not exists(there):
                     yield f"{path}:{lines.number}: expected the file {name}, got {lacking(there)}; {DAMAGED}"
-                elif (got := stored_digest(there, hashlib.new("sha384" if len(digest) == 96 else "sha256"))) != digest:
+                elif (got := checksums.stored(there, digest)) != digest:
                     expected = f"expected the checksum {digest} of {path}:{lines.number}, got {got}"
                     yield f"{there}: {expected}; {DAMAGED}"
     bare: set[str] = set()
@@ -62,16 +58,6 @@ def _is_of_label(path: str) -> bool:
     folder = os.path.basename(os.path.dirname(path))
     label = label_of_path(path)
     return label is not None and folder.removesuffix("_meta") == label and os.path.basename(path).startswith(label)
-
-
-def _parse_checksum(line: str) -> tuple[str, str] | None:
-    for pattern in (
-        r"(?P<hex>[0-9a-fA-F]{64,96})[ \t][ *]?(?P<name>\S.*)",
-        r"(?P<name>\S.*?)[ \t]+(?P<hex>[0-9a-fA-F]{64,96})",
-    ):
-        if (found := re.fullmatch(pattern, line.rstrip("\r"))) and len(found["hex"]) in (64, 96):
-            return found["hex"].lower(), found["name"]
-    return None
 
 
 def _check_numbers(folder: str) -> Iterator[str]:
@@ -99,8 +85,8 @@ def _check_manifest(folder: str) -> Iterator[str]:
     manifest = publish.load_manifest(folder)
     if manifest is None:
         return
-    known = {part.path for part in manifest.parts} | set(manifest.files)
-    for part in manifest.parts:
+    known = manifest.paths
+    for part in (file for each in manifest.parts for file in each.files):
         path = below(folder, part.path)
         found = stat(path)
         if found is None:

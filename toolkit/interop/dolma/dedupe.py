@@ -9,6 +9,7 @@ from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.errors import ConfigError
 from toolkit.interop.dolma.interpolation import resolve
+from toolkit.interop.dolma.mixer import Asked
 from toolkit.interop.dolma.places import DOCUMENTS, roots_of
 from toolkit.rules.expressions import is_name
 from toolkit.storage.globs import glob_regex
@@ -82,19 +83,7 @@ class DeduperOptions(ConfigStruct):
     form: Literal["own", "dolma"] = "own"
 
 
-class Dedupes(msgspec.Struct, frozen=True):
-    """The work that a configuration of the deduper asks for.
-
-    Attributes:
-        configs: a configuration of ours.
-        dry_run: whether it asks for no more than that.
-    """
-
-    configs: list[dict[str, Any]]
-    dry_run: bool
-
-
-def read_deduper(source: Source) -> Dedupes:
+def read_deduper(source: Source) -> Asked:
     """Read a configuration of Dolma's deduper.
 
     Raises:
@@ -125,7 +114,7 @@ def read_deduper(source: Source) -> Dedupes:
     if "bookkeeping" in dataset:
         raise source.error(("documents",), f"expected a folder that may be written in beside {roots[0].path}")
     config = {"processes": max(1, found.processes), **dataset, "dedup": {dedupe.name or entry["as"]: entry}}
-    return Dedupes([config], found.dryrun)
+    return Asked([config], found.dryrun)
 
 
 def _named(pattern: str) -> str:

@@ -84,8 +84,8 @@ class MixerOptions(ConfigStruct):
     compat: Literal["meaning", "strict"] = "meaning"
 
 
-class Mixes(msgspec.Struct, frozen=True):
-    """The mixes that a configuration of the mixer asks for.
+class Asked(msgspec.Struct, frozen=True):
+    """The work that a configuration of Dolma's asks for.
 
     Attributes:
         configs: configurations of ours, one for each output folder.
@@ -96,7 +96,7 @@ class Mixes(msgspec.Struct, frozen=True):
     dry_run: bool
 
 
-def read_mixer(source: Source) -> Mixes:
+def read_mixer(source: Source) -> Asked:
     """Read a configuration of Dolma's mixer.
 
     Raises:
@@ -127,7 +127,7 @@ def read_mixer(source: Source) -> Mixes:
         }
         for output, streams in outputs.values()
     ]
-    return Mixes(configs, found.dryrun)
+    return Asked(configs, found.dryrun)
 
 
 def _output(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[str, Any]:

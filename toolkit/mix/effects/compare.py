@@ -7,21 +7,37 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import DOCUMENT_DECODER
+from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError
 from toolkit.mix.effects.before_after import NO_LABEL
 from toolkit.mix.effects.explain import plain
 from toolkit.mix.effects.preview import blocks
+from toolkit.mix.effects.stretches import HEAD
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.rules import RuleSet
 from toolkit.runs.executors import Report
+from toolkit.storage.reading import lines_at
+from toolkit.tag.sample import key_of
+
+HELD = 1000
+"""Samples that are held beside those that will be shown, before they are sorted out."""
 
 
 class Pair(ConfigStruct):
-    """A shard in two mixes, and how many samples of each kind of change are wanted of it."""
+    """A shard in two mixes, and how many samples of each kind of change are wanted of it.
+
+    Attributes:
+        rule: name of the only rule that samples are wanted for.
+        seed: with which samples are drawn; None for those that come first.
+    """
 
     one: ShardToMix
     other: ShardToMix
     samples: int
+    rule: str | None = None
+    seed: int | None = None
 
 
 class Sample(ConfigStruct):
@@ -32,6 +48,9 @@ class Sample(ConfigStruct):
         why: the rule, or the labels.
         place: ``shard:row``.
         values: that the rule sees, as plain data.
+        text: of the document, its beginning.
+        rank: the least are shown.
+        shard, number: path of the documents, and the row.
     """
 
     what: Literal["gained", "lost", "relabelled"]
@@ -39,6 +58,10 @@ class Sample(ConfigStruct):
     place: str
     id: str
     values: dict[str, Any]
+    text: str = ""
+    rank: int = 0
+    shard: str = ""
+    number: int = 0
 
 
 class Comparison(msgspec.Struct):
@@ -70,19 +93,21 @@ class Comparison(msgspec.Struct):
         self.samples += other.samples
 
     def note(self, change: Sample, samples: int) -> None:
-        """Count a change, and keep it as a sample if it is among the first so many of its cause."""
+        """Count a change, and keep it as a sample if it may be among those of its cause that are shown."""
         counts: Counter[str] = getattr(self, change.what)
         counts[change.why] += 1
-        if counts[change.why] <= samples:
+        if counts[change.why] <= samples or change.rank:
             self.samples.append(change)
+            if len(self.samples) > 2 * samples * (len(self.gained) + len(self.lost) + len(self.relabelled)) + HELD:
+                self.keep_samples(samples)
 
-    def keep_samples(self, number: int) -> None:
-        """Keep the first samples of each cause."""
+    def keep_samples(self, number: int, rule: str | None = None) -> None:
+        """Keep the samples of each cause with the least ranks; with a rule, of that one alone."""
         seen: Counter[tuple[str, str]] = Counter()
         kept = []
-        for sample in self.samples:
+        for sample in sorted(self.samples, key=lambda each: each.rank):
             seen[sample.what, sample.why] += 1
-            if seen[sample.what, sample.why] <= number:
+            if seen[sample.what, sample.why] <= number and rule in (None, sample.why):
                 kept.append(sample)
         self.samples = kept
 
@@ -109,7 +134,13 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
         found.rows += 1
         found.kept += one.dropped is None
         if change := _change(one, other, number):
+            if pair.seed is not None:
+                document = one.values[-1]
+                change = msgspec.structs.replace(
+                    change, rank=key_of(row_hash(document.source or "", document.id), pair.seed)
+                )
             found.note(change, pair.samples)
+    found.keep_samples(pair.samples, pair.rule)
     report(state.rows, 0)
     if found.rows != state.rows:
         raise DataError(f"expected {state.rows} rows as indexed, got {found.rows}", path=pair.one.path)
@@ -125,15 +156,20 @@ def _fates(work: ShardToMix) -> Iterator[_Fate]:
 
 def _change(one: _Fate, other: _Fate, number: int) -> Sample | None:
     """Return what changes for a document; None if nothing does."""
-    place, id = f"{one.work.name}:{number}", one.values[-1].id
+    place, id, shard = f"{one.work.name}:{number}", one.values[-1].id, one.work.path
     if one.dropped is None and other.dropped is None:
         labels = [_folder(fate, number) or "(none)" for fate in (one, other)]
-        return Sample("relabelled", " -> ".join(labels), place, id, {}) if labels[0] != labels[1] else None
+        return (
+            Sample("relabelled", " -> ".join(labels), place, id, {}, shard=shard, number=number)
+            if labels[0] != labels[1]
+            else None
+        )
     if one.dropped is not None and other.dropped is not None:
         return None
     fate = one if other.dropped is None else other
     rule = fate.rules.compiled[fate.dropped or 0]
-    return Sample("gained" if fate is one else "lost", rule.rule.name, place, id, plain(rule.watched(fate.values)))
+    what: Literal["gained", "lost"] = "gained" if fate is one else "lost"
+    return Sample(what, rule.rule.name, place, id, plain(rule.watched(fate.values)), shard=shard, number=number)
 
 
 def _folder(fate: _Fate, number: int) -> str:
@@ -144,3 +180,19 @@ def _folder(fate: _Fate, number: int) -> str:
         return rules.route(rules.applied(*values), label or NO_LABEL, *values) if rules.applies else label or NO_LABEL
     except DataError as error:
         raise at_document(error, fate.work, number, values[-1].id) from None
+
+
+class Texts(ConfigStruct):
+    """Rows of a shard whose texts are shown: their numbers from 1, ascending."""
+
+    dataset: Dataset
+    shard: str
+    numbers: list[int]
+    max_document_bytes: int
+
+
+def read_texts(work: Texts, report: Report) -> list[str]:
+    """Return the beginnings of texts."""
+    opened = work.dataset.lines(work.shard, work.max_document_bytes)
+    lines = lines_at(opened, [number - 1 for number in work.numbers])
+    return [DOCUMENT_DECODER.decode(line).text[:HEAD] for line in lines]

@@ -1,7 +1,7 @@
 """Counts what rules do to documents: the same numbers at the end of a mix and in a dry run."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -21,6 +21,8 @@ class RuleCount(msgspec.Struct):
         reached: documents that came to it.
         spans: stretches that an edit replaced or cut.
         nulls: documents that came to it, and in which it compared a null.
+        repeated: documents that stay, and that it has written more or less often than once.
+        copies: times that these are written, by all rules.
     """
 
     documents: int = 0
@@ -28,6 +30,8 @@ class RuleCount(msgspec.Struct):
     reached: int = 0
     spans: int = 0
     nulls: int = 0
+    repeated: int = 0
+    copies: int = 0
 
 
 class RuleEffect(RuleCount, kw_only=True):
@@ -48,12 +52,44 @@ class RuleEffect(RuleCount, kw_only=True):
 
 
 class Totals(msgspec.Struct):
-    """Documents and code points that were read, and those that no rule dropped."""
+    """Documents and code points that were read, and those that no rule dropped.
+
+    Attributes:
+        rows, chars: read.
+        kept, kept_chars: that stay, each once.
+        copies, copy_chars: of these, written again: the second time, the third …
+    """
 
     rows: int = 0
     chars: int = 0
     kept: int = 0
     kept_chars: int = 0
+    copies: int = 0
+    copy_chars: int = 0
+
+    @property
+    def repeated(self) -> str:
+        """Return what is said behind the numbers of what stays, if some of it is written again; else nothing."""
+        if not self.copies:
+            return ""
+        return f", and with copies {self.kept + self.copies:,} written, of {self.kept_chars + self.copy_chars:,}"
+
+
+class GroupCount(msgspec.Struct):
+    """What a budget has taken of a group.
+
+    Attributes:
+        documents: different ones.
+        copies: times that these are written.
+        distinct: the amount of these documents, each once.
+        chars, bytes: of the texts that were written, after edits.
+    """
+
+    documents: int = 0
+    copies: int = 0
+    distinct: float = 0.0
+    chars: int = 0
+    bytes: int = 0
 
 
 class Counted(msgspec.Struct):
@@ -66,6 +102,7 @@ class Counted(msgspec.Struct):
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         statistics: by label, what was read and what stays.
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse (see `toolkit.rules.RuleSet.differs`).
+        groups: what a budget has taken of each group.
     """
 
     totals: Totals
@@ -74,11 +111,12 @@ class Counted(msgspec.Struct):
     matched: dict[int, set[int]]
     statistics: SizesByLabel
     unlike_dolma: int = 0
+    groups: dict[str, GroupCount] = {}
 
     @classmethod
     def none(cls, rules: int) -> Self:
         """Return the counts of no documents."""
-        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {})
+        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {}, groups={})
 
     def add(self, other: Self) -> None:
         """Add what was counted of others."""
@@ -90,6 +128,7 @@ class Counted(msgspec.Struct):
         for i, entries in other.matched.items():
             self.matched.setdefault(i, set()).update(entries)
         before_after.add(self.statistics, other.statistics)
+        add_groups(self.groups, other.groups)
 
 
 def add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
@@ -98,11 +137,32 @@ def add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
         setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
 
 
+def add_groups(mine: dict[str, GroupCount], theirs: Mapping[str, GroupCount]) -> None:
+    """Add what a budget has taken of other documents."""
+    for group, found in theirs.items():
+        add(mine.setdefault(group, GroupCount()), found)
+
+
+def count_group(groups: dict[str, GroupCount], group: str, amount: float, copies: int) -> None:
+    """Add one document that a budget takes, and how often it is written."""
+    found = groups.setdefault(group, GroupCount())
+    found.documents += 1
+    found.copies += copies
+    found.distinct += amount
+
+
 def count(effects: list[RuleCount], outcome: Outcome, chars: int) -> None:
     """Add what is decided of one document to the effects of the rules; `reached` is left to `finish`."""
     for i in rules_in(outcome):
         effects[i].documents += 1
         effects[i].chars += chars
+
+
+def count_repeats(effects: list[RuleCount], rules: RuleSet, copies: int, values: Sequence[Any]) -> None:
+    """Add how often one document that stays is written; its values are those of `RuleSet.decide`."""
+    for i in rules.repeated(*values):
+        effects[i].repeated += 1
+        effects[i].copies += copies
 
 
 def count_nulls(effects: list[RuleCount], rules: RuleSet, outcome: Outcome, values: Sequence[Any]) -> None:

@@ -1,5 +1,6 @@
 """Explains why a mix keeps or drops a document: its values, and each rule in turn."""
 
+import heapq
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -8,20 +9,33 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
+from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError, short
+from toolkit.mix.effects.stretches import HEAD, Stretch, of_rule
+from toolkit.mix.effects.stretches import show as show_stretches
 from toolkit.mix.join import ShardToMix, at_document, inputs_of, joint_rows
 from toolkit.rules import RuleSet
 from toolkit.runs.executors import Report
+from toolkit.tag.sample import key_of
 
 VALUE_CHARS = 200
 
 
 class Target(ConfigStruct):
-    """The documents of a shard to explain: those with an id, or so many that each rule does something to."""
+    """The documents of a shard to explain: those with an id, or so many that each rule does something to.
+
+    Attributes:
+        id: of the documents; None for samples.
+        samples: for each rule.
+        rule: name of the only rule that samples are wanted for.
+        seed: with which samples are drawn from all that there are; None for those that come first.
+    """
 
     work: ShardToMix
     id: str | None = None
     samples: int = 0
+    rule: str | None = None
+    seed: int | None = None
 
 
 class RuleStep(ConfigStruct):
@@ -45,6 +59,9 @@ class Explanation(ConfigStruct):
         place: ``shard:row``.
         dropped: name of the rule that drops it, None if it stays.
         deciding: index of the rule that it is a sample for.
+        text: of the document, its beginning.
+        stretches: of the text, that the rule is about.
+        rank: the least are shown of samples that are drawn.
     """
 
     place: str
@@ -54,6 +71,9 @@ class Explanation(ConfigStruct):
     dropped: str | None
     deciding: int
     steps: list[RuleStep]
+    text: str = ""
+    stretches: list[Stretch] = []
+    rank: int = 0
 
 
 def explain_shard(target: Target, report: Report) -> list[Explanation]:
@@ -66,24 +86,74 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
     inputs_of(work)
     rules = work.compile_rules()
     needs = rules.needs
-    found: list[Explanation] = []
-    left = [target.samples] * len(rules.rules)
+    samples = _Samples(target, [rule.name for rule in rules.rules])
     with ExitStack() as stack:
-        for document, number, _, values in joint_rows(work, stack, needs.keys, needs.fields, joined=needs.joined):
+        for document, number, _, row in joint_rows(work, stack, needs.keys, needs.fields, joined=needs.joined):
             report(1, 0)
+            values = [*row, document]
             try:
                 if target.id is None:
-                    deciding = [i for i in _concerned(rules, document, [*values, document]) if left[i]]
+                    concerned = _concerned(rules, document, values) if samples.wanted else []
+                    deciding = samples.take(document, number, concerned)
                 else:
-                    deciding = [-1] if document.id == target.id else []
-                found += [_explain(work, rules, document, number, [*values, document], i) for i in deciding]
+                    deciding = [(-1, 0)] if document.id == target.id else []
+                for i, rank in deciding:
+                    told = _explain(work, rules, document, number, values, i)
+                    samples.add(msgspec.structs.replace(told, rank=rank), number)
             except DataError as error:
                 raise at_document(error, work, number, document.id) from None
-            for i in deciding if target.id is None else ():
-                left[i] -= 1
-            if target.id is None and not any(left):
+            if target.id is None and samples.are_complete:
                 break
-    return found
+    return samples.found()
+
+
+class _Samples:
+    """The explanations of a shard that are kept.
+
+    Args:
+        target: of the shard.
+        names: of the rules.
+    """
+
+    def __init__(self, target: Target, names: list[str]) -> None:
+        self._seed = target.seed
+        self.wanted = {i for i, name in enumerate(names) if target.rule in (None, name)}
+        self._left = dict.fromkeys(self.wanted, target.samples)
+        self._most = target.samples * len(self.wanted)  # a document may be a sample of several rules, and is one of one
+        self._kept: dict[int, list[tuple[int, int, Explanation]]] = {i: [] for i in (-1, *self.wanted)}
+
+    @property
+    def are_complete(self) -> bool:
+        """Return whether the rest of the shard need not be looked at."""
+        return not self.wanted or (self._seed is None and not any(self._left.values()))
+
+    def take(self, document: Document, number: int, concerned: list[int]) -> list[tuple[int, int]]:
+        """Return the rules that a document is a sample for, of those that do something to it, with its rank."""
+        mine = [i for i in concerned if i in self.wanted]
+        if self._seed is None:
+            first = next((i for i in mine if self._left[i]), None)
+            return [] if first is None else [(first, number)]
+        rank = key_of(row_hash(document.source, document.id), self._seed) if mine else 0
+        kept = self._kept
+        return [(i, rank) for i in mine if len(kept[i]) < self._most or (-rank, -number) > kept[i][0][:2]]
+
+    def add(self, found: Explanation, number: int) -> None:
+        """Keep an explanation."""
+        i, entry = found.deciding, (-found.rank, -number, found)
+        if self._seed is None or i < 0:
+            self._kept[i].append(entry)
+            if i >= 0:
+                self._left[i] -= 1
+        elif len(self._kept[i]) < self._most:
+            heapq.heappush(self._kept[i], entry)
+        else:
+            heapq.heapreplace(self._kept[i], entry)
+
+    def found(self) -> list[Explanation]:
+        """Return what was kept, by rank."""
+        return [
+            each[2] for kept in self._kept.values() for each in sorted(kept, key=lambda each: each[:2], reverse=True)
+        ]
 
 
 def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[int]:
@@ -93,7 +163,8 @@ def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[in
         return [outcome]
     edits = rules.edit(document, *values)[1] if rules.edits else []
     applied = rules.applied(*values) if rules.applies else []
-    return sorted({*outcome, *applied, *(i for i, found in enumerate(edits) if found)})
+    repeated = rules.repeated(*values) if rules.repeats else []
+    return sorted({*outcome, *applied, *repeated, *(i for i, found in enumerate(edits) if found)})
 
 
 def _explain(
@@ -107,7 +178,19 @@ def _explain(
         steps.append(RuleStep(each.rule.name, verdict, plain(each.watched(values))))
     dropped = rules.rules[outcome].name if isinstance(outcome, int) else None
     place = f"{work.name}:{number}"
-    return Explanation(place, document.id, document.source, len(document.text), dropped, deciding, steps)
+    about = deciding if deciding >= 0 else outcome if isinstance(outcome, int) else None
+    reached = rules.compiled[: last + 1] if about is None else [rules.compiled[about]]
+    return Explanation(
+        place,
+        document.id,
+        document.source,
+        len(document.text),
+        dropped,
+        deciding,
+        steps,
+        document.text[:HEAD],
+        [each for rule in reached for each in of_rule(rule, document, values)],
+    )
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,4 +212,4 @@ def show(explanation: Explanation) -> str:
     for step in explanation.steps:
         values = ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in step.values.items())
         lines.append(f"    {step.rule.ljust(width)}  {step.verdict}" + (f"  ({values})" if values else ""))
-    return "\n".join(lines)
+    return "\n".join([*lines, *show_stretches(explanation.text, explanation.stretches)])

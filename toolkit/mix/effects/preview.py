@@ -2,8 +2,8 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -12,17 +12,25 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
-from toolkit.data.alignment import MAX_ROW, AttributeRows
-from toolkit.data.documents import Rows
+from toolkit.data.alignment import AttributeRows, attribute_lines
+from toolkit.data.documents import LATE_DECODER, Rows
 from toolkit.errors import DataError
 from toolkit.mix.effects.before_after import NO_LABEL
-from toolkit.mix.effects.counts import RuleCount, Totals, count_nulls, finish
-from toolkit.mix.join import RawAttributes, RowDecoder, ShardToMix, at_document, inputs_of, joint_rows, plain_values
+from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals, count_group, count_nulls, count_repeats, finish
+from toolkit.mix.join import (
+    JoinedShard,
+    RawAttributes,
+    RowDecoder,
+    ShardToMix,
+    at_document,
+    inputs_of,
+    joint_rows,
+    plain_values,
+)
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.orphans.copies import Copies, Fates
 from toolkit.rules import Outcome, RuleSet, rules_in
 from toolkit.runs.executors import Report
-from toolkit.storage.reading import Lines
 
 
 class LabelCount(Totals):
@@ -40,6 +48,7 @@ class Preview(ConfigStruct):
         only: for each rule, documents that no other one would drop.
         labels: the same by label, before any `route`.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
+        groups: what a budget takes of each group.
         texts: whether the documents had to be read.
         unlike_dolma: documents of which Dolma decides otherwise.
         fates: which documents stay, and which are dropped as copies, unless a folder took that; None without rules
@@ -54,6 +63,7 @@ class Preview(ConfigStruct):
     texts: bool
     unlike_dolma: int
     fates: Fates | None = None
+    groups: dict[str, GroupCount] = {}
 
 
 class ShardToPreview(ConfigStruct):
@@ -108,13 +118,15 @@ def preview_shard(
     rules = work.compile_rules()
     effects = [RuleCount() for _ in rules.rules]
     only = [0] * len(effects)
-    cells = _Cells()
+    cells, groups = _Cells(), dict[str, GroupCount]()
     number = unlike_dolma = 0
     for block in blocks(work, rules):
         cells.add(block)
         if rules.may_differ:
             unlike_dolma += sum(map(rules.differs, block.outcomes, *block.columns))
-        for values, chars, outcome in zip(block.values(), block.chars, block.outcomes, strict=True):
+        for values, chars, size, outcome, label in zip(
+            block.values(), block.chars, block.bytes, block.outcomes, block.labels, strict=True
+        ):
             number += 1
             if rules.compares_nulls:
                 count_nulls(effects, rules, outcome, values)
@@ -122,9 +134,12 @@ def preview_shard(
                 _note(copies, work, number, outcome, values)
             if isinstance(outcome, int):
                 only[outcome] += rules.only_drop(outcome, *values)
-            elif rules.applies or rules.edits:
+            elif rules.applies or rules.edits or rules.repeats:
                 try:
-                    _count_kept(effects, rules, values, chars)
+                    again = _count_kept(effects, rules, values, chars)
+                    cells.add_copies(label, again, again * chars)
+                    if rules.budget:
+                        count_group(groups, *rules.budget.of(values, chars, size), again + 1)
                 except DataError as error:
                     raise at_document(error, work, number, values[-1].id) from None
         if copies:
@@ -142,6 +157,7 @@ def preview_shard(
         matched=matched,
         texts=texts,
         unlike_dolma=unlike_dolma,
+        groups=groups,
     )
 
 
@@ -161,6 +177,10 @@ def _added(cells: "_Cells", effects: list[RuleCount]) -> tuple[Totals, dict[str,
             effects[i].documents += documents
             effects[i].chars += chars
             found.dropped[i] += documents if dropped else 0
+    for label, (copies, chars) in cells.copies.items():
+        for each in (totals, labels[label or NO_LABEL]):
+            each.copies += copies
+            each.copy_chars += chars
     return totals, labels
 
 
@@ -178,6 +198,12 @@ class _Cells:
         self._codes: dict[tuple[str | None, Outcome], int] = defaultdict(lambda: len(self._codes))
         self._documents: Counter[int] = Counter()
         self._chars: Counter[int] = Counter()
+        self.copies: dict[str | None, tuple[int, int]] = {}
+
+    def add_copies(self, label: str | None, documents: int, chars: int) -> None:
+        """Add a document of a label that is written again so often, and the code points of that."""
+        before = self.copies.get(label, (0, 0))
+        self.copies[label] = before[0] + documents, before[1] + chars
 
     def add(self, block: "Block") -> None:
         import numpy as np
@@ -193,7 +219,8 @@ class _Cells:
             yield label, outcome, self._documents[code], self._chars[code]
 
 
-def _count_kept(effects: list[RuleCount], rules: RuleSet, values: tuple[Any, ...], chars: int) -> None:
+def _count_kept(effects: list[RuleCount], rules: RuleSet, values: tuple[Any, ...], chars: int) -> int:
+    """Add what rules do to a document that stays; return how often it is written again."""
     for i in rules.applied(*values) if rules.applies else ():
         effects[i].documents += 1
         effects[i].chars += chars
@@ -203,6 +230,10 @@ def _count_kept(effects: list[RuleCount], rules: RuleSet, values: tuple[Any, ...
             effect.documents += 1
             effect.spans += spans
             effect.chars += cut or 0
+    copies = rules.copies(*values)
+    if rules.repeats:
+        count_repeats(effects, rules, copies, values)
+    return copies - 1
 
 
 # --- blocks of documents ----------------------------------------------------------------------------------------------
@@ -218,12 +249,14 @@ class Block:
     Attributes:
         columns: the values of each of the rules' arguments, the document last.
         chars: code points of each.
+        bytes: of each, in UTF-8.
         outcomes: what is decided of each.
         labels: of each, None where there is none.
     """
 
     columns: list[list[Any]]
     chars: list[int]
+    bytes: list[int]
     outcomes: list[Outcome]
     labels: Sequence[str | None]
 
@@ -232,7 +265,7 @@ class Block:
         return zip(*self.columns, strict=True)
 
 
-def blocks(work: ShardToMix, rules: RuleSet) -> Iterator[Block]:
+def blocks(work: JoinedShard, rules: RuleSet) -> Iterator[Block]:
     """Yield the documents of a shard, with what is decided of them.
 
     Raises:
@@ -240,28 +273,28 @@ def blocks(work: ShardToMix, rules: RuleSet) -> Iterator[Block]:
     """
     number = 0
     found = _with_documents(work, rules) if _reads_documents(work, rules) else _without_documents(work, rules)
-    for columns, chars in found:
+    for columns, chars, sizes in found:
         try:
             outcomes = rules.outcomes(columns)
             labels = rules.labels(columns)
         except DataError as error:
             raise at_document(error, work, number + (error.line or 0), error.id) from None
-        yield Block(columns, chars, outcomes, labels)
+        yield Block(columns, chars, sizes, outcomes, labels)
         number += len(chars)
 
 
-def _reads_documents(work: ShardToMix, rules: RuleSet) -> bool:
+def _reads_documents(work: JoinedShard, rules: RuleSet) -> bool:
     if rules.needs.documents or not work.sets:
         return True
     return rules.needs.source and not any(_has_source(work, joined) for joined in work.sets)
 
 
-def _has_source(work: ShardToMix, joined: JoinedSet) -> bool:
+def _has_source(work: JoinedShard, joined: JoinedSet) -> bool:
     """Return True if the rows of a set name the source of their documents; those of Dolma's deduper do not."""
     if joined.ours:
         return True
-    path = work.dataset.attribute_path(joined.set, work.shard)
-    with Lines(path, MAX_ROW) as lines:
+    path = work.attributes_of(joined)
+    with attribute_lines(path) as lines:
         first = next(Rows(lines, _SOURCES, path), None)
     return first is None or first[0].source is not None
 
@@ -273,13 +306,18 @@ class _Sourced(msgspec.Struct):
 _SOURCES = msgspec.json.Decoder(_Sourced)
 
 
-def _with_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+_Columns = tuple[list[list[Any]], list[int], list[int]]
+"""The values of documents by argument, and the code points and bytes of their texts."""
+
+
+def _with_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
     with ExitStack() as stack:
         rows = joint_rows(work, stack, rules.needs.keys, rules.needs.fields, joined=rules.needs.joined)
         while some := [(values, document) for document, _, _, values in islice(rows, DOCUMENTS)]:
             documents = [document for _, document in some]
             columns = [list(column) for column in zip(*(values for values, _ in some), strict=True)]
-            yield [*columns, documents], [len(document.text) for document in documents]
+            texts = [document.text for document in documents]
+            yield [*columns, documents], list(map(len, texts)), [len(text.encode()) for text in texts]
 
 
 DOCUMENTS = 64
@@ -320,7 +358,7 @@ class _JoinedRow:
         return {"attributes": plain_values(self.sets, self.rows)}
 
 
-def _without_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[list[Any]], list[int]]]:
+def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
     """Yield the columns of blocks of documents, from the files of sets that the rules need and the row index.
 
     The records of our own files say that these describe the documents row by row; the records have been checked.
@@ -353,16 +391,27 @@ def _without_documents(work: ShardToMix, rules: RuleSet) -> Iterator[tuple[list[
                 ]
             elif "document" in used:
                 documents = [_Row(row.id, row.source, count) for row, count in zip(documents, chars, strict=True)]
-            yield [*columns, documents], chars
+            yield [*columns, documents], chars, index["bytes"].tolist()
         for each in (*sets.values(), *plain):
             next(each, None)  # which says if there are more rows
 
 
-def _rows(work: ShardToMix, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
+def _rows(work: JoinedShard, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
     joined = work.sets[i]
-    path = work.dataset.attribute_path(joined.set, work.shard)
+    path = work.attributes_of(joined)
     rows = stack.enter_context(AttributeRows(path, work.path, decoder, any_source=not joined.ours))
     blocks = (block["hash"] for block in row_index.read(work.dataset, work.shard, BLOCK))
     if joined.ours:
         return rows.counted(map(len, blocks))
-    return rows.indexed(block.tolist() for block in blocks)
+    sources = stack.enter_context(closing(_sources(work)))
+    return rows.indexed((block.tolist() for block in blocks), sources)
+
+
+def _sources(work: JoinedShard) -> Generator[str, None, None]:
+    """Yield the sources of a shard's documents, each once; of documents that share one, the first alone is read."""
+    seen = set[str]()
+    with work.dataset.lines(work.shard, work.max_document_bytes) as lines:
+        for row, _ in Rows(lines, LATE_DECODER, work.path):
+            if row.source not in seen:
+                seen.add(row.source)
+                yield row.source

@@ -13,7 +13,6 @@ from toolkit.errors import DataError
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules
 from toolkit.rules import Outcome, RuleSet
 from toolkit.rules.expressions import paths_in
-from toolkit.rules.kinds.sample import Sample
 
 FIELD = "duplicate_of"
 """The field of a value that names the document which this one is a copy of: ``[source, id]``, or null."""
@@ -95,7 +94,7 @@ class Copies:
         self._others = [
             each
             for i, each in enumerate(rules.compiled)
-            if each.rule.drops and i not in copying and not isinstance(each.rule, Sample)
+            if each.rule.drops and i not in copying and not each.rule.DRAWS
         ]
         self._notes_gone = any(each.elsewhere for each in self.rules)
         for name, (set_, key, _) in keys.items():

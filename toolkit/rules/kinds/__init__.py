@@ -5,14 +5,19 @@ import importlib
 import pkgutil
 
 from toolkit.plugins import camel_case
-from toolkit.rules.rule import Rule
+from toolkit.rules.rule import Form, Rule
 
 
 @functools.cache
 def all_kinds() -> tuple[type[Rule], ...]:
-    """Return the kinds, sorted by the names of their files."""
+    """Return the kinds, sorted by the names of their files, with those that stand in no list of rules."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__))
     return tuple(getattr(importlib.import_module(f"{__name__}.{name}"), camel_case(name)) for name in names)
+
+
+def all_forms() -> list[type[Form]]:
+    """Return the forms in which rules are written, in the order of their kinds."""
+    return [kind.FORM for kind in all_kinds() if kind.FORM is not None]
 
 
 def kind_called(name: str) -> type[Rule]:

@@ -1,4 +1,4 @@
-"""``{annotate: short, when: E}``: the documents for which E is true get an annotation."""
+"""``{annotate: short, when: E}`` adds an annotation to the documents for which E is true."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,8 +13,8 @@ from toolkit.rules.written import Role
 class AnnotateForm(Form):
     """The entry in YAML."""
 
-    annotate: Annotated[str, Description(description="what is added to the annotations of a document")]
-    when: Annotated[str, Description(description="to which documents")]
+    annotate: Annotated[str, Description(description="the annotation to add")]
+    when: Annotated[str, Description(description="an expression: which documents get the annotation")]
 
     KEY = "annotate"
 

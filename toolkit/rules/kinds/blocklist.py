@@ -1,4 +1,4 @@
-"""``{drop: blocklist, files: takedowns.txt}``: the documents that files list go, by id, host or URL."""
+"""``{drop: blocklist, files: takedowns.txt}`` drops the documents that the files list by id, host or URL."""
 
 import os
 from collections.abc import Sequence
@@ -25,9 +25,11 @@ class BlocklistForm(Form):
     drop: Annotated[str, Description(description="the word `blocklist`")]
     files: Annotated[
         str | Annotated[list[str], msgspec.Meta(min_length=1)],
-        Description(description="the path, or glob, of lists, or several"),
+        Description(description="the path or glob of the lists, or several"),
     ]
-    entries: Annotated[Entries, Description(description="what the lines are; `any`: each what it looks like")] = "any"
+    entries: Annotated[
+        Entries, Description(description="the kind of all lines; `any`: the form of each line tells")
+    ] = "any"
     url: Annotated[
         str, Description(description="the field that has the URL of a document: `metadata.url`, `document.url`")
     ] = ""

@@ -1,4 +1,4 @@
-"""``cut: repeated``: the text of spans goes."""
+"""``cut: repeated`` removes the text of spans."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
@@ -11,7 +11,7 @@ from toolkit.rules.rule import Form, Rule
 class CutForm(SpansForm):
     """The entry in YAML."""
 
-    cut: Annotated[str, Description(description="an expression that gives spans; with `syntax` a selector of them")]
+    cut: Annotated[str, Description(description="an expression that gives spans; with `syntax`, a selector")]
 
     KEY = "cut"
 

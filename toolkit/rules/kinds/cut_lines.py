@@ -1,4 +1,4 @@
-"""``{cut: lines, when: E}``: the lines for which E is true go; a list with an element for each line is that element."""
+"""``{cut: lines, when: E}`` removes the lines for which E is true; a list by line stands for the line's element."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class CutLinesForm(Form):
     """The entry in YAML."""
 
     cut: Annotated[str, Description(description="the word `lines`")]
-    when: Annotated[str, Description(description="which lines go")]
+    when: Annotated[str, Description(description="an expression: which lines to remove")]
 
     KEY = "cut"
     WORD = "lines"

@@ -1,4 +1,4 @@
-"""``drop: E``: documents for which E is true go. With ``syntax:``, those that a pattern of another language matches."""
+"""``drop: E`` drops the documents for which E is true; with ``syntax:``, those that a pattern matches."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self

@@ -1,4 +1,4 @@
-"""``keep: E``: the opposite of ``drop: E``, documents for which E is not true go."""
+"""``keep: E`` drops the documents for which E is not true, the opposite of ``drop: E``."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""``{replace: emails, by: "|||EMAIL|||"}``: a text stands in the place of spans; {} in it is what was there."""
+"""``{replace: emails, by: "|||EMAIL|||"}`` replaces spans by a text, in which {} stands for the original text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,11 +43,11 @@ class SpansForm(Form, kw_only=True):
 class ReplaceForm(SpansForm):
     """The entry in YAML."""
 
-    replace: Annotated[str, Description(description="an expression that gives spans; with `syntax` a selector of them")]
+    replace: Annotated[str, Description(description="an expression that gives spans; with `syntax`, a selector")]
     by: Annotated[
         str,
         Description(
-            description="what stands in their place: `{}` is the original text, `{tag}` the name of the rule; with "
+            description="the text that replaces them: `{}` is the original text, `{tag}` the name of the rule; with "
             "`syntax`, a jq filter behind `$` may give it"
         ),
     ]

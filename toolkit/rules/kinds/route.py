@@ -1,4 +1,4 @@
-"""``route: E``: the output folder of a document is the text that E gives."""
+"""``route: E`` writes a document to the output folder that E gives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from toolkit.rules.written import Role
 class RouteForm(Form):
     """The entry in YAML."""
 
-    route: Annotated[str, Description(description="an expression that gives a folder below that of the output")]
+    route: Annotated[str, Description(description="an expression that gives a folder below the output's folder")]
 
     KEY = "route"
 

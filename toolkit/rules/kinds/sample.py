@@ -1,4 +1,4 @@
-"""``sample: 0.1``: a tenth of the documents stays, the same on every machine; a share of its own for each label."""
+"""``sample: 0.1`` keeps a tenth of the documents, the same ones on every machine; each label can have its own share."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,10 +18,10 @@ class SampleForm(Form):
         int | float | dict[str, Any],
         Description(
             title="a share, or {LABEL: SHARE}",
-            description="a share; or {LABEL: SHARE}, in which `default` is that of all other labels",
+            description="a share; or {LABEL: SHARE}, where `default` is the share of all other labels",
         ),
     ]
-    seed: Annotated[str | int, Description(description="makes another sample")] = ""
+    seed: Annotated[str | int, Description(description="another seed draws other documents")] = ""
 
     KEY = "sample"
 
@@ -62,6 +62,7 @@ class Sample(Rule):
 
     FORM = SampleForm
     ROLE = Role.DROPS
+    DRAWS = True
 
     def compile(self, compiler: Compiler) -> CompiledRule:
         names = compiler.names_for(self)

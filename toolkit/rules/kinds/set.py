@@ -1,4 +1,4 @@
-"""``{set: quality, to: E}``: a field of the metadata gets the value of E; ``set: {a: E, b: E}`` gives two."""
+"""``{set: quality, to: E}`` sets a field of the metadata to the value of E; ``set: {a: E, b: E}`` sets two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,12 @@ from toolkit.rules.written import Role
 class SetForm(Form):
     """The entry in YAML."""
 
-    set: Annotated[str | dict[str, Any], Description(description="a field, dotted; or {FIELD: EXPRESSION}")]
+    set: Annotated[
+        str | dict[str, Any], Description(description="a field, with dots for nested ones; or {FIELD: EXPRESSION}")
+    ]
     to: Annotated[
-        str | int | float | bool | None, Description(description="the expression of its value, for one field")
+        str | int | float | bool | None,
+        Description(description="an expression that gives the value, if `set` has one field"),
     ] = None
 
     KEY = "set"

@@ -10,11 +10,13 @@ import gc
 import pickle
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ToolkitError
+from toolkit.interrupts import check
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -30,7 +32,15 @@ Admits = Callable[["Task[Any]", bool], bool]
 """Asked in the calling process before a task is given away, and whether others are running: False if it must wait."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What became of a task that need not be begun, and how many documents it was about."""
+
+    value: Any
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
 class Task(Generic[P]):
     """Something to do.
 
@@ -41,6 +51,7 @@ class Task(Generic[P]):
         size: bytes of its input, as stored; None if that is not known. The largest tasks are begun first, so that no
             core is left with one at the end.
         processes: that the task itself keeps busy.
+        known: what became of it, if that is known: then no executor gets it.
     """
 
     name: str
@@ -48,9 +59,10 @@ class Task(Generic[P]):
     size: int | None = None
     processes: int = 1
     key: str = ""
+    known: Known | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Failure:
     """Why a task failed.
 
@@ -65,7 +77,7 @@ class Failure:
     details: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Result(Generic[R]):
     """What became of a task: a value, or a failure.
 
@@ -179,7 +191,20 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
         elif isinstance(error, MemoryError):
             said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
         value, failure = None, Failure(f"{task.name}: {said}", details=traceback.format_exc())
+    check()
     return Result(task.name, value, failure, reported)
+
+
+@contextmanager
+def thawed() -> Iterator[None]:
+    """Let garbage be looked for as before behind the ``with`` block, in all that there was when a task began in it."""
+    frozen = bool(_frozen)
+    try:
+        yield
+    finally:
+        if _frozen and not frozen:
+            gc.unfreeze()
+            _frozen.clear()
 
 
 def packed(result: Result[Any]) -> bytes:

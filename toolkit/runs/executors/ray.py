@@ -41,6 +41,11 @@ STOP_SECONDS = 3.0
 
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+Amount = Annotated[float, msgspec.Meta(gt=0)]
+
+GPU = "GPU"
+_OWN = ("CPU", "memory")
+"""What tasks ask for by options of their own."""
 
 
 class RaySettings(ConfigStruct):
@@ -51,6 +56,10 @@ class RaySettings(ConfigStruct):
     ] = "auto"
     cpus: Annotated[Count, Description(description="that a task asks for")] = 1
     memory: Annotated[Size | None, Description(description="that a task asks for")] = None
+    resources: Annotated[
+        dict[str, Amount],
+        Description(description="what else a task asks for, by the names that nodes give it, say {GPU: 1}"),
+    ] = {}
     retries: Annotated[
         Annotated[int, msgspec.Meta(ge=0)],
         Description(description="of a task whose process or node died"),
@@ -62,6 +71,13 @@ class RaySettings(ConfigStruct):
     recycle: Annotated[
         Count | None, Description(description="tasks after which a worker process is replaced, against leaks")
     ] = None
+
+    def __post_init__(self) -> None:
+        for name, amount in self.resources.items():
+            if name in _OWN:
+                raise ValueError(f"resources: expected {name} as `{name.lower().replace('cpu', 'cpus')}`, got it here")
+            if amount > 1 and amount != int(amount):
+                raise ValueError(f"resources: expected whole numbers, or a part of 1, got {amount:g} of {name}")
 
 
 class Ray(Executor):
@@ -119,6 +135,8 @@ class Ray(Executor):
                     reference = begin.options(
                         num_cpus=self._cpus_of(task),
                         memory=self.settings.memory,
+                        num_gpus=self.settings.resources.get(GPU),
+                        resources={k: v for k, v in self.settings.resources.items() if k != GPU},
                         name=task.name,
                         runtime_env=_runtime(),
                     ).remote(given._replace(token=flight.token), pickle.dumps((function, task)))
@@ -164,16 +182,20 @@ class Ray(Executor):
 
     def _room(self, cpus: int) -> bool:
         """Return whether some node could do a task that asks for so many CPUs."""
-        return any(
-            node.get("CPU", 0) >= cpus and node.get("memory", 0) >= (self.settings.memory or 0)
-            for node in self._nodes()
-        )
+        wanted = {"CPU": cpus, "memory": self.settings.memory or 0, **self.settings.resources}
+        return any(all(node.get(name, 0) >= amount for name, amount in wanted.items()) for node in self._nodes())
 
     def _wanted(self, cpus: int) -> str:
-        return f"{cpus} CPUs" + (f" and {self.settings.memory / 1e6:,.0f} MB of memory" if self.settings.memory else "")
+        memory = [f"{self.settings.memory / 1e6:,.0f} MB of memory"] if self.settings.memory else []
+        others = [f"{amount:g} {name}" for name, amount in self.settings.resources.items()]
+        return " and ".join([f"{cpus} CPUs", *memory, *others])
 
     def _listed(self) -> str:
-        nodes = [f"{node.get('CPU', 0):.0f} CPUs with {node.get('memory', 0) / 1e6:,.0f} MB" for node in self._nodes()]
+        nodes = [
+            f"{node.get('CPU', 0):.0f} CPUs with {node.get('memory', 0) / 1e6:,.0f} MB"
+            + "".join(f" and {node.get(name, 0):g} {name}" for name in self.settings.resources)
+            for node in self._nodes()
+        ]
         return f"{len(nodes)} nodes: {', '.join(nodes[:4])}{', …' if len(nodes) > 4 else ''}"
 
     # --- tasks --------------------------------------------------------------------------------------------------------

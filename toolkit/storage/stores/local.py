@@ -8,7 +8,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import PurePosixPath
 from typing import IO, Any
@@ -17,6 +17,7 @@ from toolkit.errors import ConfigError, DataError, Forbidden, Unreadable, advice
 from toolkit.storage.owners import is_running, machine, owner
 from toolkit.storage.roots import check_roots
 from toolkit.storage.store import Pieces, Stat, Store, Writing
+from toolkit.storage.threads import for_each
 
 BUFFER = 1 << 17
 """Bytes that are read at a time."""
@@ -81,6 +82,13 @@ class Local(Store):
             found += files if relative == "." else [f"{relative}/{name}" for name in files]
         return iter(sorted(found))
 
+    def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
+        """Return `files`, looked at one after the other: threads take five times as long to do so on a disk nearby.
+
+        Network file systems send what is asked for next along with what was listed.
+        """
+        return ((name, self.stat(os.path.join(root, name))) for name in self.files(root))
+
     def folders(self, root: str) -> list[str]:
         try:
             with _told(root, "a folder that can be read"):
@@ -108,6 +116,20 @@ class Local(Store):
     def writing(self, path: str) -> "_Writing":
         return _Writing(path)
 
+    def commit_all(self, prepared: Sequence[Writing], moves: Sequence[tuple[str, str]] = ()) -> None:
+        """Sync files, rename them, sync each of their folders once; several at a time, for one sync costs as many do.
+
+        A file system writes its journal once for all that wait for it: 200 files took 5 to 12 ms each one after the
+        other, 0.2 to 0.5 ms so (ext4).
+        """
+        files = [made for made in prepared if isinstance(made, _Writing)]
+        for_each(_Writing.sync, files, few=1)
+        folders = {folder for source, target in moves for folder in _moved(source, target)}
+        for made in files:
+            made.appear()
+            folders.update(made.folders)
+        for_each(_sync_folder, sorted(folders), few=1)
+
     def create(self, path: str, data: bytes) -> bool:
         """Write a small file by a link, which one of several gets."""
         made = _Writing(path)
@@ -118,16 +140,7 @@ class Local(Store):
             made.abort()
 
     def move(self, source: str, target: str) -> None:
-        folder = os.path.dirname(target)
-        with _done(target, f"that {source} can be moved here"):
-            os.makedirs(folder or ".", exist_ok=True)
-            try:
-                os.replace(source, target)
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-                _copy(source, target)  # to a folder on another file system
-                os.unlink(source)
+        for folder in _moved(source, target):
             _sync_folder(folder)
 
     def remove(self, path: str) -> None:
@@ -231,6 +244,8 @@ class _Writing(Writing):
         self._path = path
         self._folder = os.path.dirname(path)
         self._temporary = temporary_name(path)
+        self.folders = [self._folder]
+        """To be synced when the file has its name: that which it is in, and those in which a folder was made for it."""
         with self._done():
             self._file = self._begin()
 
@@ -238,13 +253,14 @@ class _Writing(Writing):
         """Return the temporary file; another process may delete the empty folder just before it is in it."""
         if not os.path.isdir(self._folder or "."):
             check_roots(self._path)  # or else it would be made where a mount has vanished
+            self.folders = _changed_by(self._folder)
         for _ in range(FOLDER_TRIES):
             try:
-                os.makedirs(self._folder or ".", exist_ok=True)
+                _make_folder(self._folder or ".")
                 return open(self._temporary, "wb")
             except (FileNotFoundError, FileExistsError):  # makedirs, too, looks twice
                 continue
-        os.makedirs(self._folder or ".", exist_ok=True)
+        _make_folder(self._folder or ".")
         return open(self._temporary, "wb")
 
     def _done(self) -> AbstractContextManager[None]:
@@ -260,20 +276,34 @@ class _Writing(Writing):
 
     def commit(self) -> Stat:
         with self._done():
-            found = self._synced()  # of this file: another attempt may replace it, or delete it, at once
+            found = self._ended(sync=True)  # of this file: another attempt may replace it, or delete it, at once
             os.replace(self._temporary, self._path)
-            _sync_folder(self._folder)
-        return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
+            self._sync_folders()
+        return found
+
+    def prepare(self) -> Stat:
+        with self._done():
+            return self._ended(sync=False)
+
+    def sync(self) -> None:
+        """Make durable what was prepared."""
+        with self._done():
+            _sync(self._temporary)
+
+    def appear(self) -> None:
+        """Give the file its name, once it is durable."""
+        with self._done():
+            os.replace(self._temporary, self._path)
 
     def link(self) -> bool:
         """Make the file appear unless there is one; return whether it did."""
         with self._done():
-            self._synced()
+            self._ended(sync=True)
             try:
                 os.link(self._temporary, self._path)
             except FileExistsError:
                 return False
-            _sync_folder(self._folder)
+            self._sync_folders()
         return True
 
     def abort(self) -> None:
@@ -285,12 +315,17 @@ class _Writing(Writing):
         with suppress(OSError):  # there may be none; of what cannot be deleted now, the next run takes care
             os.unlink(self._temporary)
 
-    def _synced(self) -> os.stat_result:
+    def _ended(self, *, sync: bool) -> Stat:
         self._file.flush()
-        os.fsync(self._file.fileno())
+        if sync:
+            os.fsync(self._file.fileno())
         found = os.fstat(self._file.fileno())
         self._file.close()
-        return found
+        return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
+
+    def _sync_folders(self) -> None:
+        for folder in self.folders:
+            _sync_folder(folder)
 
 
 @contextmanager
@@ -315,6 +350,39 @@ def _done(path: str, expected: str) -> Iterator[None]:
         check_roots(path)
         kind = Forbidden if error.errno in (errno.EACCES, errno.EPERM) else Unreadable
         raise kind(f"expected {expected}, got: {advice(error)}", path=path) from None
+
+
+def _moved(source: str, target: str) -> list[str]:
+    """Move a file; return the folders to sync."""
+    folder = os.path.dirname(target)
+    with _done(target, f"that {source} can be moved here"):
+        folders = _changed_by(folder)
+        _make_folder(folder or ".")
+        try:
+            os.replace(source, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy(source, target)  # to a folder on another file system
+            os.unlink(source)
+    return folders
+
+
+def _make_folder(folder: str) -> None:
+    """Make a folder, unless it is there; if it may not be looked at, that is told, and not that a file is there."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError:
+        os.stat(folder)
+        raise
+
+
+def _changed_by(folder: str) -> list[str]:
+    """Return the folders that change when a file is made in one that may have to be made first, innermost first."""
+    folders = [folder]
+    while not os.path.isdir(folders[-1] or "."):
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
 
 
 def _copy(source: str, target: str) -> None:
@@ -359,8 +427,13 @@ def _identity(folder: str) -> tuple[int, int]:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make a rename in the folder durable."""
-    descriptor = os.open(folder or ".", os.O_RDONLY)
+    """Make a rename in the folder durable; an error of the system names no file, so ours names the folder."""
+    with _done(folder or ".", "a folder that can be written"):
+        _sync(folder or ".")
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -181,22 +181,20 @@ def _gather_ascii(model: Model, text: Any, start: Any, end: Any, first: Any, las
 @_inline
 def _gather_word_ngrams(model: Model, room: Room, hash_: Any, words: Any, n: Any) -> Any:
     """Note the n-grams of words that end with one; the room's hashes are those of the n-grams that it continues."""
-    begin, buckets, longest = n, model.buckets, model.word_ngrams
+    buckets, longest = model.buckets, model.word_ngrams
     for place in range(min(words, longest - 1)):
         joined = room.hashes[place] * numba.uint64(_NGRAM) + numba.uint64(numba.int64(hash_))
         room.hashes[place] = joined
         short = numba.uint32(joined % numba.uint64(buckets.size))
         n = _gather(buckets, buckets.is_pruned, short, room.hashed, n)
     room.hashes[words % (longest - 1)] = numba.uint64(numba.int64(hash_))
-    if buckets.is_pruned:
-        _to_rows(buckets, room.hashed, begin, n)
     return n
 
 
 @_inline
-def _to_rows(buckets: Buckets, rows: Any, begin: Any, end: Any) -> None:
+def _to_rows(buckets: Buckets, rows: Any, n: Any) -> None:
     """Turn buckets into the rows that a pruned model has for them."""
-    for q in range(begin, end):
+    for q in range(n):
         bucket = numba.uint32(rows[q])
         place = numba.int64(bucket >> numba.uint32(6))
         below = (numba.uint64(1) << numba.uint64(bucket & numba.uint32(63))) - numba.uint64(1)
@@ -216,6 +214,14 @@ def _add(matrix: Any, rows: Any, n: Any, dim: Any, out: Any) -> None:
             row = numba.int64(rows[i]) * dim
             for d in range(done, dim):
                 out[d] = out[d] + matrix[row + d]
+
+
+@_inline
+def _add_hashed(model: Model, room: Room, n: Any) -> None:
+    """Add the rows of the buckets that are noted: all those of a line in one go, as loops of a word each are short."""
+    if model.buckets.is_pruned:
+        _to_rows(model.buckets, room.hashed, n)
+    _add(model.buckets.rows, room.hashed, n, model.dim, room.hidden)
 
 
 @_inline
@@ -408,7 +414,7 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
                 first = start - 1
                 while first < at + 1:
                     if n_hashed + model.maxn * piece > ROOM:
-                        _add(model.buckets.rows, room.hashed, n_hashed, dim, room.hidden)
+                        _add_hashed(model, room, n_hashed)
                         n_hashed = numba.int64(0)
                     last = min(first + piece, at + 1)
                     begin = n_hashed
@@ -416,8 +422,6 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
                         n_hashed = _gather_ascii(model, text, start - 1, at + 1, first, last, room.hashed, n_hashed)
                     else:
                         n_hashed = _gather_ngrams(model, text, start - 1, at + 1, first, last, room.hashed, n_hashed)
-                    if model.buckets.is_pruned:
-                        _to_rows(model.buckets, room.hashed, begin, n_hashed)
                     features += n_hashed - begin
                     first = last
                 text[start - 1] = before
@@ -427,7 +431,7 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
                 for j in range(start, at):
                     hash_ = _step(hash_, text[j])
                 if n_hashed + model.word_ngrams > ROOM:
-                    _add(model.buckets.rows, room.hashed, n_hashed, dim, room.hidden)
+                    _add_hashed(model, room, n_hashed)
                     n_hashed = numba.int64(0)
                 n = _gather_word_ngrams(model, room, numba.int32(hash_), n_words, n_hashed)
                 features += n - n_hashed
@@ -440,7 +444,7 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
         if not ended:  # fastText's own end of the line
             if model.word_ngrams > 1:
                 if n_hashed + model.word_ngrams > ROOM:
-                    _add(model.buckets.rows, room.hashed, n_hashed, dim, room.hidden)
+                    _add_hashed(model, room, n_hashed)
                     n_hashed = numba.int64(0)
                 n = _gather_word_ngrams(model, room, numba.int32(_EOS_HASH), n_words, n_hashed)
                 features += n - n_hashed
@@ -451,7 +455,7 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
                 features += model.features[model.eos]
         if features == 0:
             continue
-        _add(model.buckets.rows, room.hashed, n_hashed, dim, room.hidden)
+        _add_hashed(model, room, n_hashed)
         _add(model.known, room.known, n_known, dim, room.hidden)
         share = numba.float32(1.0 / features)
         for d in range(dim):
@@ -484,7 +488,7 @@ def sum_words(model: Model, n_words: Any, word: Any, rows: Any, sums: Any, featu
         word[1 + length] = 62
         n = _gather_ngrams(model, word, 0, length + 2, 0, length + 2, rows, numba.int64(0))
         if model.buckets.is_pruned:
-            _to_rows(model.buckets, rows, numba.int64(0), n)
+            _to_rows(model.buckets, rows, n)
         _add(model.buckets.rows, rows, n, model.dim, offset(sums, i * model.dim))
         features[i] += n
 

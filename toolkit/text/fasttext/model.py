@@ -13,6 +13,7 @@ from toolkit.data.documents import Prediction
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.storage import Stat, models
 from toolkit.storage.paths import stat
+from toolkit.text.fasttext.labelled import PREFIX
 from toolkit.text.fasttext.predictions import LinePredictions
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import PADDING, LineTable
@@ -20,8 +21,6 @@ from toolkit.text.portable_floats import shortest_float32
 
 if TYPE_CHECKING:
     from toolkit.text.fasttext.model_file import Contents
-
-PREFIX = "__label__"
 
 
 class FastTextModel:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -53,6 +53,16 @@ class LinePredictions(Column[list[Prediction | None]]):
         probs = np.array([getattr(line, "prob", 0.0) for line in lines], dtype=np.float32)
         bounds = np.cumsum([0, *map(len, values)], dtype=np.int64)
         return cls(labels, numbers, probs, bounds)
+
+    def renamed(self, rename: Callable[[str], str | None]) -> "LinePredictions":
+        """Return the same with other labels; a line whose label becomes None has no prediction."""
+        import numpy as np
+
+        found = [rename(label) for label in self.labels]
+        labels = sorted({label for label in found if label is not None})
+        places = {label: i for i, label in enumerate(labels)}
+        numbers = np.array([*(-1 if label is None else places[label] for label in found), -1], dtype=np.int32)
+        return LinePredictions(labels, numbers[self.numbers], self.probs, self.bounds)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1

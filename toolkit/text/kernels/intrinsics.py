@@ -38,6 +38,23 @@ def offset(_: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def prefetch(_: Any, array: Any, index: Any) -> Any:
+    """Ask for the memory at an index, which is read soon; nothing waits for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        text = ir.IntType(8).as_pointer()
+        flags = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [text, flags, flags, flags]), "llvm.prefetch.p0i8"
+        )
+        place = builder.bitcast(_place(builder, *arguments), text)
+        builder.call(function, [place, flags(0), flags(3), flags(1)])  # to be read, kept in all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
+@intrinsic
 def eight_bytes(_: Any, array: Any, index: Any) -> Any:
     """Return the 8 bytes from an index as uint64, little-endian."""
 

@@ -205,30 +205,21 @@ def describe(words: Words, n: Any, table: Characters) -> None:
     for i in range(n):
         at, end = words.starts[i], words.ends[i]
         count = numba.int64(0)
-        some, every = numba.int64(0), numba.int64(-1)
-        alnum = True
-        latin = False
-        upper = lower = False  # what is cased
-        title, cased_before = True, False
+        some, every, alnum = numba.int64(0), numba.int64(-1), numba.int64(1)
+        latin, untitled, cased_before = numba.int64(0), numba.int64(0), numba.int64(0)
         hash_ = fold = numba.uint64(SEED)
-        while at < end:
+        while at < end:  # without branches: they would depend on each letter, and be foreseen by no processor
             point, at = decoded(utf8, at)
             number = number_of(table, point)
             count += 1
             some |= number
             every &= number
-            alnum = alnum and (number & (ALPHA | NUMBER)) != 0
-            latin = latin or ((point | 32) >= 97 and (point | 32) <= 122)
-            if number & (UPPER | TITLE):
-                title = title and not cased_before
-                cased_before = True
-            elif number & LOWER:
-                title = title and cased_before
-                cased_before = True
-            else:
-                cased_before = False
-            upper = upper or (number & UPPER) != 0
-            lower = lower or (number & (LOWER | TITLE)) != 0
+            alnum &= numba.int64(number & (ALPHA | NUMBER) != 0)
+            latin |= numba.int64(numba.uint64((point | 32) - 97) < 26)
+            large = numba.int64(number & (UPPER | TITLE) != 0)
+            cased = large | numba.int64(number & LOWER != 0)
+            untitled |= cased & (large ^ cased_before ^ 1)
+            cased_before = cased
             hash_ = (hash_ ^ numba.uint64(point)) * numba.uint64(PRIME)
             other = point + table.folds[(table.fold_blocks[point >> 8] << 8) | (point & 255)]
             fold = (fold ^ numba.uint64(other)) * numba.uint64(PRIME)
@@ -243,11 +234,11 @@ def describe(words: Words, n: Any, table: Characters) -> None:
             bits |= ALL_PUNCTUATION
         if latin:
             bits |= HAS_ASCII_LETTER
-        if upper and not lower:
+        if some & UPPER and not some & (LOWER | TITLE):
             bits |= IS_UPPER
-        if (some & LOWER) and not (some & (UPPER | TITLE)):
+        if some & LOWER and not some & (UPPER | TITLE):
             bits |= IS_LOWER
-        if title and (some & (UPPER | TITLE | LOWER)):
+        if some & (UPPER | TITLE | LOWER) and not untitled:
             bits |= IS_TITLE
         words.chars[i] = count
         words.kinds[i] = bits

@@ -15,6 +15,10 @@ import functools
 import posixpath
 import re
 from collections.abc import Iterable
+from typing import Literal
+
+LabelForm = Literal["model", "bcp47", "oscar"]
+"""How labels of languages are written: as the model has them, as BCP 47 tags, or as OSCAR does, which are lid.176's."""
 
 _LID_176 = (
     "af als am an ar arz as ast av az azb ba bar bcl be bg bh bn bo bpy br bs bxr ca cbk ce ceb ckb co cs cv cy da de "
@@ -140,6 +144,42 @@ def _cased(subtags: list[str]) -> Iterable[str]:
             yield subtag
         else:
             yield subtag.upper() if len(subtag) == 2 else subtag.title()
+
+
+_OTHERWISE = (
+    "als:sq arb:ar azj:az bho:bh cmn:zh egl:eml ekk:et fil:tl gsw:als gug:gn khk:mn kmr:ku kpv:kv lvs:lv nob:no "
+    "npi:ne ory:or pbt:ps pes:fa plt:mg quy:qu rgn:eml swh:sw uzn:uz ydd:yi zsm:ms"
+)
+_OSCAR = dict(pair.split(":") for pair in _OTHERWISE.split())
+"""Labels of lid.176 for languages of ISO 639-3 that it does not tell from their macrolanguage, or calls otherwise.
+
+Sources: the macrolanguages of ISO 639-3; for ``als`` and ``eml`` see above.
+"""
+
+
+@functools.lru_cache(1 << 12)
+def in_form(label: str, form: LabelForm) -> str | None:
+    """Return the label of a language in another form; None of a label that names no language.
+
+    For ``oscar``, scripts are left out where lid.176 knows the language; a language that it does not know has its
+    BCP 47 tag, in lower case.
+
+    >>> (
+    ...     in_form("eng_Latn", "bcp47"),
+    ...     in_form("arb_Arab", "oscar"),
+    ...     in_form("als_Latn", "oscar"),
+    ...     in_form("als", "bcp47"),
+    ... )
+    ('en', 'ar', 'sq', 'gsw')
+    """
+    if form == "model":
+        return label
+    tag = tag_of(label)
+    if form == "bcp47" or tag is None or label in LID_176:
+        return tag if form == "bcp47" or tag is None else label
+    code = label.partition("_")[0].partition("-")[0].lower()
+    found = _OSCAR.get(code) or _SHORTER.get(code, code)
+    return found if found in LID_176 else tag.lower()
 
 
 def tags_of(labels: Iterable[str]) -> list[str]:

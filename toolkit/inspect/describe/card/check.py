@@ -12,7 +12,7 @@ from toolkit.config import settings
 from toolkit.config.settings import Source
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ToolkitError
+from toolkit.errors import ToolkitError, in_words
 from toolkit.ingest import inputs
 from toolkit.inspect.describe.about import listed
 from toolkit.inspect.describe.card import head, merge, page
@@ -95,16 +95,18 @@ def check_documents(dataset: Dataset, shards: Sequence[str]) -> list[str]:
 def check_dataset(dataset: Dataset, shards: Sequence[str]) -> list[str]:
     """Return what the card of a dataset, beside the folder of its documents, says that is not so."""
     folder = os.path.dirname(dataset.documents)
-    if not (text := _read(folder)):
+    if not (dataset.is_described and (text := _read(folder))):
         return []
-    files = [_shard(dataset, shard, join(os.path.basename(dataset.documents), shard)) for shard in shards]
+    files = [
+        _shard(dataset, shard, join(os.path.basename(dataset.documents), dataset.file_of(shard))) for shard in shards
+    ]
     for name in dataset.sets():
         covered = inputs.carried_shards(dataset, name)
         for shard in shards if covered is None else [shard for shard in shards if shard in covered]:
-            path = join(os.path.basename(dataset.attributes), name, shard)
+            stored = dataset.attribute_file(name, shard)
+            path = join(os.path.basename(dataset.attributes), stored[len(dataset.attributes) :].lstrip("/"))
             done = sets.load_record(dataset, name, shard)
-            size = size_of(dataset.attribute_path(name, shard))
-            files.append(DataFile(path, size, done.rows if done else None, has_documents=False))
+            files.append(DataFile(path, size_of(stored), done.rows if done else None, has_documents=False))
     return _findings(folder, text, files, [])
 
 
@@ -171,7 +173,7 @@ def _findings(folder: str, text: str, files: Sequence[DataFile], languages: Iter
     except ToolkitError as error:
         return [str(error)]
     except msgspec.ValidationError as error:
-        return [f"{path}: expected the head of a card: {error}"]
+        return [f"{path}: expected the head of a card: {in_words(str(error))}"]
     found = [*_of_configurations(source, card, files), *_of_numbers(source, card, files)]
     if not head.is_given("language", match[1]):
         found += _of_languages(source, card, languages)

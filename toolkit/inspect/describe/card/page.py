@@ -231,7 +231,7 @@ def rules(mixture: Mixture) -> str:
     told = (
         "Applied in this order; a document that a rule drops comes to none after it. "
         f"Of {amount(totals.rows, 'document')} {totals.kept:,} {were} kept ({kept}), "
-        f"of {amount(totals.chars, 'character')} {totals.kept_chars:,}."
+        f"of {amount(totals.chars, 'character')} {totals.kept_chars:,}{totals.repeated}."
     )
     left = "\n".join(f"- {name}: {count:,}" for name, count in mixture.counts.items() if count)
     return "\n\n".join(part for part in (told, markdown(rows, left=4 if streams else 3), left) if part)

@@ -93,7 +93,8 @@ def _ingest(each: Ingested) -> str:
     settings = dict(each.settings)
     format_ = settings.pop("format")
     about = f" ({counts})" if (counts := counted(each.counts)) else ""
-    return f"ingest {format_}{_options(settings)}: {amount(each.documents, 'document')}{about}."
+    done = "read in place" if each.in_place else "ingest"
+    return f"{done} {format_}{_options(settings)}: {amount(each.documents, 'document')}{about}."
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -147,7 +148,8 @@ def steps(facts: Facts, *, rules: bool = True) -> list[str]:
     counts = f"; {found}" if (found := _counts(mixed.counts)) else ""
     steps.append(
         f"mix: {mixed.totals.kept:,} of {amount(mixed.totals.rows, 'document')} kept, {mixed.totals.kept_chars:,} of "
-        f"{amount(mixed.totals.chars, 'character')}; written as {mixed.format}{_options(mixed.options)}{counts}."
+        f"{amount(mixed.totals.chars, 'character')}{mixed.totals.repeated}; "
+        f"written as {mixed.format}{_options(mixed.options)}{counts}."
     )
     if mixed.omitted:
         steps.append(f"mix: left out because they failed: {', '.join(mixed.omitted)}.")

@@ -150,6 +150,7 @@ class Ingested:
         crawls: of Common Crawl, by the names of the inputs' paths.
         settings: of the entry, with its format.
         counts: by reason.
+        in_place: whether the files themselves are the documents, and none were written.
     """
 
     names: list[str]
@@ -157,6 +158,7 @@ class Ingested:
     settings: dict[str, Any]
     documents: int
     counts: dict[str, int]
+    in_place: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def _check_records(work: ValidateJob, dataset: Dataset) -> None:
         StaleError: if it was made from others.
     """
     set_name, shard = work.set, work.path
-    path = dataset.attribute_path(set_name, shard)
+    path = dataset.attribute_file(set_name, shard)
     documents = row_index.current(dataset, shard)
     if sets.load_schema(dataset, set_name) is None:
         rows = foreign.look_at(dataset, set_name, shard).rows
@@ -39,7 +39,8 @@ def _check_records(work: ValidateJob, dataset: Dataset) -> None:
         if record is None:
             carried = carried_shards(dataset, set_name) is not None
             command = "ingest" if carried else sets.command_of(dataset, set_name)
-            raise DataError(f"expected a completion record, got none; run `toolkit {command}`", path=path)
+            got = "one that is damaged" if sets.is_damaged(dataset, set_name, shard) else "none"
+            raise DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path)
         if not sets.is_intact(dataset, set_name, shard, record):
             raise DataError("expected the file that its completion record describes, it was changed", path=path)
         if documents:

@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
+from toolkit.data.in_place import InPlace
 from toolkit.ingest import crawls
 from toolkit.inspect.describe.facts import Ingested, Mixture, Tagged
 from toolkit.mix.publish import Manifest
@@ -20,12 +22,14 @@ from toolkit.storage import models
 
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
-    """Return the inputs of datasets, those of the same settings together."""
+    """Return the inputs of datasets, those of the same settings together; files that are read in place are some."""
     found: dict[bytes, list[InputRecord]] = {}
+    listed = []
     for dataset in dict.fromkeys(datasets):
+        if dataset.in_place:
+            listed.append(_read_in_place(dataset, dataset.in_place))
         for record in load_all(dataset).values():
             found.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
-    listed = []
     for same in found.values():
         counts = Counter[str]()
         for record in same:
@@ -40,6 +44,21 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
             )
         )
     return listed
+
+
+def _read_in_place(dataset: Dataset, in_place: InPlace) -> Ingested:
+    """Return the files of a dataset in place, with the documents of those that have been read."""
+    shards = dataset.shards()
+    counts = row_index.counts(dataset, shards)
+    files = [dataset.shard_path(shard) for shard in shards]
+    return Ingested(
+        names=sorted({os.path.basename(file) for file in files}),
+        crawls=sorted(set(crawls.NAMES.findall("\n".join(files)))),
+        settings=in_place.settings(),
+        documents=counts.get("documents", 0),
+        counts=counts,
+        in_place=True,
+    )
 
 
 def tagged_sets(dataset: Dataset) -> list[Tagged]:

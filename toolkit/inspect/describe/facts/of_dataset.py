@@ -9,6 +9,7 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.schema import STR, Type
+from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import ConfigError
 from toolkit.ingest import inputs
 from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
@@ -71,29 +72,33 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
     folder = os.path.basename(dataset.documents)
     known = _ingested_states(dataset)
     paths = [dataset.shard_path(shard) for shard in shards]
+    ours = dataset.in_place is None
     works = [
         LookJob(
             path=path,
             max_bytes=asked.max_bytes,
             digest=not _is_current(path, known.get(shard)),
-            rows=compression_of(path) != "zstd",
-            lines=True,
+            rows=ours and compression_of(path) != "zstd",
+            lines=ours,
             first=asked.first,
         )
         for path, shard in zip(paths, shards, strict=True)
     ]
     looked = asked.looks(works)
     files = [
-        _file(join(folder, s), each, known.get(s), _rows(dataset, s, work, each))
+        _file(join(folder, dataset.file_of(s)), each, known.get(s), _rows(dataset, s, work, each))
         for s, work, each in zip(shards, works, looked, strict=True)
     ]
     types, absent = merge_types(looked)
-    group = _shard_group(folder, "documents-files", "Documents, one a line.", shards, there)
+    about = "Documents, one a line." if ours else "Files of others, which are read as documents in place."
+    group = _shard_group(folder, "documents-files", about, list(map(dataset.file_of, shards)), there)
     whole = all(each.whole and work.rows for each, work in zip(looked, works, strict=True))
-    shown = first_rows(root, group.paths, asked.examples, json_rows(asked.max_bytes))
+    shown = first_rows(root, group.paths if ours else [], asked.examples, json_rows(asked.max_bytes))
     group = dataclasses.replace(group, columns=types if whole else {}, examples=[row for _, _, row in shown])
     notes, groups, types_of_rows = [], [group], []
-    if group.media_type != MEDIA_TYPES[".jsonl"]:
+    if not ours:
+        notes.append("documents: no record set, because files of others are read in place; they are listed")
+    elif group.media_type != MEDIA_TYPES[".jsonl"]:
         notes.append(not_read("documents", group.paths))
     else:
         types_of_rows.append(documents(group, types, absent, shown, _places(folder, shards)))
@@ -153,7 +158,7 @@ def _file(path: str, looked: Looked, state: sets.OutputState | None, rows: int |
 
 
 def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
-    suffixes = suffixes_of(shards, SHARD_SUFFIXES)
+    suffixes = suffixes_of(shards, (*SHARD_SUFFIXES, TABLE))
     deep = [suffix for suffix in suffixes if any("/" in s for s in shards if s.endswith(suffix))]
     globs = [f"{folder}/*{suffix}" for suffix in suffixes] + [f"{folder}/**/*{suffix}" for suffix in deep]
     return group_of(name, description, [join(folder, shard) for shard in shards], globs, there)
@@ -178,7 +183,9 @@ def _set_facts(
     shards = [shard for shard in shards if covered is None or shard in covered]
     if not shards:
         return None
-    paths = [dataset.attribute_path(set_name, shard) for shard in shards]
+    path_of = dataset.attribute_path if ours else dataset.attribute_file
+    paths = [path_of(set_name, shard) for shard in shards]
+    names = [path.removeprefix(join(dataset.attributes, set_name)).lstrip("/") for path in paths]
     asked.aligns(
         [
             ValidateJob(
@@ -201,10 +208,10 @@ def _set_facts(
     )
     folder = join(os.path.basename(dataset.attributes), set_name)
     about = f"Attributes {set_name}: row n of a file describes row n of the documents file of the same relative path."
-    group = _shard_group(folder, f"attributes-{set_name}-files", about, shards, there)
+    group = _shard_group(folder, f"attributes-{set_name}-files", about, names, there)
     files = [
-        _file(join(folder, s), each, known.get(s), _attribute_rows(dataset, set_name, s, each))
-        for s, each in zip(shards, looked, strict=True)
+        _file(join(folder, name), each, known.get(s), _attribute_rows(dataset, set_name, s, each))
+        for s, name, each in zip(shards, names, looked, strict=True)
     ]
     if group.media_type != MEDIA_TYPES[".jsonl"]:
         return group, None, files

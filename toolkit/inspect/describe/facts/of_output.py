@@ -31,7 +31,7 @@ from toolkit.inspect.documents import FileDocuments, expected_format
 from toolkit.inspect.targets import recorded_format
 from toolkit.mix import publish
 from toolkit.mix.assemble import PartRecord
-from toolkit.mix.settings import REJECTED
+from toolkit.mix.settings import COPY, REJECTED, MixSettings
 from toolkit.mix.writer import Writer
 from toolkit.storage.paths import exists, join, list_files, size_of
 
@@ -98,6 +98,8 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     if manifest and writer.takes_all():
         types = _with_declared_maps(types, manifest)
     record = _output_record(writer, group, types, absent, shown, found.places)
+    if record and manifest and COPY in MixSettings.added_fields(manifest.settings):
+        record = _by_copy(record)
     notes += changed_notes(paths, looked, record) + unreadable_notes(paths, looked)
     notes += [] if record else [not_read("documents", paths)]
     notes += [_LINES] if record and record.name == "lines" else []
@@ -126,7 +128,7 @@ def _check_columns(writer: Writer, path: str) -> None:
     with contextlib.suppress(MissingExtra):  # who has not the package cannot read rows, and describes the files
         for row, fault in writer.check_file(path, first=1):
             place = path if row is None else f"{path}:{row}"
-            raise ConfigError(f"{place}: {fault}; files of others can be counted, and not described yet")
+            raise ConfigError(f"{place}: {fault}")
 
 
 def _examples(
@@ -205,6 +207,26 @@ def _output_record(
         undescribed=undescribed,
         examples=examples,
     )
+
+
+def _by_copy(record: RecordType) -> RecordType:
+    """Return the record type of an output with repeated documents, which are told apart by the numbers of copies."""
+    key, fields = record.key, []
+    for each in record.fields:
+        type_ = bare(each.type)
+        if each.column == "metadata" and type_.kind == "object" and type_.get(COPY):
+            key = [*record.key, f"{each.name}/{COPY}"]
+            inner = tuple((n, schema.about(t, _COPY) if n == COPY else t) for n, t in type_.fields)
+            fields.append(dataclasses.replace(each, type=Type("object", fields=inner)))
+        elif (each.column, each.keys) == ("metadata", (COPY,)):
+            key = [*record.key, each.name]
+            fields.append(dataclasses.replace(each, description=_COPY))
+        else:
+            fields.append(each)
+    return dataclasses.replace(record, key=key if record.key else [], fields=fields)
+
+
+_COPY = "Number of the copy, from 1: the mix writes some documents several times."
 
 
 def _id_key(writer: Writer, seen: Mapping[str, Type]) -> list[str]:

@@ -10,6 +10,7 @@ import email.utils
 import io
 from collections.abc import Iterator
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, cast
 
 from toolkit.errors import ConfigError, Forbidden, Unreadable
@@ -67,15 +68,16 @@ class S3(Requests):
     def files(self, root: str) -> Iterator[str]:
         return (name for name, _ in self.listing(root))
 
-    def listing(self, root: str) -> Iterator[tuple[str, int | None]]:
+    def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
         bucket, key = split(root)
         prefix = prefix_of(key)
         found = [
-            (entry["Key"][len(prefix) :], entry["Size"])
+            (entry["Key"][len(prefix) :], _listed(entry))
             for page in self._pages(root, Bucket=bucket, Prefix=prefix)
             for entry in page.get("Contents", ())
         ]
-        return iter(sorted(each for each in found if each[0] and not each[0].endswith("/")))  # not all servers sort
+        files = (each for each in found if each[0] and not each[0].endswith("/"))
+        return iter(sorted(files, key=itemgetter(0)))  # not all servers sort
 
     def folders(self, root: str) -> list[str]:
         bucket, key = split(root)
@@ -214,3 +216,8 @@ class S3(Requests):
         bucket, key = split(path)
         with suppress(NoUpload):
             self.ask(path, lambda: self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload))
+
+
+def _listed(entry: dict[str, Any]) -> Stat | None:
+    """Return what a listing says of an object; None if its server says less than S3 does."""
+    return Stat(entry["Size"], f"etag {entry['ETag']}") if "ETag" in entry else None

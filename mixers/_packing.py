@@ -1,0 +1,92 @@
+"""Packing: documents become sequences of one length, and where documents begin is kept.
+
+Source for fitting: Ding et al. 2024, "Fewer truncations improve language modeling", arXiv:2404.10830 (best fit
+decreasing), here in windows, so that memory is bounded.
+"""
+
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+
+from mixers._token_files import Entry
+
+WINDOW = 512
+"""Sequences whose documents are fitted together."""
+
+
+def cut(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]") -> Iterator[Entry]:
+    """Yield sequences of the documents one behind the other, cut where a sequence is full; the last one is padded.
+
+    Args:
+        entries: documents.
+        size: bytes of a sequence.
+        pad: the bytes of the token that fills what is left.
+        bounds: where documents (and the padding) begin, in tokens, and the end of all, is added here.
+    """
+    held, at = bytearray(), 0
+    for entry in entries:
+        bounds.append(at)
+        at += len(entry.tokens) // len(pad)
+        held += entry.tokens
+        while len(held) >= size:
+            yield Entry(bytes(held[:size]), entry.id, entry.source, entry.row)
+            del held[:size]
+    if held:
+        bounds.append(at)
+        at += (size - len(held)) // len(pad)
+        yield Entry(bytes(held) + pad * ((size - len(held)) // len(pad)))
+    bounds.append(at)
+
+
+def fit(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]") -> Iterator[Entry]:
+    """Yield sequences of whole documents, which only a document that is longer than a sequence is cut for.
+
+    Documents of a window are put where they fit best, the longest first; what is left of a sequence is padded.
+    Arguments as of `cut`; where the padding of a sequence begins is in `bounds`, too.
+    """
+    at = 0
+    for pieces in _windows(entries, size):
+        for sequence in _fitted(pieces, size):
+            tokens = bytearray()
+            for i in sequence:
+                bounds.append(at + len(tokens) // len(pad))
+                tokens += pieces[i].tokens
+            if len(tokens) < size:
+                bounds.append(at + len(tokens) // len(pad))
+            first = pieces[sequence[0]]
+            yield first._replace(tokens=bytes(tokens) + pad * ((size - len(tokens)) // len(pad)))
+            at += size // len(pad)
+    bounds.append(at)
+
+
+def _windows(entries: Iterable[Entry], size: int) -> Iterator[list[Entry]]:
+    """Yield pieces that are no longer than a sequence, together about as long as a window."""
+    held: list[Entry] = []
+    total = 0
+    for entry in entries:
+        for begin in range(0, len(entry.tokens), size):
+            held.append(entry._replace(tokens=entry.tokens[begin : begin + size]))
+            total += len(held[-1].tokens)
+            if total >= WINDOW * size:
+                yield held
+                held, total = [], 0
+    if held:
+        yield held
+
+
+def _fitted(pieces: list[Entry], size: int) -> list[list[int]]:
+    """Return which pieces, by their number, are in each sequence; both in the order of the documents."""
+    sequences: list[list[int]] = []
+    rooms: list[tuple[int, int]] = []  # what is left of a sequence, and which one; sorted
+    for i in sorted(range(len(pieces)), key=lambda i: (-len(pieces[i].tokens), i)):
+        wanted = len(pieces[i].tokens)
+        place = bisect_left(rooms, (wanted, -1))
+        if place == len(rooms):
+            room, number = size, len(sequences)
+            sequences.append([])
+        else:
+            room, number = rooms.pop(place)
+        sequences[number].append(i)
+        if room > wanted:
+            insort(rooms, (room - wanted, number))
+    return sorted(map(sorted, sequences))

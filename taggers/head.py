@@ -1,0 +1,50 @@
+"""What a small model over embeddings says of a text: a score, a class, labels, or a grade.
+
+Source: heads that ``toolkit train`` makes, and those of others in the same form: a linear layer over the vectors of a
+frozen encoder (FineWeb-Edu, arXiv:2406.17557), or two with ReLU between them (JQL, arXiv:2505.22232).
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from toolkit import Attribute, Batch, Document, Example, Tagger
+from toolkit.text import HeadOption, Said, load_head
+
+TINY = {"model": "tests/taggers/files/head.safetensors", "embedding": "embed-0"}
+
+
+class Head(Tagger):
+    """What a head says of an embedding: a score, and for classes, labels and grades their probabilities.
+
+    The text itself is not read. Numbers are float32.
+    """
+
+    EXAMPLES = (
+        Example(
+            "", {"score": 2.0, "label": None, "scores": {}}, options=TINY, attributes={"embedding": [0.0, 0.0, 0.0]}
+        ),
+        Example(
+            "The library opens\nat nine.",
+            {"score": 1.38808, "label": None, "scores": {}},
+            options=TINY,
+            attributes={"embedding": [-0.151, -0.25, 0.05728]},
+        ),
+        Example(
+            "Η βιβλιοθήκη",
+            {"score": 1.36414, "label": None, "scores": {}},
+            options=TINY,
+            attributes={"embedding": [0.09784, -0.462, 0.3098]},
+        ),
+    )
+
+    model: Annotated[HeadOption, msgspec.Meta(description="the folder of a head, or its file")]
+    embedding: Annotated[
+        str,
+        Attribute("embedding", list[float]),
+        msgspec.Meta(description="the embeddings, of the encoder that the head was trained on"),
+    ]
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Said]:
+        return load_head(self.model).predict(Batch.of(documents).attribute(self.embedding))

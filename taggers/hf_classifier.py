@@ -1,0 +1,41 @@
+"""What a fine-tuned encoder says of a text: a score, a class, labels, or a grade.
+
+Source: sequence classification of `transformers` (Wolf et al. 2020, arXiv:1910.03771), as FineWeb-Edu's classifier
+(Penedo et al. 2024, arXiv:2406.17557) and ml_filter's annotators use it.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from taggers._folder_classifiers import FolderClassifier
+from toolkit import Example, Model
+from toolkit.text import ClassifierAsked
+
+TINY = {"model": "tests/taggers/files/hf_classifier"}
+
+
+class HfClassifier(FolderClassifier):
+    """What a model of `transformers` says of the text: a score, and for classes and labels their probabilities.
+
+    `model` is a folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``: one that ``toolkit train``
+    has made, or any for sequence classification. What is computed is not clipped or rounded, but for ml_filter's
+    regressions, whose head clips. Of several targets ``scores`` has the number of each (for classes their mean by
+    probability) and ``score`` that of the first; `target` names one that is told as if it were alone. Numbers are
+    float32.
+    """
+
+    EXAMPLES = (
+        Example("", {"score": 1.5574471, "label": None, "scores": {}}, options=TINY),
+        Example("The library opens\nat nine.", {"score": -1.4850496, "label": None, "scores": {}}, options=TINY),
+        Example("Η βιβλιοθήκη ανοίγει στις εννέα.", {"score": 1.5109289, "label": None, "scores": {}}, options=TINY),
+    )
+
+    base: Annotated[
+        Model | None,
+        msgspec.Meta(description="the config.json of the encoder of a model of ml_filter, whose folder has none"),
+    ] = None
+
+    @property
+    def asked(self) -> ClassifierAsked:
+        return msgspec.structs.replace(super().asked, base=self.base)

@@ -1,0 +1,44 @@
+"""What a linear model of one's own says of a text: a score, a class, labels, or a grade.
+
+Source: models that ``toolkit train`` makes: hashed n-grams of words and of characters, weighted by tf-idf, under ridge
+or logistic regression (Wang and Manning 2012; Weinberger et al. 2009, arXiv:0902.2206).
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from toolkit import Batch, Document, Example, Tagger
+from toolkit.text import Linear as LinearFile
+from toolkit.text import Said, WindowOption, load_linear
+
+TINY = {"model": "tests/taggers/files/linear.safetensors"}
+
+
+class Linear(Tagger):
+    """What a linear model says of the text: a score, and for classes, labels and grades their probabilities.
+
+    `model` is the folder that ``toolkit train`` has made, or the file ``model.safetensors`` in it. A text without words
+    gets what the model says of nothing. Numbers are float32.
+    """
+
+    EXAMPLES = (
+        Example("", {"score": 1.8969857, "label": None, "scores": {}}, options=TINY),
+        Example("The library opens\nat nine.", {"score": 3.8382738, "label": None, "scores": {}}, options=TINY),
+        Example("Η βιβλιοθήκη ανοίγει στις εννέα.", {"score": 2.4899416, "label": None, "scores": {}}, options=TINY),
+        Example("Buy cheap watches now!", {"score": 1.1055679, "label": None, "scores": {}}, options=TINY),
+    )
+
+    model: Annotated[LinearFile, msgspec.Meta(description="the folder of a linear model, or its file")]
+    window: Annotated[WindowOption, msgspec.Meta(description="what the model sees; null: as it was trained")] = None
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Said]:
+        model = load_linear(self.model)
+        if self.window is None and model.about.window is None:
+            return model.of_words(Batch.of(documents).words("segments"))
+        return model.predict([document.text for document in documents], self.window)
+
+    def check(self) -> None:
+        if self.window is not None:
+            self.window.check()

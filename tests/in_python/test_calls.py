@@ -1,0 +1,207 @@
+"""Commands as functions: what they return, what they raise, and that they leave nothing behind."""
+
+import gc
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import toolkit
+from tests.pipeline.conftest import Project, read_rows, tree, write_rows
+from toolkit.runs import executors
+from toolkit.runs.progress import Reached
+from toolkit.storage import roots
+
+
+def test_they_do_what_the_commands_do(small: Project) -> None:
+    """The configuration as a path, a mapping, YAML: the same output, whose numbers are those of ``--json``."""
+    found = [
+        toolkit.mix(given, overwrite=True) for given in (small.yaml, small.config, json.dumps(small.config) + "\n")
+    ]
+    shown = small("mix", "--json").json
+    assert found[0].published
+    assert {each.digest for each in found} == {shown["digest"]}
+    assert found[0].totals.rows == shown["totals"]["rows"] == 12
+    assert found[0].rules[0].name == "long"
+    assert {key: value for key, value in found[2].data.items() if key != "already"} == {
+        key: value for key, value in shown.items() if key != "already"
+    }
+    assert str(found[2]).startswith("12 documents, 9 kept")
+    assert toolkit.status(small.config).done
+    assert toolkit.validate(small.config)
+    assert toolkit.validate([small.data, small.out]).findings == []
+    assert toolkit.stats(small.data).tables[0]["total"]["documents"] == 12
+
+
+def test_run_has_a_result_for_each_stage(small: Project) -> None:
+    seen: list[Reached] = []
+    done = toolkit.run(small.config, progress=seen.append)
+    assert done.ingest is None
+    assert done.tag
+    assert done.tag.documents == 12
+    assert done.mix
+    assert done.mix.totals.kept == 9
+    assert {each.stage for each in seen} >= {"1 of 2: tag", "2 of 2: mix"}
+    assert all(0 <= each.tasks <= each.of for each in seen)
+    last = [each for each in seen if each.stage == "1 of 2: tag"][-1]
+    assert (last.tasks, last.of, last.documents) == (3, 3, 12)
+
+
+def test_sets_of_the_whole_dataset_have_results_in_a_run(small: Project) -> None:
+    names = [{"id": row["id"], "grade": 1} for shard in small.documents.rglob("*.gz") for row in read_rows(shard)]
+    values = write_rows(small.root / "grades.jsonl", names)
+    path = str(small.root / "drawn.jsonl")
+    more = {
+        "align": {"grades-0": {"from": str(values), "id": "id"}},
+        "dedup": {"exact-0": {"kind": "exact"}},
+        "sample": {"some-0": {"documents": 5, "copy": {"path": path}}},
+    }
+    done = toolkit.run({**small.config, **more})
+    assert done.align
+    assert done.align.sets["grades-0"]["documents"] == 12
+    assert done.dedup
+    assert done.dedup.sets["exact-0"].documents == 12
+    assert done.sample
+    assert done.sample.sets["some-0"].counts["chosen"] == 5
+    assert done.sample.sets["some-0"].copies["documents"].rows == len(read_rows(small.root / "drawn.jsonl")) == 5
+
+
+def test_values_of_others_are_aligned(small: Project) -> None:
+    names = [row["id"] for shard in small.documents.rglob("*.gz") for row in read_rows(shard)]
+    values = write_rows(small.root / "grades.jsonl", [{"id": name, "grade": len(name)} for name in reversed(names)])
+    config = {**small.config, "align": {"grades-0": {"from": str(values), "id": "id"}}}
+    made = toolkit.align(config)
+    assert (made.sets["grades-0"]["documents"], made.sets["grades-0"]["written"]) == (12, 3)
+    assert [row["grade"] for row in toolkit.Dataset(config).joined("grades-0", ids=names[:1])] == [len(names[0])]
+    assert toolkit.align(config).sets["grades-0"]["written"] == 0
+    write_rows(values, [{"id": "nobody", "grade": 1}])
+    with pytest.raises(toolkit.Failed, match="12 documents have no values") as caught:
+        toolkit.align(config)
+    assert caught.value.result.sets["grades-0"]["missing"] == 12
+    with pytest.raises(toolkit.ConfigError, match="expected a section `align:`"):
+        toolkit.align(small.config)
+
+
+def test_two_sets_are_compared(small: Project) -> None:
+    """Of a dataset by its path, and of a configuration; keys by name."""
+    for shard in small.documents.rglob("*.gz"):
+        for name, more in (("one-0", 0), ("two-0", 1)):
+            rows = [
+                {"id": row["id"], "source": row["source"], "attributes": {"n": i + (more if i else 0)}}
+                for i, row in enumerate(read_rows(shard))
+            ]
+            write_rows(small.attributes / name / shard.relative_to(small.documents), rows)
+    for what in (small.data, str(small.data), small.config):
+        found = toolkit.compare_sets(what, "one-0", "two-0.n", samples=1)
+        (part,) = found.parts
+        assert (part.kind, part.both, part.same, len(part.examples)) == ("number", 12, 3, 1)
+        assert part.mean_difference == 9 / 12
+        assert "one-0 and two-0.n: 12 documents" in str(found)
+    with pytest.raises(toolkit.ConfigError, match="three-0"):
+        toolkit.compare_sets(small.data, "one-0", "three-0")
+    with pytest.raises(toolkit.ConfigError, match="with a configuration"):
+        toolkit.compare_sets(small.data, "one-0", "two-0", processes=2)
+
+
+def test_dry_run_and_compare_write_nothing(small: Project) -> None:
+    before = tree(small.root)
+    preview = toolkit.dry_run(small.config)
+    assert (preview.totals.rows, preview.totals.kept, preview.rules[0].only) == (12, 9, 3)
+    other = {**small.config, "mix": {**small.config["mix"], "rules": []}}
+    changed = toolkit.compare(small.config, other, samples=1)
+    assert (changed.rows, changed.kept, changed.gained, len(changed.samples)) == (12, 9, {"long": 3}, 1)
+    assert tree(small.root) == before
+
+
+def test_overrides_are_a_list_a_mapping_or_settings_at_the_top(small: Project) -> None:
+    rules: Any = [{"drop": "line_shape.lines > 1"}]
+    for found in (
+        toolkit.dry_run(small.config, overrides=['mix.rules=[{"drop": "line_shape.lines > 1"}]']),
+        toolkit.dry_run(small.config, overrides={"mix.rules.0": rules[0]}),
+        toolkit.dry_run(small.config, mix={**small.config["mix"], "rules": rules}),
+    ):
+        assert found.totals.kept == 7
+    assert small.config["mix"]["rules"] == [{"drop": "line_shape.lines > 2", "name": "long"}]
+
+
+def test_a_failed_shard_is_an_error_that_has_the_failures_and_the_result(small: Project) -> None:
+    (small.documents / "b.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(toolkit.Failed) as caught:
+        toolkit.tag(small.config)
+    assert len(caught.value.failures) == 1
+    assert "b.jsonl.gz" in caught.value.failures[0]
+    assert caught.value.result.documents == 9
+    assert "b.jsonl.gz" in str(caught.value)
+    found = toolkit.validate(small.config)
+    assert not found
+    assert any("b.jsonl.gz" in each for each in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda project: toolkit.tag({}), "expected settings"),
+        (lambda project: toolkit.tag(cast("Any", None)), "expected a configuration: a path, YAML or a mapping"),
+        (lambda project: toolkit.tag("missing.yaml"), "missing.yaml: expected a readable YAML file"),
+        (lambda project: toolkit.tag("dataset: x\ntgg: {}\n"), "configuration:2: unknown option 'tgg'"),
+        (lambda project: toolkit.tag(project.config, proceses=2), "did you mean 'processes'"),
+        (lambda project: toolkit.tag(project.config, overrides="processes=2"), "expected overrides in a list"),
+        (lambda project: toolkit.tag(project.config, shard=(2, 2)), r"expected \(i, n\) with i from 0 to n - 1"),
+        (
+            lambda project: toolkit.tag(project.config, progress=cast("Any", "yes")),
+            "progress: expected True, False or a function",
+        ),
+        (lambda project: toolkit.tag(project.config, limit=0), "limit: expected a number above 0"),
+        (lambda project: toolkit.mix({"dataset": "x"}), "expected a section `mix:`"),
+        (lambda project: toolkit.tag({"dataset": object()}), "expected what YAML can hold"),
+        (lambda project: toolkit.stats(project.config, by="label"), r"by: expected a list of texts, got 'label'"),
+        (lambda project: toolkit.validate(project.data, processes=2), "overrides and settings with a configuration"),
+    ],
+)
+def test_mistakes_are_errors_as_on_the_command_line(call: Any, words: str, small: Project) -> None:
+    with pytest.raises(toolkit.ConfigError, match=words):
+        call(small)
+
+
+def test_an_error_of_the_callback_ends_the_call(small: Project) -> None:
+    def fail(reached: Reached) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        toolkit.mix(small.config, progress=fail)
+    assert toolkit.mix(small.config).published
+
+
+def test_nothing_is_left_behind(small: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    roots.forget_roots()  # which the command line of the fixture has noted
+    gc.unfreeze()
+    executors._frozen.clear()
+    before = dict(os.environ), gc.get_freeze_count(), threading.active_count()
+    toolkit.mix(small.config, storage={"region": "eu-central-1"})
+    assert (dict(os.environ), gc.get_freeze_count(), threading.active_count()) == before
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_it_works_in_a_thread(small: Project) -> None:
+    found: list[Any] = []
+    small.config["executor"], small.config["processes"] = {"type": "local"}, 2
+    thread = threading.Thread(target=lambda: found.append(toolkit.tag(small.config, overwrite=True)))
+    thread.start()
+    thread.join()
+    assert found[0].documents == 12
+
+
+def test_a_result_can_be_read_and_the_error_pickled(small: Project) -> None:
+    import pickle
+
+    failed = toolkit.Failed(["a", "b"], toolkit.tag(small.config))
+    again = pickle.loads(pickle.dumps(failed))
+    assert (again.failures, again.result, str(again)) == (["a", "b"], failed.result, "2 failed:\n  a\n  b")
+
+
+def test_paths_may_be_of_pathlib(small: Project) -> None:
+    assert toolkit.tag({**small.config, "dataset": Path(small.data)}).documents == 12

@@ -1,0 +1,66 @@
+"""The page "In Python": its blocks are run in order, as the cells of a notebook, and print what it shows."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.pages import assert_shown, blocks
+
+PAGE = "docs/in-python.md"
+OTHERS = ("polars", "duckdb", "datasets")
+
+
+def _is_there(code: str) -> bool:
+    needs = [name for name in OTHERS if re.search(rf"import {name}\b", code)]
+    needs += ["datasets"] if "to_iterable_dataset" in code else []
+    for name in needs:
+        try:
+            __import__(name)
+        except ImportError:
+            return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore")  # other people's
+def test_the_cells_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow", reason="the page shows record batches")
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    monkeypatch.chdir(tmp_path)
+    cells, printed, ran, shown = dict[str, Any](), "", 0, 0
+    for block in blocks(PAGE):
+        if block.language == "python" and _is_there(block.text):
+            exec(compile(block.text, PAGE, "exec"), cells)
+            printed, ran = capsys.readouterr().out, ran + 1
+            (tmp_path / "printed.txt").open("a").write(f"{block.text}\n--> {printed}\n")
+        elif block.language == "python":
+            printed = ""
+        elif printed:
+            assert_shown(block.text.splitlines(), printed)
+            shown += 1
+    assert ran >= 9
+    assert shown >= 6
+
+
+def test_each_public_name_of_notebooks_is_on_the_page() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    names = {
+        "Dataset",
+        "Failed",
+        "try_tagger",
+        "compare",
+        "dedup",
+        "dry_run",
+        "ingest",
+        "mix",
+        "run",
+        "sample",
+        "calibrate",
+        "stats",
+    }
+    assert {name for name in names | {"status", "tag", "validate", "Row", "Rows"} if name not in text} == set()

@@ -1,0 +1,123 @@
+"""What a budget wants of each group, and which copies it takes."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.config import settings
+from toolkit.errors import ConfigError
+from toolkit.mix.budget import bounds
+from toolkit.mix.budget.bounds import Drawn, find_bounds
+from toolkit.mix.budget.settings import BudgetSettings, read_budget
+from toolkit.rules.kinds.budget import EVERYTHING
+
+COPIES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 2**64 - 1) | st.integers(0, 5), st.integers(0, 50)), max_size=60
+)
+
+
+@given(st.lists(COPIES, max_size=4), st.dictionaries(st.sampled_from("abc"), st.integers(0, 900)), st.booleans())
+def test_the_bound_is_where_the_amounts_up_to_it_are_nearest_to_the_goal(
+    shards: list[list[tuple[str, int, int]]], given: dict[str, int], few: bool
+) -> None:
+    def read() -> Iterator[Drawn]:
+        for shard in shards:
+            for group, copies in itertools.groupby(sorted(shard), key=lambda copy: copy[0]):
+                listed = list(copies)
+                yield Drawn(
+                    group,
+                    np.array([hash_ for _, hash_, _ in listed], dtype=np.uint64),
+                    np.array([amount for *_, amount in listed], dtype=float),
+                )
+
+    goals = {group: float(given.get(group, 100)) for group in "abc"}
+    cells, bounds._CELLS = bounds._CELLS, 12 if few else bounds._CELLS
+    try:
+        several, sums_of = find_bounds(read, {group: [goal, goal / 2] for group, goal in goals.items()})
+    finally:
+        bounds._CELLS = cells
+    found, taken = ({g: each[0] for g, each in of.items()} for of in (several, sums_of))
+    assert all(each[1] <= each[0] for each in several.values())
+    for group, goal in goals.items():
+        amounts: dict[int, float] = defaultdict(float)
+        for name, hash_, amount in itertools.chain.from_iterable(shards):
+            amounts[hash_] += amount * (name == group)
+        mine = {hash_ for name, hash_, _ in itertools.chain.from_iterable(shards) if name == group}
+        sums = [0.0, *itertools.accumulate(amounts[hash_] for hash_ in sorted(mine))]
+        assert taken[group] == sum(amounts[hash_] for hash_ in mine if hash_ <= found[group])
+        assert abs(taken[group] - goal) == min(abs(each - goal) for each in sums)
+        assert found[group] == EVERYTHING or sums[-1] > goal
+
+
+def budget(text: str) -> BudgetSettings:
+    return read_budget(settings.parse(text, "c.yaml"))
+
+
+HAS = {"en": 8000.0, "de": 1000.0, "fr": 1000.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("{tokens: 2 k}", {"": 2000}),
+        ("{documents: 1_000, by: label}", {"en": 800, "de": 100, "fr": 100}),
+        ("{tokens: 1e3, by: label, temperature: 0}", {"en": 1000 / 3, "de": 1000 / 3, "fr": 1000 / 3}),
+        ("{bytes: 1.5 MB, by: label, shares: {en: 1, default: 0.5}}", {"en": 750_000, "de": 375_000, "fr": 375_000}),
+        ("{tokens: {en: 5 M, default: all}, by: label}", {"en": 5_000_000, "de": 1000, "fr": 1000}),
+        ("{tokens: {en: 7, de: 0, default: 2, xx: 3}, by: label}", {"en": 7, "de": 0, "fr": 2, "xx": 3}),
+    ],
+)
+def test_targets_are_amounts_or_shares(text: str, wanted: dict[str, float]) -> None:
+    assert budget(text).wanted({"": 9.0} if list(wanted) == [""] else HAS) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.7, 1.0])
+def test_a_temperature_gives_shares_in_proportion_to_a_power(tau: float) -> None:
+    wanted = budget(f"{{tokens: 1000, by: label, temperature: {tau}}}").wanted(HAS)
+    powers = {group: (n / 10_000) ** tau for group, n in HAS.items()}
+    assert wanted == pytest.approx({group: 1000 * n / sum(powers.values()) for group, n in powers.items()})
+
+
+def test_what_a_group_lacks_is_given_by_others_only_if_that_is_said() -> None:
+    text = "{{tokens: 9000, by: label, shares: {{en: 1, de: 1, fr: 1}}, short: {}}}"
+    assert budget(text.format("report")).goals(HAS)[1] == {"en": 3000, "de": 3000, "fr": 3000}
+    wanted, goals = budget(text.format("redistribute")).goals(HAS)
+    assert (wanted["de"], goals) == (3000, {"en": 7000, "de": 1000, "fr": 1000})
+    assert sum(budget(text.format("redistribute").replace("9000", "99999")).goals(HAS)[1].values()) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "expected one of documents, bytes, characters, words, tokens with its amount, got none"),
+        ("{tokens: 1, words: 2, of: n}", "got words and tokens"),
+        ("{words: 5}", "words: expected `of` beside it"),
+        ("{bytes: 5, of: n}", "expected `of` with words or tokens, got it with bytes"),
+        ("{bytes: 5 Q}", "expected a size such as"),
+        ("{tokens: -5}", "expected an amount such as 1000000, 500 M or 2 G, got -5"),
+        ("{tokens: all}", "got 'all'"),
+        ("{tokens: {en: 5}}", "expected `by` with it"),
+        ("{tokens: 5, shares: {en: 5}}", "expected `by` with it"),
+        ("{tokens: {en: 5}, by: label, temperature: 1}", "expected one amount of all groups with `temperature`"),
+        ("{tokens: 5, by: label, temperature: 1, shares: {en: 1}}", "expected `shares` or `temperature`, got both"),
+        ("{tokens: 5, by: label, shares: {en: -1}}", "expected a share, a number of 0 or more, got -1"),
+        ("{tokens: 5, by: label, shares: {en: 0}}", "expected shares above 0, got none"),
+        ("{tokens: 5, short: redistribute}", "without groups there are no others"),
+        ("{token: 5}", "did you mean 'tokens'"),
+    ],
+)
+def test_a_section_that_says_nothing_clear_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        budget(text)
+    assert message in str(raised.value)
+    assert str(raised.value).startswith("c.yaml:1: ")
+
+
+def test_a_group_without_target_is_an_error_that_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"expected a target for each group, got none for de \(1,000 tokens\), fr"):
+        budget("{tokens: {en: 1}, by: label}").wanted(HAS)

@@ -1,0 +1,133 @@
+"""The raw form of ml_filter: its lines, its folders, and that documents come back from it as they were."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mixers.ml_filter import MlFilter
+from tests.conftest import Run
+from toolkit import DataError, Document, Labelled, Mixed
+
+OWN = ["url", "date", "language", "language_score", "corpus", "file_path"]
+
+
+def encoded(
+    metadata: dict[str, Any], *, statistics: Any = None, source: str = "web", shard: str = "web/a", **options: Any
+) -> tuple[str, dict[str, Any]]:
+    row = msgspec.json.encode({"id": "a", "text": "Größe\n", "source": source, "added": "2014-09-22T22:15:10Z"})
+    document = Document("Größe\n", id="a", source=source, metadata=metadata, row=row)
+    writer = MlFilter(**options)
+    mixed = Mixed({"language": Labelled("de", 0.98), "statistics": statistics or {}}, [], shard=shard)
+    ((label, data),) = writer.encode(document, mixed)
+    assert writer.check(data.removesuffix(b"\n")) is None
+    return label, json.loads(data)
+
+
+def test_a_line_is_exactly_this() -> None:
+    headers = {"warc-target-uri": "http://interview.de/", "warc-record-id": "a"}
+    label, line = encoded({"warc_headers": headers}, statistics={"num_lines": 1, "pct_space": 0.0}, dump="2014-41")
+    assert label == "2014-41/de"
+    assert list(line) == ["text", "id", "metadata"]
+    assert list(line["metadata"].items()) == [
+        ("url", "http://interview.de/"),
+        ("date", "2014-09-22T22:15:10Z"),
+        ("language", "de"),
+        ("language_score", 0.98),
+        ("corpus", "2014-41"),
+        ("file_path", "web/a"),
+        ("num_lines", 1),
+        ("pct_space", 0.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "place", "dump"),
+    [
+        ({"corpus": "2014-41", "dump": "other"}, {"source": "CC-MAIN-2024-10"}, "2014-41"),
+        ({"dump": "CC-MAIN-2014-41"}, {}, "2014-41"),
+        ({"corpus": 3}, {"shard": "cc/CC-MAIN-2024-10/segments/1/a"}, "2024-10"),
+        ({}, {"source": "CC-MAIN-2024-10", "shard": "CC-MAIN-2024-10/CC-MAIN-20240220211055-00000"}, "2024-10"),
+        ({}, {"source": "CC-MAIN-20240220211055"}, "CC-MAIN-20240220211055"),
+        ({}, {}, "web"),
+        ({"corpus": "2014-41"}, {"dump": "2015-02"}, "2015-02"),
+    ],
+)
+def test_the_dump_is_told_by_what_is_there(metadata: dict[str, Any], place: dict[str, Any], dump: str) -> None:
+    label, line = encoded(metadata, **place)
+    assert (label, line["metadata"]["corpus"]) == (f"{dump}/de", dump)
+
+
+def test_what_has_no_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a dump such as 2014-41, the name of a folder, got 'a/b'"):
+        MlFilter(dump="a/b")
+    with pytest.raises(DataError, match=r"got '\.\./x'; say which dump it is: `dump: 2014-41` in `output:`"):
+        encoded({"corpus": "../x"})
+    with pytest.raises(DataError, match="expected an object at statistics, got 3"):
+        encoded({}, statistics=3)
+    with pytest.raises(DataError, match="expected fields beside those of the format, got 'url' in statistics"):
+        encoded({}, statistics={"url": "x"})
+
+
+def test_other_metadata_stays_if_that_is_wanted() -> None:
+    known = {"license": "cc", "warc_headers": {}, "url": "http://a.org", "num_lines": 7, "language_score": 0.1}
+    assert [*encoded(known, statistics={"num_lines": 1})[1]["metadata"]] == [*OWN, "num_lines"]
+    metadata = encoded(known, statistics={"num_lines": 1}, others=True)[1]["metadata"]
+    assert [*metadata] == [*OWN, "num_lines", "license"]
+    assert metadata["num_lines"] == 1
+
+
+CONFIGURATION = """
+dataset: data/crawl
+ingest: [{format: wet, from: ["recipe:sample/*.warc.wet.gz"], source: CC-MAIN-2024-10}]
+tag:
+  lines-0: line_language
+  language-0: {tagger: language, lines: lines-0}
+  statistics-0: {tagger: statistics, variant: eurolingua, language: language-0.language.label}
+mix:
+  attributes: [language-0, statistics-0]
+  rules: [{drop: language.label is None}]
+  output: {format: ml_filter, path: raw, part_size: 3 kB}
+"""
+AGAIN = [
+    "mix.attributes=[statistics-0]",
+    "mix.rules=[{drop: metadata.language is None}]",
+    "mix.output={format: ml_filter, path: again, language: metadata.language, part_size: 3 kB}",
+]
+
+
+def documents(dataset: str) -> dict[str, dict[str, Any]]:
+    files = Path(dataset, "documents").rglob("*.jsonl.gz")
+    rows = [json.loads(line) for path in files for line in gzip.decompress(path.read_bytes()).splitlines()]
+    return {row["id"]: row for row in rows}
+
+
+def test_documents_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """By the recipe `ml-filter-raw`; and of these the same files are made again."""
+    monkeypatch.chdir(tmp_path)
+    Path("crawl.yaml").write_text(CONFIGURATION, encoding="utf-8")
+    ran = run("run", "-c", "crawl.yaml", "processes=1", "--quiet")
+    assert ran.code == 0, ran.err
+    raw = {str(path.relative_to("raw")): path.read_bytes() for path in Path("raw").rglob("*.jsonl")}
+    assert {"2024-10/en/00000.jsonl", "2024-10/en/00001.jsonl", "2024-10/de/00000.jsonl"} <= raw.keys()
+    lines = {row["id"]: row for data in raw.values() for row in map(json.loads, data.splitlines())}
+    assert all(list(row["metadata"])[:6] == OWN and len(row["metadata"]) == 63 for row in lines.values())
+    assert run("validate", "raw", "--quiet").code == 0
+    (line,) = raw["2024-10/de/00000.jsonl"].splitlines()
+    assert (MlFilter.of_file("a.jsonl", line), MlFilter.of_file("a.jsonl", b'{"text":"","id":""}')) == (
+        MlFilter(),
+        None,
+    )
+
+    ran = run("run", "-c", "recipe:ml-filter-raw", "processes=1", "--quiet", *AGAIN)
+    assert ran.code == 0, ran.err
+    read = documents("data/ml-filter")
+    assert {id: (row["text"], row["metadata"]) for id, row in read.items()} == {
+        id: (row["text"], row["metadata"]) for id, row in lines.items()
+    }
+    written = documents("data/crawl")
+    assert all((row["text"], row["added"]) == (written[id]["text"], written[id]["added"]) for id, row in read.items())
+    assert raw == {str(path.relative_to("again")): path.read_bytes() for path in Path("again").rglob("*.jsonl")}

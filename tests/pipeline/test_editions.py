@@ -1,0 +1,103 @@
+"""Several outputs of one configuration, as OSCAR 2019 has two editions."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.oracles.oscar_2019 import runiq
+from tests.pipeline.conftest import Project, document, tree, write_rows
+
+ONE = {
+    "attributes": ["lang-0", "once-0"],
+    "rules": [{"cut": "once.spans", "name": "again"}],
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    """Documents in two languages with lines that are there twice, and an edition with each once."""
+    texts = ["hello\nworld\nhello", "welt\nworld\n\nhallo", "hallo\nhello", "end\r\nworld"]
+    config: dict[str, Any] = {
+        "dataset": str(tmp_path / "data"),
+        "processes": 1,
+        "tag": {"lang-0": {"tagger": f"{tmp_path}/lang.py:Lang"}},
+        "dedup": {"once-0": {"kind": "exact", "unit": "line", "bits": 64, "as": "once"}},
+        "mix": {
+            "attributes": ["lang-0"],
+            "output": {"format": "text", "unit": "line", "path": str(tmp_path / "out/all"),
+                       "sentence_identifications": "lang"},
+            "editions": {"once": {**ONE, "output": {"path": f"{tmp_path}/out/once"}}},
+        },
+    }  # fmt: skip
+    (tmp_path / "lang.py").write_text(
+        "import msgspec\nfrom toolkit import Document, Tagger\n"
+        "class Label(msgspec.Struct, frozen=True):\n    label: str\n    prob: float\n"
+        "class Lang(Tagger):\n    '''Return a label for each line.'''\n"
+        "    def tag(self, document: Document) -> list[Label | None]:\n"
+        "        return [Label('de' if 'l' in x and 'o' not in x or x[:2] == 'ha' else 'en', 1.0)\n"
+        "                for x in document.lines]\n"
+    )
+    found = Project(tmp_path, run, config)
+    for shard in range(2):
+        rows = [document(str(i), texts[i]) for i in (2 * shard, 2 * shard + 1)]
+        write_rows(found.documents / f"{shard}.jsonl.gz", rows)
+    return found
+
+
+def text_of(root: Path, edition: str, label: str) -> bytes:
+    return gzip.decompress((root / "out" / edition / f"{label}.txt.gz").read_bytes())
+
+
+def test_one_configuration_publishes_both_and_stats_compares_them(project: Project) -> None:
+    shown = project.ok("run").out
+    assert "edition once:" in shown
+    root = project.root
+    assert text_of(root, "all", "en") == b"hello\nworld\nhello\n\nworld\n\nhello\n\nend\nworld\n\n"
+    assert text_of(root, "once", "en") == b"hello\nworld\n\nend\n\n"
+    for label in ("en", "de"):
+        lines = [line for line in runiq(text_of(root, "all", label)).split(b"\n") if line]
+        assert [line for line in text_of(root, "once", label).split(b"\n") if line] == lines
+    found = project.run("stats", root / "out/all", root / "out/once", "--mix").out.splitlines()
+    assert "words, original | words, once" in found[0]
+    assert found[-1].split("|")[6:8] == ["              10 ", "           5 "]
+    listed = project.run("stats", root / "out/all", root / "out/once", "--mix", "--json").json
+    assert [(e["label"], e["before"]["words"], e["after"]["words"]) for e in listed["labels"]] == [
+        ("de", 3, 2), ("en", 7, 3),
+    ]  # fmt: skip
+    before = tree(root / "out", bookkeeping=True)
+    project.ok("mix")
+    assert tree(root / "out", bookkeeping=True) == before
+    assert project.run("validate", root / "out/once").code == 0
+
+
+def test_without_borders_a_file_is_lines(project: Project) -> None:
+    project.config["mix"]["editions"]["once"]["output"]["borders"] = False
+    project.ok("run")
+    assert text_of(project.root, "once", "en") == b"hello\nworld\nend\n"
+    assert project.run("validate", project.root / "out/once").code == 0
+    assert project.run("stats", project.root / "out/once").code == 0
+
+
+@pytest.mark.parametrize(
+    ("edition", "said"),
+    [
+        ("once", "expected what differs from the mix, with `output: {path: …}`"),
+        ({"rules": []}, "expected what differs from the mix"),
+        ({"output": {"path": "ALL"}}, "expected an output of its own, got that of the mix"),
+        ({"output": {"path": "NEW"}, "rulez": []}, "did you mean 'rules'?"),
+        ({"output": {"path": "NEW"}, "rules": [{"cut": "twice.spans"}]}, "expected an attribute, got 'twice'"),
+    ],
+)
+def test_an_edition_that_cannot_be_is_refused_before_all_else(project: Project, edition: Any, said: str) -> None:
+    root = project.root
+    if isinstance(edition, dict) and "output" in edition:
+        edition["output"]["path"] = str(root / "out" / ("all" if edition["output"]["path"] == "ALL" else "new"))
+    project.config["mix"]["editions"] = {"once": edition}
+    ran = project("run")
+    assert ran.code == 2
+    assert said in ran.err
+    assert not (root / "out").exists()
+    assert not project.attributes.exists()

@@ -1,0 +1,256 @@
+"""``toolkit fetch``: parts of some languages of a published output, checked, whatever happens meanwhile."""
+
+import gzip
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, document, write_rows
+from tests.storage.conftest import bucket, seaweed
+from tests.storage.web_server import Behaviour, web
+from tests.waiting import PATIENCE, wait_until
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import join, list_files
+
+__all__ = ["bucket", "seaweed"]
+
+PARTS = {"fr": 12, "de": 1}
+
+
+def write_release(root: str, parts: dict[str, int] | None = None, word: str = "mot") -> dict[str, bytes]:
+    """Write a release as OSCAR has it, without a manifest; return its files."""
+    files: dict[str, bytes] = {}
+    for label, count in (parts or PARTS).items():
+        names = [f"{label}_part_{n}.jsonl.gz" for n in range(1, count + 1)] if count > 1 else [f"{label}.jsonl.gz"]
+        for number, name in enumerate(names):
+            row = {"content": f"{word} {number} " * 9, "warc_headers": {}, "metadata": {
+                "identification": {"label": label, "prob": 0.9}, "annotation": None, "sentence_identifications": [None],
+            }}  # fmt: skip
+            lines = b"".join(json.dumps(row).encode() + b"\n" for _ in range(number + 1))
+            files[f"{label}/{name}"] = gzip.compress(lines, mtime=0)
+        sums = sorted((name, hashlib.sha256(files[f"{label}/{name}"]).hexdigest()) for name in names)
+        files[f"{label}/{label}_sha256.txt"] = "".join(f"{digest}  {name}\n" for name, digest in sums).encode()
+    for path, data in files.items():
+        write_file(join(root, path), data)
+    return files
+
+
+def there(folder: Path) -> list[str]:
+    return list(list_files(str(folder), hidden=True))
+
+
+def sha256sum(folder: Path) -> int:
+    (checksums,) = folder.glob("*_sha256.txt")
+    return subprocess.run(["sha256sum", "-c", "--quiet", checksums.name], cwd=folder, check=False).returncode
+
+
+def test_whole_parts_of_a_language_in_the_order_of_their_numbers(tmp_path: Path, run: Run) -> None:
+    files = write_release(str(tmp_path / "release"))
+    sizes = [len(files[f"fr/fr_part_{n}.jsonl.gz"]) for n in range(1, 13)]
+    most = sum(sizes[:11])
+    fetch = ("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
+    dry = run(*fetch, "--max", most, "--dry-run", "--json")
+    assert (dry.code, dry.json["bytes"], (tmp_path / "got").exists()) == (0, most, False)
+    ran = run(*fetch, "--max", most, "--json")
+    wanted = [f"fr/fr_part_{n}.jsonl.gz" for n in range(1, 12)]
+    assert (ran.code, ran.json["labels"]) == (0, dry.json["labels"]) == (0, {"fr": wanted})
+    assert there(tmp_path / "got") == sorted([*wanted, "fr/fr_sha256.txt"])
+    assert sha256sum(tmp_path / "got" / "fr") == 0
+    validated = run("validate", tmp_path / "got")
+    assert validated.code == 0, validated.out
+    one = run(*fetch, "--max", sizes[0], "--json")  # what is there already stays, and stays listed
+    assert (one.code, set(one.json["files"].values())) == (0, {"there"})
+    rest = run(*fetch[:4], "--label", "de", *fetch[2:], "--json")
+    assert [name for name, what in rest.json["files"].items() if what == "fetched"] == [
+        "fr/fr_part_12.jsonl.gz",
+        "de/de.jsonl.gz",
+    ]
+    assert {name: (tmp_path / "got" / name).read_bytes() for name in there(tmp_path / "got")} == files
+
+
+def test_room_for_no_part_says_how_large_the_smallest_is(tmp_path: Path, run: Run) -> None:
+    files = write_release(str(tmp_path / "release"))
+    size = len(files["fr/fr_part_1.jsonl.gz"])
+    ran = run("fetch", tmp_path / "release", "--label", "fr", "--max", size - 1, "--to", tmp_path / "got")
+    assert (ran.code, (tmp_path / "got").exists()) == (2, False)
+    assert f"the smallest part of fr is fr/fr_part_1.jsonl.gz: {size} bytes" in ran.err
+
+
+@pytest.mark.parametrize("damage", ["other", "longer"])
+def test_what_is_damaged_here_is_named_and_fetched_again(tmp_path: Path, run: Run, damage: str) -> None:
+    files = write_release(str(tmp_path / "release"))
+    fetch = ("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
+    assert run(*fetch).code == 0
+    path = tmp_path / "got" / "fr" / "fr_part_3.jsonl.gz"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + b"x" if damage == "other" else whole + b"x")
+    ran = run(*fetch)
+    assert ran.code == 0
+    assert f"{path}: expected the checksum" in ran.out
+    assert path.read_bytes() == files["fr/fr_part_3.jsonl.gz"]
+
+
+def test_what_is_damaged_there_is_named_and_not_kept(tmp_path: Path, run: Run) -> None:
+    files = write_release(str(tmp_path / "release"))
+    path = tmp_path / "release" / "fr" / "fr_part_3.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    fetch = ("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
+    ran = run(*fetch)
+    assert ran.code == 1
+    assert f"{path}: expected the checksum" in ran.err
+    assert "fr/fr_part_3.jsonl.gz" not in there(tmp_path / "got")
+    assert sha256sum(tmp_path / "got" / "fr") == 0
+    path.write_bytes(files["fr/fr_part_3.jsonl.gz"])
+    again = run(*fetch, "--json")
+    assert [name for name, what in again.json["files"].items() if what != "there"] == ["fr/fr_part_3.jsonl.gz"]
+    assert run("validate", tmp_path / "got").code == 0
+
+
+def test_another_version_of_a_release_replaces_what_it_has_and_mixes_with_nothing(tmp_path: Path, run: Run) -> None:
+    release = tmp_path / "release"
+    write_release(str(release))
+    fetch = ("fetch", release, "--label", "fr", "--to", tmp_path / "got")
+    assert run(*fetch).code == 0
+    files = write_release(str(release), {"fr": 11}, word="other")
+    ran = run(*fetch)
+    assert ran.code == 2
+    assert f"{tmp_path}/got/fr/fr_part_12.jsonl.gz: expected a file of this version" in ran.err
+    (tmp_path / "got" / "fr" / "fr_part_12.jsonl.gz").unlink()
+    assert run(*fetch).code == 0
+    assert {name: (tmp_path / "got" / name).read_bytes() for name in there(tmp_path / "got")} == files
+
+
+def test_files_of_others_are_not_replaced(tmp_path: Path, run: Run) -> None:
+    write_release(str(tmp_path / "release"))
+    mine = tmp_path / "got" / "fr" / "fr_part_1.jsonl.gz"
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"mine")
+    ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
+    assert ran.code == 1
+    assert f"{mine}: expected nothing" in ran.err
+    assert mine.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["../../fr_part_1.jsonl.gz", "/tmp/fr_part_1.jsonl.gz", "../.toolkit/manifest.json"])
+def test_a_checksum_file_leads_nowhere_else(tmp_path: Path, run: Run, name: str) -> None:
+    write_release(str(tmp_path / "release"))
+    listing = tmp_path / "release" / "fr" / "fr_sha256.txt"
+    listing.write_text(f"{'0' * 64}  {name}\n")
+    ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "a" / "b")
+    assert ran.code == 1
+    assert f"{listing}:1: expected" in ran.err
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--label", "fz"), "expected the label 'fz', got no fz/fz_sha256.txt there; there are 2 (de, fr)"),
+        ((), "expected --label, got none; {release} has 2 (de, fr)"),
+        (("--label", "fr", "--max", "much"), "expected a size such as"),
+        (("--label", "fr", "--to", "{release}/fr"), "expected a path apart from {release}"),
+        (("--label", "../fr"), "--label: expected a relative path"),
+    ],
+)
+def test_mistakes_are_told_and_nothing_is_written(
+    tmp_path: Path, run: Run, arguments: tuple[str, ...], error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    release = str(tmp_path / "release")
+    files = write_release(release)
+    ran = run("fetch", release, *(each.format(release=release) for each in arguments))
+    assert ran.code == 2
+    assert error.format(release=release) in ran.err
+    assert there(tmp_path) == sorted(f"release/{name}" for name in files)
+
+
+def test_the_manifest_of_an_output_says_what_is_in_it(tmp_path: Path, run: Run) -> None:
+    """Also where files are called otherwise; dropped documents are none of a label."""
+    rows = [document(f"{i}", "text " * 50, metadata={"language": ["fr", "de", None][i % 3]}) for i in range(60)]
+    write_rows(tmp_path / "data" / "documents" / "a.jsonl.gz", rows)
+    project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "mix": {
+        "rules": [{"drop": "metadata.language is None", "name": "one"}],
+        "rejected": str(tmp_path / "dropped"),
+        "output": {
+            "path": str(tmp_path / "out"), "format": "text", "identification": "metadata.language", "part_size": "1 kB",
+        },
+    }})  # fmt: skip
+    project.ok("mix")
+    for label in ("fr", "de"):
+        ran = run("fetch", tmp_path / "out", "--label", label, "--to", tmp_path / "got")
+        assert ran.code == 0, ran.err
+    got = [name for name in there(tmp_path / "got") if not name.endswith("_sha256.txt")]
+    assert got == [name for name in list_files(str(tmp_path / "out")) if name.endswith(".txt.gz")]
+    assert run("validate", tmp_path / "got").code == 0
+    assert run("fetch", tmp_path / "out", "--label", "rejected", "--to", tmp_path / "got").code == 2
+    (tmp_path / "out" / ".toolkit" / "publishing.json").write_text("{}")
+    assert "expected a finished publication" in run("fetch", tmp_path / "out", "--label", "fr").err
+
+
+def test_a_release_on_the_web_whose_connections_break(tmp_path: Path, run: Run, naps: list[float]) -> None:
+    files = write_release(str(tmp_path / "release"))
+    behaviour = Behaviour(chances={"drop": 0.4, "reset": 0.2, "503": 0.1}, seed=3)
+    with web(tmp_path / "release", behaviour) as url:
+        ran = run("fetch", url, "--label", "fr", "--label", "de", "--to", tmp_path / "got")
+    assert ran.code == 0, ran.err
+    assert {name: (tmp_path / "got" / name).read_bytes() for name in there(tmp_path / "got")} == files
+    assert {each.status for each in behaviour.log} >= {200, 206, 503}
+
+
+def test_a_fetch_that_is_killed_leaves_no_half_and_goes_on(tmp_path: Path, run: Run) -> None:
+    files = write_release(str(tmp_path / "release"))
+    behaviour = Behaviour(only="fr_part_7.jsonl.gz", half=threading.Event())
+    assert behaviour.half
+    with web(tmp_path / "release", behaviour) as url:
+        fetch = ("fetch", url, "--label", "fr", "--to", str(tmp_path / "got"))
+        child = subprocess.Popen([sys.executable, "-m", "toolkit", *fetch], start_new_session=True)
+        try:
+            assert wait_until(lambda: behaviour.bodies("fr_part_7.jsonl.gz"))
+            os.killpg(child.pid, signal.SIGKILL)
+        finally:
+            child.wait(PATIENCE)
+            behaviour.half.set()
+        before = (
+            [name for name in there(tmp_path / "got") if not name.endswith(".tmp")]
+            if (tmp_path / "got").exists()
+            else []
+        )
+        assert all((tmp_path / "got" / name).read_bytes() == files[name] for name in before)
+        assert "fr/fr_part_7.jsonl.gz" not in before
+        ran = run(*fetch, "--json")
+    assert ran.code == 0, ran.err
+    assert {name for name, what in ran.json["files"].items() if what == "there"} == {*before}
+    assert {name: (tmp_path / "got" / name).read_bytes() for name in there(tmp_path / "got")} == {
+        name: data for name, data in files.items() if name.startswith("fr/")
+    }
+
+
+def test_a_server_that_says_no_sizes_and_forbids_what_is_not_there(tmp_path: Path, run: Run, naps: list[float]) -> None:
+    files = write_release(str(tmp_path / "release"), {"fr_meta": 2})
+    behaviour = Behaviour(chances={"403": 1.0}, only="fr_sha256.txt", length="chunked")
+    with web(tmp_path / "release", behaviour) as url:
+        fetch = ("fetch", url, "--label", "fr", "--to", tmp_path / "got")
+        assert "expected its size" in run(*fetch, "--max", "1MB").err
+        ran = run(*fetch)
+        assert run("fetch", url + "?a=b", "--label", "fr").code == 2
+    assert ran.code == 0, ran.err
+    assert {name: (tmp_path / "got" / name).read_bytes() for name in there(tmp_path / "got")} == files
+
+
+@pytest.mark.s3
+@pytest.mark.slow
+def test_a_release_in_a_bucket(tmp_path: Path, run: Run, bucket: str) -> None:
+    files = write_release(join(bucket, "release"))
+    for folder in (str(tmp_path / "got"), join(bucket, "got")):
+        ran = run("fetch", join(bucket, "release"), "--label", "fr", "--label", "de", "--to", folder)
+        assert ran.code == 0, ran.err
+        assert list(list_files(folder, hidden=True)) == sorted(files)
+        assert run("validate", folder).code == 0

@@ -1,0 +1,202 @@
+"""``when:`` of a set: its taggers see the documents for which it is true, and nothing of the others."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, document, strays, tree, write_rows
+from toolkit import Document, Tagger
+from toolkit.data import documents
+
+SHARD = "a.jsonl.gz"
+ROWS = 700
+"""Several batches, some of which have no document that is asked."""
+
+
+class Even(Tagger):
+    """Whether the number is even; null without one."""
+
+    def tag(self, document: Document) -> bool | None:
+        number = document.metadata["n"]
+        return None if number is None else number % 2 == 0
+
+
+class Picky(Tagger):
+    """Code points of a text that may be asked for."""
+
+    def tag(self, document: Document) -> int:
+        if "never" in document.text:
+            raise ValueError("asked")
+        return len(document.text)
+
+
+HERE = "tests.pipeline.test_when"
+EVEN = {"tagger": f"{HERE}:Even", "as": "even"}
+PICKY = {"tagger": f"{HERE}:Picky", "as": "picky"}
+ASKED = "even is not None and even"
+
+
+def is_asked(i: int) -> bool:
+    return i % 7 != 0 and i % 2 == 0 and i not in range(256, 600)
+
+
+@pytest.fixture
+def asked(project: Project) -> Project:
+    """A shard in which some documents have an even number; texts of the others may not be asked for."""
+    rows = [
+        document(f"d{i}", "a text\n" * (i % 5 + 1) if is_asked(i) else "never", metadata={"n": number(i)})
+        for i in range(ROWS)
+    ]
+    write_rows(project.documents / SHARD, rows)
+    project.config["tag"] = {"picky-0": PICKY | {"when": ASKED}, "even-0": EVEN}
+    project.config["mix"] = {
+        "attributes": ["picky-0"],
+        "rules": [{"drop": "picky is None or picky > 20", "name": "other"}],
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    return project
+
+
+def number(i: int) -> int | None:
+    return None if i % 7 == 0 else i if is_asked(i) else 2 * i + 1
+
+
+def test_documents_that_are_not_asked_get_null(asked: Project) -> None:
+    told = asked.ok("tag", "--json").json
+    texts = [row["text"] for row in asked.shard(SHARD)]
+    count = sum(map(is_asked, range(ROWS)))
+    found = [values["picky"] for values in asked.values("picky-0", SHARD)]
+    assert found == [len(text) if is_asked(i) else None for i, text in enumerate(texts)]
+    assert told["asked"] == {"picky-0": count, "even-0": ROWS}
+    assert set(told["seconds"]) == {"picky-0", "even-0"}
+    assert re.search(rf"picky-0 +picky +0 +1 +{count} +\d", asked.ok("tag").out)
+    stages = {stage["stage"]: stage["worked"] for stage in asked("status", "--json").json["stages"]}
+    assert stages["tag picky-0"] | {"seconds": 0} == {"documents": ROWS, "asked": count, "seconds": 0}
+    kept = sum(1 for value in found if value is not None and value <= 20)
+    assert f" {kept} would be kept" in asked.ok("mix", "--dry-run").out
+    asked.config["mix"]["rules"] = [{"drop": "picky > 20"}]
+    assert "picky may be null here: test it first" in asked("mix", "--dry-run").err
+
+
+def test_the_bytes_depend_on_nothing_but_the_settings(asked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one pass with the set that it reads, alone, and by two processes: which then do not decode other texts."""
+    asked.ok("tag")
+    before = tree(asked.attributes)
+    decoded = []
+
+    class Late(documents.LateDocument):
+        def __getattr__(self, name: str) -> Any:
+            decoded.append(self.id)
+            return super().__getattr__(name)
+
+    monkeypatch.setattr(documents, "LateDocument", Late)
+    (asked.attributes / "picky-0" / SHARD).unlink()
+    asked.ok("tag")
+    assert decoded == [f"d{i}" for i in range(ROWS) if is_asked(i)]
+    assert tree(asked.attributes) == before
+    monkeypatch.setattr("toolkit.runs.workers.LARGE", 1)
+    asked.config |= {"executor": {"type": "local"}, "processes": 2}
+    (asked.attributes / "picky-0" / SHARD).unlink()
+    asked.ok("tag")
+    assert tree(asked.attributes) == before
+    assert not strays(asked.root)
+
+
+def test_it_is_part_of_the_settings_and_of_the_lineage(asked: Project) -> None:
+    asked.ok("tag")
+    before = tree(asked.attributes)
+    asked.config["tag"]["picky-0"] = PICKY | {"when": f"{ASKED} and metadata.n is not None"}
+    for command in ("tag", "mix"):
+        ran = asked(command)
+        assert ran.code == 2
+        assert "picky.settings.when:" in ran.err
+    assert tree(asked.attributes) == before
+    rows = asked.shard(SHARD)
+    rows[1]["metadata"]["n"], rows[1]["text"] = 2, "now asked"
+    write_rows(asked.documents / SHARD, rows)
+    asked.config["tag"] = {"even-0": EVEN}
+    asked.ok("tag")
+    ran = asked("mix")
+    assert "expected attributes" in ran.err
+    assert ran.code == 1
+    asked.config["tag"]["picky-0"] = PICKY | {"when": ASKED}
+    asked.ok("tag")
+    assert asked.values("picky-0", SHARD)[1] == {"picky": 9}
+
+
+def test_readers_of_such_a_set_ask_where_it_has_values(asked: Project) -> None:
+    """By the same condition, or by one that proves it; else the checker demands it."""
+    same: dict[str, Any] = {"tagger": "language", "lines": "lines-0"}
+    asked.config["tag"] |= {
+        "lines-0": {"tagger": "line_language", "when": ASKED},
+        "same-0": same | {"when": ASKED, "as": "same"},
+        "some-0": same | {"when": "line_language is not None and len(line_language) > 1", "as": "some"},
+        "shape-0": {"taggers": ["length", {"tagger": "emails", "as": "mail"}], "when": "even is None"},
+    }
+    asked.ok("tag")
+    lines = [value["line_language"] for value in asked.values("lines-0", SHARD)]
+    assert [value["same"] is None for value in asked.values("same-0", SHARD)] == [each is None for each in lines]
+    some = [value["some"] is None for value in asked.values("some-0", SHARD)]
+    assert some == [each is None or len(each) < 2 for each in lines]
+    before = tree(asked.attributes)
+    for name in ("same-0", "some-0"):
+        (asked.attributes / name / SHARD).unlink()
+    asked.ok("tag")
+    assert tree(asked.attributes) == before
+    assert asked.values("shape-0", SHARD)[1] == {"length": None, "mail": None}
+    asked.config["tag"]["plain-0"] = same
+    ran = asked("tag")
+    assert "expected a value of type list[" in ran.err
+    assert "`when: line_language is not None`, or the `when` that lines-0 has" in ran.err
+
+
+def test_a_set_on_disk_can_be_read_too(asked: Project) -> None:
+    asked.ok("tag")
+    before = tree(asked.attributes)
+    del asked.config["tag"]["even-0"]
+    (asked.attributes / "picky-0" / SHARD).unlink()
+    asked.ok("tag")
+    asked.ok("mix", "--dry-run")
+    assert tree(asked.attributes) == before
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"when": "evn"}, "when: expected a key of a set that is made before, got 'evn'; did you mean 'even'"),
+        ({"when": "even"}, r"expected a condition, true or false, got a value of type bool \| null"),
+        ({"when": "picky > 3"}, "expected a key of a set that is made before, got 'picky'; there are: even, same"),
+        ({"when": True}, "picky-0.when: expected an expression, such as"),
+        ({"when": ""}, "picky-0.when: expected an expression"),
+        ({"when": "even is"}, "when: expected an expression"),
+        ({"when": "even-0.evn"}, "expected a key of the set even-0, got 'evn'; did you mean 'even'"),
+        ({"when": "even == other", "attributes": "even-0"}, "expected a list of sets that the expression reads"),
+        ({"when": "even is None", "attributes": ["evn-0"]}, "expected a set that this toolkit makes, got 'evn-0'; did"),
+        ({"attributes": ["even-0"]}, "expected `attributes` only beside `when`"),
+        ({"when": "metadata.n > 3"}, "metadata.n may be null here: test it first"),
+        ({"when": "same is None"}, "expected 'same' in one set, got it in a-0, b-0; say which: `attributes"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(asked: Project, entry: dict[str, Any], expected: str) -> None:
+    asked.config["tag"] |= {name: EVEN | {"as": "same"} for name in ("a-0", "b-0")}
+    asked.config["tag"]["picky-0"] = PICKY | entry
+    ran = asked("tag")
+    assert (ran.code, ran.out) == (2, "")
+    assert re.search(expected, ran.err), ran.err
+    assert not asked.attributes.exists()
+
+
+def test_sets_that_have_the_same_key_are_told_apart_by_name(asked: Project) -> None:
+    asked.config["tag"] |= {"odd-0": EVEN, "picky-0": PICKY | {"when": ASKED, "attributes": ["even-0"]}}
+    asked.ok("tag")
+    assert sum(value["picky"] is not None for value in asked.values("picky-0", SHARD)) == sum(
+        map(is_asked, range(ROWS))
+    )
+
+
+def test_a_value_that_does_not_fit_names_its_document(asked: Project) -> None:
+    asked.config["tag"] = {"picky-0": PICKY | {"when": "metadata.n is not None and metadata.n.x == 3"}}
+    ran = asked("tag")
+    assert ran.code == 1
+    assert re.search(r"a\.jsonl\.gz:2: when: `metadata\.n.*document 'd1'", ran.err), ran.err

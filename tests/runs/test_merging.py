@@ -1,0 +1,112 @@
+"""Commands that end at once, or are killed while they merge, leave one file with all that they wrote."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.runs.merging import merge
+from toolkit.storage.journal import Journal
+
+COMMANDS = 4
+GROUPS = 5
+
+COMMAND = """
+import os, signal, sys
+from toolkit.runs.merging import merge
+from toolkit.storage.journal import Journal
+
+folder, name, groups, killed = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+journal = Journal(folder)
+for group in range(groups):
+    journal.save({("set a", f"{name}/{group}/{i}"): b"{}" for i in range(10)})
+    if group % 2:
+        journal.forget([("set a", f"{name}/{group}/0")])
+print("ready", flush=True)
+sys.stdin.readline()
+if killed == "killed":
+    replace = os.replace
+    def last(source, target):
+        replace(source, target)
+        if target.endswith("/records.jsonl.gz"):
+            print("merged", flush=True)
+            sys.stdin.readline()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.replace = last
+merge(journal, os.path.join(folder, "claims"))
+"""
+
+
+def _begun(folder: Path, name: str, killed: str = "") -> "subprocess.Popen[str]":
+    arguments = [sys.executable, "-c", COMMAND, str(folder), name, str(GROUPS), killed]
+    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _told(process: "subprocess.Popen[str]", expected: str) -> None:
+    assert process.stdout
+    assert process.stdout.readline() == expected + "\n"
+
+
+def _go_on(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def _written(name: str) -> set[str]:
+    return {f"{name}/{group}/{i}" for group in range(GROUPS) for i in range(10) if not (group % 2 and i == 0)}
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.slow
+def test_commands_that_end_at_once_leave_one_file_with_all(tmp_path: Path) -> None:
+    names = [str(number) for number in range(COMMANDS)]
+    commands = [_begun(tmp_path, name) for name in names]
+    for command in commands:
+        _told(command, "ready")
+    for command in commands:
+        _go_on(command)
+    assert [command.wait() for command in commands] == [0] * COMMANDS
+    assert _files(tmp_path) == ["records.jsonl.gz"]
+    assert set(Journal(str(tmp_path)).keys("set a")) == set().union(*map(_written, names))
+    for command in commands:
+        command.communicate()
+
+
+@pytest.mark.slow
+def test_a_killed_merge_loses_nothing_and_is_ended_by_the_next(tmp_path: Path) -> None:
+    """The merged file is there, and the segments, too; another command has waited for the claim."""
+    first, second = _begun(tmp_path, "a", "killed"), _begun(tmp_path, "b")
+    _told(first, "ready")
+    _told(second, "ready")
+    _go_on(first)
+    _told(first, "merged")
+    assert len(_files(tmp_path)) > 2
+    both = _written("a") | _written("b")
+    assert set(Journal(str(tmp_path)).keys("set a")) == both
+    _go_on(second)
+    _go_on(first)
+    assert first.wait() == -signal.SIGKILL
+    assert second.wait() == 0
+    assert _files(tmp_path) == ["records.jsonl.gz"]
+    assert set(Journal(str(tmp_path)).keys("set a")) == both
+    first.communicate()
+    second.communicate()
+
+
+def test_where_nothing_is_apart_nothing_is_written(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path / "x"))
+    merge(journal, str(tmp_path / "claims"))
+    assert not (tmp_path / "x").exists()
+    journal.save({("set a", "1"): b"{}"})
+    merge(journal, str(tmp_path / "claims"))
+    before = os.stat(tmp_path / "x" / "records.jsonl.gz")
+    merge(Journal(str(tmp_path / "x")), str(tmp_path / "claims"))
+    assert os.stat(tmp_path / "x" / "records.jsonl.gz") == before
+    assert sorted(os.listdir(tmp_path / "x")) == ["records.jsonl.gz", "segments"]

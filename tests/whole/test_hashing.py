@@ -1,0 +1,20 @@
+"""Hashes that are compiled are those of the library."""
+
+import random
+
+import numpy as np
+import xxhash
+
+from toolkit.whole.exact.hashing import LONGEST, Texts, hashes_128
+
+
+def test_hashes_are_those_of_the_library_for_every_length() -> None:
+    chance = random.Random(1)
+    texts = [chance.randbytes(size) for size in [*range(1, LONGEST + 20), 1000, 5000] for _ in range(4)]
+    chance.shuffle(texts)
+    ends = np.cumsum([len(text) for text in texts])
+    starts = ends - np.array([len(text) for text in texts])
+    buffer = np.frombuffer(b"".join(texts) + bytes(16), dtype=np.int8)
+    expected = b"".join(map(xxhash.xxh3_128_digest, texts))
+    assert hashes_128(Texts(buffer, starts, ends, len(texts))) == expected
+    assert hashes_128(Texts(buffer, starts[:0], ends[:0], 0)) == b""

@@ -1,0 +1,184 @@
+"""Passages against a few lines of plain Python that look at each of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import xxhash
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.whole.making import make, write_shards
+from tests.whole.test_exact import Row, named
+from toolkit.errors import ConfigError
+from toolkit.whole.exact import runs
+from toolkit.whole.passages.stretches import Cut, stretches_of
+
+SCORE = 'get(document.metadata, "score", 0)'
+ASKED = 'get(document.metadata, "asked", False)'
+
+
+def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others: int = 0) -> list[list[Any]]:
+    """The values of all documents but those of the first shards, which are of another dataset."""
+    length, keep, scope = entry.get("length", 500), entry.get("keep", "first"), entry.get("scope", "all")
+    ordered = []
+    for i, rows in enumerate(shards):
+        for j, row in enumerate(rows):
+            score = row["metadata"]["score"]
+            rank = 0 if keep == "first" else -score if "max" in keep else score
+            ordered.append((-math.inf if i < others else rank, i, j, row))
+    known = set()
+    values: list[list[Any]] = [[None] * len(rows) for rows in shards]
+    for _, i, j, row in sorted(ordered, key=lambda each: each[:3]):
+        within = {"all": 0, "source": row["source"]}.get(scope, row["metadata"]["label"])
+        text = row["text"].encode()
+        seen = []
+        for at in range(len(text) - length + 1) if not entry.get("when") or row["metadata"]["asked"] else ():
+            passage = (within, text[at : at + length])
+            if passage in known:
+                seen.append(at)
+            known.add(passage)
+        spans: list[list[float]] = []
+        size = begin = 0
+        for number, character in enumerate(row["text"]):
+            end = begin + len(character.encode())
+            if any(at <= begin and end <= at + length for at in seen):
+                size += end - begin
+                if spans and spans[-1][1] == number:
+                    spans[-1][1] = number + 1
+                else:
+                    spans.append([number, number + 1, 1.0])
+            begin = end
+        chars = sum(end - start for start, end, _ in spans)
+        values[i][j] = {"spans": spans, "chars": chars, "bytes": size}
+    return values[others:]
+
+
+PIECE = st.text("ab", min_size=1, max_size=30) | st.text("aé€𝒳\n", max_size=12) | st.integers(1, 40).map("ab".__mul__)
+
+
+@st.composite
+def corpora(draw: st.DrawFn) -> list[list[Row]]:
+    """Documents of pieces of which some are in several of them, whole or in part."""
+    planted = draw(st.lists(st.text("abé€𝒳", min_size=8, max_size=40), min_size=1, max_size=3))
+    part = st.tuples(st.sampled_from(planted), st.integers(0, 6), st.integers(0, 6))
+    piece = PIECE | st.sampled_from(planted) | part.map(lambda each: each[0][each[1] : len(each[0]) - each[2]])
+    texts = st.lists(piece, max_size=4).map("".join)
+    return [
+        [
+            {
+                "id": f"{i}-{j}",
+                "source": draw(st.sampled_from("st")),
+                "text": text,
+                "metadata": {
+                    "score": draw(st.sampled_from([0.5, 1, -2])),
+                    "asked": draw(st.booleans()),
+                    "label": draw(st.sampled_from(["en", None])),
+                },
+            }
+            for j, text in enumerate(rows)
+        ]
+        for i, rows in enumerate(draw(st.lists(st.lists(texts, max_size=4), min_size=1, max_size=4)))
+    ]
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> dict[str, Any]:
+    entry: dict[str, Any] = {"kind": "passages", "length": draw(st.sampled_from([10, 11, 17]))}
+    entry["keep"] = draw(st.sampled_from(["first", {"max": SCORE}, {"min": SCORE}]))
+    entry["scope"] = draw(st.sampled_from(["all", "source", 'get(document.metadata, "label", None)']))
+    entry["memory"] = draw(st.sampled_from([1500, 20_000, "256 MB"]))
+    if draw(st.booleans()):
+        entry["when"] = ASKED
+    return entry
+
+
+def rows_of(*texts: str) -> list[Row]:
+    metadata = {"score": 1, "asked": True, "label": None}
+    return [{"id": str(i), "source": "s", "text": text, "metadata": metadata} for i, text in enumerate(texts)]
+
+
+@given(corpora(), entries(), st.sampled_from([1, 3, 1 << 19]), st.integers(0, 2))
+@example([rows_of("-" * 30, "=" + "-" * 30)], {"kind": "passages", "length": 10}, 1, 0)
+@example([rows_of("-" * 500)], {"kind": "passages", "length": 10}, 1, 0)  # more stretches than there is room for
+def test_values_are_those_of_the_reference(
+    shards: list[list[Row]], entry: dict[str, Any], items: int, others: int
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "ITEMS", items)  # of a run
+        patch.setattr(runs, "_CELL", 1)
+        if others := min(others, len(shards) - 1):
+            write_shards(Path(folder, "other"), named(shards[:others]))
+            entry = entry | {"against": f"{folder}/other"}
+        made = make(write_shards(Path(folder), named(shards[others:])), {"passages-0": entry})
+        assert list(made.values.values()) == reference(shards, entry, others)
+
+
+def test_the_hashes_of_stretches_are_those_of_ever() -> None:
+    """Or else what is kept of a shard would not be told from what is made now; then the version of the kind rises."""
+    found = stretches_of([b"", "ab\u20acd".encode() * 9, b"-" * 14], Cut.of(10), [0, 0, 7])
+    assert found.counts.tolist() == [0, 15, 5]
+    assert found.passages.sum() == 45 + 5
+    assert xxhash.xxh3_64_hexdigest(found.keys + found.places.tobytes()) == "f39d11e2e8eef7a1"
+
+
+def test_one_copy_of_overlapping_repeats_stays(tmp_path: Path) -> None:
+    """As the docs say it: what goes is decided by the texts as they are, not by what is left of them."""
+    a, b, c, d, e = ("".join(chr(97 + i) + str(j) for j in range(200)) for i in range(5))
+    dataset = write_shards(tmp_path, named([rows_of(a + b + c, b + c + d, c + d + e)]))
+    (values,) = make(dataset, {"passages-0": {"kind": "passages"}}).values.values()
+    assert [value["spans"] for value in values] == [[], [[0, len(b + c), 1.0]], [[0, len(c + d), 1.0]]]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"length": 9}, "length: expected a number of bytes from 10 to 1,000,000, got 9"),
+        ({"length": "500 B"}, "length"),
+        ({"unit": "line"}, "unknown"),
+        ({"keep": {}}, "keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(entry: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    dataset = write_shards(tmp_path, named([rows_of("a")]))
+    with pytest.raises(ConfigError) as raised:
+        make(dataset, {"passages-0": {"kind": "passages"} | entry})
+    assert expected in str(raised.value)
+
+
+def test_what_is_left_of_a_resolution_whose_spans_are_gone_is_of_no_use(tmp_path: Path) -> None:
+    dataset = write_shards(tmp_path, named([rows_of("ab" * 20, "-" + "ab" * 20)]))
+    entries_ = {"passages-0": {"kind": "passages", "length": 20}}
+    expected = make(dataset, entries_)
+    (spans,) = tmp_path.rglob("fates-0")
+    spans.unlink()
+    left = spans.parent / "work-256000000"
+    left.mkdir()
+    (left / "part-0-of-1.json").write_text('{"digests":{},"distinct":0,"stay":0}')
+    (tmp_path / "attributes/passages-0/0.jsonl.gz").unlink()
+    assert make(dataset, entries_).values == expected.values
+    assert not left.exists()
+
+
+@pytest.mark.slow
+@given(corpora(), corpora(), entries(), st.sampled_from([1, 1 << 19]))
+def test_neither_memory_nor_the_time_at_which_shards_come_changes_anything(
+    old: list[list[Row]], new: list[list[Row]], entry: dict[str, Any], items: int
+) -> None:
+    found = []
+    more = {f"z{name}": rows for name, rows in named(new).items()}
+    for memory, later in ((1500, True), ("256 MB", False)):
+        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(runs, "ITEMS", items)
+            mine = {"passages-0": entry | {"memory": memory}}
+            if later:
+                make(write_shards(Path(folder), named(old)), mine)
+                made = make(write_shards(Path(folder), more), mine)
+                assert made.signed == [f"passages-0 {name}" for name in more]
+            else:
+                made = make(write_shards(Path(folder), named(old) | more), mine)
+            found.append((made.values, made.resolutions["passages-0"].fates, made.resolutions["passages-0"].counts))
+    assert found[0] == found[1]

@@ -1,0 +1,95 @@
+"""Step 4, per shard: the attribute file, from the places of its documents' values."""
+
+import time
+
+import msgspec
+
+from toolkit.align.index import Index
+from toolkit.align.match import named_blocks, read_places
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
+from toolkit.errors import DataError
+from toolkit.records import sets
+from toolkit.records.outdated import is_outdated
+from toolkit.runs.executors import Report
+from toolkit.storage.outputs import RowOutput
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class ShardToWrite(ConfigStruct):
+    """A shard whose attributes are written.
+
+    Attributes:
+        keys: of the set, in order.
+        settings: of the set, by key.
+        folder: of what was matched.
+        content: digest of the documents that were matched.
+    """
+
+    dataset: Dataset
+    shard: str
+    set: str
+    keys: list[str]
+    settings: dict[str, dict[str, object]]
+    folder: str
+    content: str
+    limit: int
+
+
+class WrittenShard(ConfigStruct):
+    """The documents of a shard whose attributes were written, and those of them without values."""
+
+    shard: str
+    documents: int
+    missing: int
+
+
+def is_done(work: ShardToWrite) -> bool:
+    """Return whether the attributes of a shard are there, of the documents of now."""
+    state = row_index.current(work.dataset, work.shard)
+    return not is_outdated(work.dataset, work.set, work.shard, state, work.settings, ())
+
+
+def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
+    """Write the attributes of a shard.
+
+    Raises:
+        DataError: if its documents have changed since they were looked up.
+    """
+    start = time.perf_counter()
+    dataset, shard = work.dataset, work.shard
+    state = row_index.ensure(dataset, shard, work.limit)
+    if state.content != work.content:
+        raise DataError(
+            "expected documents that stay as they are, they changed; run again", path=dataset.shard_path(shard)
+        )
+    index, places = Index(work.folder), read_places(work.folder, shard)
+    null = b"{" + b",".join(_ENCODER.encode(key) + b":null" for key in work.keys) + b"}"
+    missing = done = 0
+    sets.forget(dataset, work.set, shard)
+    with RowOutput(dataset.attribute_path(work.set, shard)) as output:
+        for block in named_blocks(dataset, shard, work.limit):
+            found = places[done : done + len(block)]
+            lines = iter(index.rows(found[found >= 0]))
+            for row, place in zip(block, found, strict=True):
+                values = null
+                if place >= 0:
+                    values = bytes(msgspec.json.decode(next(lines), type=list[msgspec.Raw])[-1])
+                missing += values is null
+                names = _ENCODER.encode({"source": row.source, "id": row.id})
+                output.write_row(names[:-1] + b',"attributes":' + values + b"}")
+            done += len(block)
+            report(len(block), 0)
+    record = sets.ShardRecord(
+        input=state,
+        settings=work.settings,
+        reads={},
+        rows=output.rows,
+        counts={"documents": output.rows, "missing": missing},
+        output=sets.output_state(output),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    sets.save_records(dataset, shard, {work.set: record})
+    return WrittenShard(shard=shard, documents=output.rows, missing=missing)

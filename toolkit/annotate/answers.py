@@ -1,0 +1,200 @@
+"""Answers of models, durable as soon as they are there: files that only grow, and what finds an answer in them.
+
+``.toolkit/answers/<model>__<digest>/<time>-<host>-<process>.jsonl`` has a line for each sample, its digest first; a
+run writes a file of its own. The digest is of all that decides the answer (`toolkit.annotate.annotator`), which the
+endpoint does not: whoever asks the same again, from another set or at another server, finds what is there. A line that
+a power cut has torn is none. If the same is asked again, the answer that comes later counts.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Self
+
+import msgspec
+
+from toolkit.annotate.record import Status
+from toolkit.errors import DataError, ToolkitError, advice
+
+_DIGEST = len('{"key":"'), len('{"key":"') + 32
+_FILE_BITS = 40
+"""Bits of a position that are the offset in a file; the others are the number of the file."""
+
+_FRESH = 1 << 16
+"""Answers that are kept in a mapping, until they are sorted among the others."""
+
+_CHUNK = 1 << 14
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a sample that was asked for, or why there is no answer.
+
+    Attributes:
+        key: digest of what was asked (hex).
+        at: when the answer came, in seconds since 1970 (UTC).
+        seconds: from the request to the answer, of this sample alone.
+        text: that the model wrote; empty if there is none.
+        finish: why it stopped, as the server says.
+        prompt_tokens, completion_tokens: as the server counts.
+        status: of a sample without an answer.
+        error: in words.
+    """
+
+    key: str
+    at: int
+    seconds: float = 0.0
+    text: str = ""
+    finish: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    status: Status = "success"
+    error: str = ""
+
+
+_DECODER = msgspec.json.Decoder(Answer)
+_ENCODER = msgspec.json.Encoder()
+
+
+class Answers:
+    """The answers of a folder, by digest. Threads may share it.
+
+    16 bytes of memory an answer: half a digest, and where it stands.
+
+    Args:
+        folder: on a disk.
+    """
+
+    def __init__(self, folder: str) -> None:
+        import numpy as np
+
+        self._folder = folder
+        self._lock, self._syncing = threading.RLock(), threading.Lock()
+        self._paths: list[str] = []
+        self._open: dict[int, int] = {}
+        self._fresh: dict[str, int] = {}
+        self._written = self._synced = self._end = 0
+        self._own = -1
+        halves: list[Any] = [np.empty(0, np.uint64)]
+        places: list[Any] = [np.empty(0, np.int64)]
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if name.endswith(".jsonl"):
+                found = list(self._scan(self._add(os.path.join(folder, name))))
+                halves.append(np.array([half for half, _ in found], np.uint64))
+                places.append(np.array([place for _, place in found], np.int64))
+        self._sort(np.concatenate(halves), np.concatenate(places))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            for descriptor in self._open.values():
+                os.close(descriptor)
+            self._open.clear()
+            self._own = -1
+
+    def get(self, key: str) -> Answer | None:
+        """Return the last answer that came; None if there is none."""
+        with self._lock:
+            if key in self._fresh:
+                return self._read(self._fresh[key])
+            half = int(key[:16], 16)
+            at = int(self._halves.searchsorted(self._np.uint64(half), side="right")) - 1
+            while at >= 0 and int(self._halves[at]) == half:
+                found = self._read(int(self._places[at]))
+                if found.key == key:
+                    return found
+                at -= 1
+            return None
+
+    def add(self, answer: Answer) -> None:
+        """Write an answer; it is on the disk when this returns. Answers of several threads are synced together."""
+        line = _ENCODER.encode(answer) + b"\n"
+        try:
+            with self._lock:
+                own = self._own_file()
+                _write(own, line)
+                self._fresh[answer.key] = self._own << _FILE_BITS | self._end
+                self._end += len(line)
+                self._written += 1
+                mine = self._written
+                if len(self._fresh) >= _FRESH:
+                    self._merge()
+            with self._syncing:
+                if self._synced < mine:
+                    with self._lock:
+                        done = self._written
+                    os.fsync(own)
+                    self._synced = done
+        except OSError as error:
+            raise ToolkitError(f"{self._folder}: expected to write an answer, got: {advice(error)}") from None
+
+    def _own_file(self) -> int:
+        """Return the descriptor of the file of this run, made for its first answer."""
+        if self._own < 0:
+            os.makedirs(self._folder, exist_ok=True)
+            name = f"{time.time_ns():020d}-{socket.gethostname()}-{os.getpid()}.jsonl"
+            path = os.path.join(self._folder, name)
+            self._own = self._add(path)
+            self._open[self._own] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            self._end = 0
+            folder = os.open(self._folder, os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+        return self._open[self._own]
+
+    def _add(self, path: str) -> int:
+        self._paths.append(path)
+        return len(self._paths) - 1
+
+    def _scan(self, file: int) -> Iterator[tuple[int, int]]:
+        """Yield half a digest of each whole line of a file, and where the line stands."""
+        at = 0
+        with open(self._paths[file], "rb") as stream:
+            for line in stream:
+                if line.endswith(b"}\n"):
+                    with suppress(ValueError):  # a line that the power cut has left: not of ours
+                        yield int(line[_DIGEST[0] : _DIGEST[0] + 16], 16), file << _FILE_BITS | at
+                at += len(line)
+
+    def _read(self, place: int) -> Answer:
+        file, at = place >> _FILE_BITS, place & ((1 << _FILE_BITS) - 1)
+        if file not in self._open:
+            if len(self._open) > 64:  # files that are open
+                os.close(self._open.pop(next(each for each in self._open if each != self._own)))
+            self._open[file] = os.open(self._paths[file], os.O_RDONLY)
+        line = b""
+        while b"\n" not in line:
+            block = os.pread(self._open[file], _CHUNK, at + len(line))
+            if not block:
+                break
+            line += block
+        try:
+            return _DECODER.decode(line.partition(b"\n")[0])
+        except msgspec.MsgspecError as error:
+            raise DataError(
+                f"expected an answer, got: {error}; delete the file to ask again", path=self._paths[file]
+            ) from None
+
+    def _merge(self) -> None:
+        import numpy as np
+
+        halves = np.array([int(key[:16], 16) for key in self._fresh], np.uint64)
+        places = np.array(list(self._fresh.values()), np.int64)
+        self._sort(np.concatenate([self._halves, halves]), np.concatenate([self._places, places]))
+        self._fresh.clear()
+
+    def _sort(self, halves: Any, places: Any) -> None:
+        import numpy as np
+
+        order = np.argsort(halves, kind="stable")
+        self._np, self._halves, self._places = np, halves[order], places[order]
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Write all of it; the system may take it in parts."""
+    while data:
+        data = data[os.write(descriptor, data) :]

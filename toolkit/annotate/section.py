@@ -1,0 +1,120 @@
+"""The section ``annotate:``: sets, each the plan of one tagger, `toolkit.annotate.annotator`."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from toolkit.annotate import prompt as prompts
+from toolkit.annotate.annotator import Annotator
+from toolkit.config import settings as config
+from toolkit.config.settings import Source
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError
+from toolkit.records import sets as records
+from toolkit.storage import store_of
+from toolkit.storage.paths import join
+from toolkit.tag import declared
+from toolkit.tag import plan as tag_plan
+from toolkit.tag.when import OPTION, SETS
+
+ANNOTATOR = f"{Annotator.__module__}:{Annotator.__name__}"
+"""The tagger, as schemas and records name it."""
+
+FOLDER = "answers"
+"""Of the answers, beside the records."""
+
+_OF_SETS = ("as", OPTION, SETS)
+
+
+def read_section(section: Source, dataset: Dataset, known: Mapping[str, records.SetSchema]) -> dict[str, tag_plan.Plan]:
+    """Return the plan of each set, in the order of the section; options are checked, nobody is asked.
+
+    Args:
+        section: of the configuration.
+        dataset: of the documents, and of sets that `when` reads.
+        known: sets that earlier sections make, which need not be there yet.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    if not isinstance(section.value, dict) or not section.value:
+        raise section.error((), "expected `SET: {endpoint: …, model: …, prompt: …}`")
+    plans: dict[str, tag_plan.Plan] = {}
+    schemas = dict(known)
+    for name in section.value:
+        place = section.at()
+        place.value = {name: _entry(section.at(name), dataset)}
+        there = declared.types_elsewhere(lambda: dataset, partial(dict, schemas))
+        try:
+            plan = plans[name] = tag_plan.read_section(place, there)
+            schemas |= declared.set_schemas(plan, dataset, schemas)
+        except ConfigError as error:
+            raise type(error)(str(error).replace(f"tagger {ANNOTATOR}", f"annotate.{name}")) from None
+    return plans
+
+
+def _entry(place: Source, dataset: Dataset) -> dict[str, Any]:
+    """Return an entry in the form of the section ``tag:``: with its prompt, the tagger, and where answers are.
+
+    Raises:
+        ConfigError: for whatever is wrong with it.
+    """
+    if not isinstance(place.value, dict):
+        raise place.error((), f"expected {{endpoint: …, model: …, prompt: …}}, got {place.value!r}")
+    config.refuse_unknown(place, Annotator, _OF_SETS, "an entry of `annotate:`")
+    given = dict(place.value)
+    if "prompt" in given:
+        given["prompt"] = config.plain(_prompt(place))
+    given["answers"] = given.get("answers") or join(dataset.bookkeeping, FOLDER)
+    if isinstance(given["answers"], str) and not store_of(given["answers"]).is_local:
+        raise place.error(
+            ("answers",),
+            f"expected a folder on a disk for the answers, got {given['answers']}: objects of a bucket cannot grow. "
+            "Name one, and keep it: a run goes on from it",
+        )
+    options = place.at()
+    options.value = {key: value for key, value in given.items() if key not in _OF_SETS}
+    found = config.convert(options, Annotator, "an entry of `annotate:`")
+    try:
+        found.check()
+    except ConfigError as error:
+        raise type(error)(str(place.error((), str(error)))) from None
+    return {"as": found.prompt.key, **given, "tagger": ANNOTATOR}
+
+
+def _prompt(place: Source) -> prompts.Prompt:
+    """Return the prompt of an entry: that of a file, or what stands there."""
+    given = place.value["prompt"]
+    if isinstance(given, dict):
+        return prompts.load(place.at("prompt"))
+    if not isinstance(given, str):
+        raise place.error(
+            ("prompt",), f"expected the path of a prompt, or {{prompt_name: …, prompt: …}}, got {given!r}"
+        )
+    if store_of(given).is_local and not os.path.exists(given):
+        raise place.error(
+            ("prompt",),
+            f"expected the path of a prompt, got {given!r}, which is not there; `recipe:prompts/…` are ours",
+        )
+    return prompts.load(config.load(given))
+
+
+def schemas_of(
+    plans: Mapping[str, tag_plan.Plan],
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    *,
+    overwrite: bool,
+    write: bool = False,
+) -> dict[str, records.SetSchema]:
+    """Return the schemas of the sets; what is on disk under their names must have been made with the same settings.
+
+    Arguments and errors as of `toolkit.tag.declared.prepare`.
+    """
+    found: dict[str, records.SetSchema] = {}
+    for plan in plans.values():
+        found |= declared.prepare(
+            plan, dataset, {**known, **found}, overwrite=overwrite, write=write, command="annotate"
+        )
+    return found

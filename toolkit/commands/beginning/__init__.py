@@ -1,0 +1,1 @@
+"""A configuration to begin with, made from what is at a path."""

@@ -1,0 +1,189 @@
+"""The text of a configuration to begin with: commented YAML that fits what is at a path."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.commands.beginning import fields
+from toolkit.commands.beginning.files import There, is_dataset, there_at
+from toolkit.config import settings as config
+from toolkit.config.sizes import in_words
+from toolkit.data.places import is_within, normal
+from toolkit.errors import amount
+from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest.in_place import open_dataset
+from toolkit.ingest.reader import READERS
+from toolkit.ingest.reading.preview import Preview, preview
+from toolkit.ingest.section import read_section
+from toolkit.storage import store_of
+from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
+from toolkit.storage.paths import fixed_part, is_folder, is_glob, strip_suffix
+
+_PLAIN = re.compile(r"[A-Za-z_./~][\w./~-]*", re.ASCII)
+_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n", "~")
+
+_ABOUT = {
+    "header": "the file seems to have no row of names: give them here",
+    "config": "others: {}",
+    "split": "others: {}; without it, all",
+    "fields": "which field of the files is which of a document",
+    "metadata": "all other fields are fields of the metadata",
+    "typed": "values of CSV are texts; these are not",
+    "documents": "each file is a document; without this, one ends at a blank line",
+    "on_error": "{} have no text",
+    "source": "the name of where documents are from; part of what identifies one",
+}
+
+
+def text_for(path: str, config_path: str) -> str:
+    """Return a configuration for what is at a path.
+
+    Args:
+        path: of the files of others, or of a dataset.
+        config_path: of the configuration, for its comments.
+
+    Raises:
+        ConfigError: if nothing is there that can be read.
+        DataError: if the first file is damaged.
+    """
+    name = name_of(path)
+    if is_dataset(path):
+        return _HEAD.format(path=path, what="a dataset", config=config_path) + _of_dataset(path) + _rest(name, None)
+    there = there_at(path)
+    entry, notes = _entry(there, name)
+    root = _free(f"data/{name}", there)
+    seen = _seen(entry, root)
+    size = sum(stored.size for _, _, stored in there.files if stored)
+    much = f", {in_words(size)}" if size >= 1e5 else ""
+    what = f"{amount(len(there.files), 'file')}{much}, read by `format: {there.format}`"
+    parts = [_HEAD.format(path=path, what=what, config=config_path)]
+    parts.append(f"dataset: {root:32} # documents and attributes go there\n")
+    parts.append("ingest:\n" + _lines(entry, notes, there))
+    if there.others:
+        more = f" and {len(there.others) - 1:,} more" if there.others[1:] else ""
+        parts.append(f"# Not read: {there.others[0]}{more}\n")
+    if READERS.find(there.format).IN_PLACE:
+        parts.append(_IN_PLACE.format(entry=_flow(_in_place(entry))))
+    parts.append(_fields(seen))
+    return "".join(parts) + _rest(name, fields.example_rule(seen.documents))
+
+
+def name_of(path: str) -> str:
+    """Return a name for the data at a path: of its last part that is none of a glob."""
+    fixed = fixed_part(path) if is_glob(path) else path
+    last = strip_suffix(fixed.rstrip("/").rpartition("/")[2], tuple(COMPRESSIONS))
+    stem = last if is_glob(path) or is_folder(path) else last.partition(".")[0]
+    return re.sub(r"[^\w-]+", "-", stem, flags=re.ASCII).strip("-_") or "own"
+
+
+def _free(root: str, there: There) -> str:
+    """Return a folder for a dataset that holds no file of those that are read."""
+    inside = any(is_within(normal(path), normal(root)) for path, _, _ in there.files[:1] if store_of(path).is_local)
+    return f"{root}-corpus" if inside else root
+
+
+def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return an entry of `ingest:`, and what is to be said of its options."""
+    entry: dict[str, Any] = {"format": there.format, "from": there.pattern} | there.options
+    notes = {key: ", ".join(each for each in names if each != entry.get(key)) for key, names in there.choices.items()}
+    class_ = READERS.find(there.format)
+    options = {key: value for key, value in there.options.items() if key not in ("config", "split")}
+    rows = fields.first_rows(there.format, options, there.files[0][0])
+    if rows and "header" in class_.__struct_fields__ and (names := fields.names_without_header(rows[0])):
+        entry["header"] = options["header"] = names
+        rows = fields.first_rows(there.format, options, there.files[0][0])
+    entry["source"] = name
+    if rows is not None:
+        found = fields.chosen(rows, typed="delimiter" in class_.__struct_fields__)
+        entry |= found
+        if 0 < (lacking := fields.lacks_text(rows, found)) < len(rows):
+            entry["on_error"] = "skip"
+            notes["on_error"] = f"{lacking:,} of the first {len(rows):,} rows"
+    elif "documents" in class_.__struct_fields__ and (len(there.files) > 1 or there.pattern != there.files[0][0]):
+        entry["documents"] = "file"
+    return entry, notes
+
+
+def _seen(entry: dict[str, Any], root: str) -> Preview:
+    """Return the first documents as they would be.
+
+    Raises:
+        ToolkitError: if there would be none.
+    """
+    source = config.Source({"dataset": root, "ingest": [entry]})
+    dataset = open_dataset(source, root, None, None)
+    works = ingest_plan.plan(read_section(source.at("ingest")), dataset, 1 << 30, overwrite=True)
+    return preview(works[0], 200)
+
+
+def _lines(entry: dict[str, Any], notes: dict[str, str], there: There) -> str:
+    lines = []
+    for key, value in entry.items():
+        written = f"{key}: {_flow(value)}"
+        about = _ABOUT.get(key, "")
+        if "{}" in about:
+            about = about.format(notes[key]) if notes.get(key) else ""
+        lines.append(f"    {written:38} # {about}" if about else f"    {written}")
+    return "\n".join(["  - " + lines[0].lstrip(), *lines[1:]]) + "\n"
+
+
+def _flow(value: Any) -> str:
+    """Return a value as YAML in one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return msgspec.json.encode(value).decode()
+
+
+def _in_place(entry: dict[str, Any]) -> dict[str, Any]:
+    options = {key: value for key, value in entry.items() if key not in ("from", "on_error")}
+    return {"format": options.pop("format"), "path": entry["from"]} | options
+
+
+def _fields(seen: Preview) -> str:
+    rows: Sequence[tuple[str, str]] = [(each.name, each.type) for each in seen.fields if each.name not in ("text",)]
+    wide = max((len(name) for name, _ in rows), default=0)
+    listed = "".join(f"#   {name:{wide}}  {type_}\n" for name, type_ in rows[:40])
+    more = f"#   and {len(rows) - 40} more\n" if rows[40:] else ""
+    return f"\n# Fields of the first {amount(seen.looked_at, 'document')}, as rules call them:\n{listed}{more}"
+
+
+_HEAD = """\
+# Made by `toolkit init --from {path}`: {what}.
+# Look before anything is written:   toolkit run -c {config} --dry-run
+# Then:                              toolkit run -c {config}
+
+"""
+
+_IN_PLACE = """\
+# Without a copy, the files being the documents: in place of `ingest:`
+#   documents: {entry}
+"""
+
+
+def _of_dataset(path: str) -> str:
+    return f"dataset: {_flow(path):32} # its documents are there; attributes go beside them\n"
+
+
+_REST = """
+tag:
+  lines-0: line_language                           # the language of each line, by a model
+  language-0: {{tagger: language, lines: lines-0}}   # of the document, by its lines
+mix:
+  attributes: [lines-0, language-0]
+  rules:
+    - {{drop: language.label is None, name: unidentified}}
+{example}  output: {{format: oscar, path: data/{name}-oscar}}  # or dolma, parquet, text
+"""
+
+
+def _rest(name: str, rule: str | None) -> str:
+    """Return what follows the documents: tags, rules, an output."""
+    quoted = "'" + rule.replace("'", "''") + "'" if rule else ""
+    example = f"    # - keep: {quoted}\n" if rule else ""
+    return _REST.format(name=name, example=example)

@@ -1,0 +1,29 @@
+"""Carrying out a command: on the command line, and from Python."""
+
+import os
+from typing import cast
+
+from toolkit.commands.command_line import parser
+from toolkit.commands.command_line.options import Looking, Options
+from toolkit.commands.opening import open_context
+from toolkit.commands.steps.outcome import Outcome
+from toolkit.errors import ConfigError
+from toolkit.storage.retrying import forget_hosts
+from toolkit.storage.roots import forget_roots, note_roots
+
+
+def carry_out(options: Options) -> Outcome:
+    """Run the command of these options; return its outcome.
+
+    Raises:
+        ToolkitError: for what concerns more than one task.
+    """
+    forget_hosts()
+    forget_roots()
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise ConfigError(f"the working directory is gone ({error.strerror}); change to one that exists") from None
+    note_roots(options.targets if isinstance(options, Looking) else ())
+    with open_context(options) as context:
+        return cast("Outcome", parser.find(options.command).run(context, options))

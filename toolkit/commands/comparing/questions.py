@@ -1,0 +1,114 @@
+"""What `evaluate` asks of documents: expressions, with the sets that each of them reads."""
+
+from collections.abc import Mapping, Sequence
+
+from toolkit.commands.steps.stats_files import LABELS_AT
+from toolkit.data.dataset import Dataset
+from toolkit.data.metadata_fields import METADATA
+from toolkit.data.schema import Type
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.evaluating.rows import NAMED, WHERE, Question
+from toolkit.records import sets as records
+from toolkit.rules import asking
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.storage.paths import is_set_name
+
+LABELS, LANGUAGE, LENGTH = "labels", "language", "length"
+"""Names of questions; the others are called as they are written."""
+
+_LANGUAGES = (*LABELS_AT, "text_language.label")
+"""Expressions for the language of documents, if none is given."""
+
+
+class Finder:
+    """Finds the sets that expressions read.
+
+    Args:
+        dataset: that has them.
+        given: names of sets whose keys are meant where several have one.
+    """
+
+    def __init__(self, dataset: Dataset, given: Sequence[str]) -> None:
+        self._all = dataset.sets()
+        loaded = {name: records.load_schema(dataset, name) for name in self._all}
+        self._types = {name: found.types() for name, found in loaded.items() if found}
+        self._known: dict[str, list[str]] = {name: [*self._types.get(name, ())] for name in self._all}
+        self._foreign = self._known.keys() - self._types
+        if unknown := next((name for name in given if name not in self._known), None):
+            raise ConfigError(f"--attributes {unknown}: expected a set{self._others(unknown)}")
+        self._given: Mapping[str, list[str]] = {name: self._known[name] for name in given}
+
+    def _others(self, name: str) -> str:
+        return did_you_mean(name, self._all) or f"; there are: {', '.join(self._all) or 'none'}"
+
+    def question(self, name: str, text: str, option: str) -> Question:
+        """Return a question, with the sets that it reads.
+
+        Args:
+            name: of the question.
+            text: the expression, or what stands for one.
+            option: that it is given by, for messages.
+
+        Raises:
+            ConfigError: if it is no expression, or it is not clear which sets it reads.
+        """
+        if text in NAMED and not any(text in keys for keys in self._known.values()):
+            return Question(name, text, [], option)
+        first = text.strip().partition(".")[0]
+        if first in self._foreign and is_set_name(first):  # its keys are known once its files are read
+            return Question(name, text, [first], option)
+        try:
+            found = asking.sets_read(text, self._given, self._known, dict)
+            read = [*found]
+            if None not in found.values():
+                used = asking.keys_in(text)
+                self._refuse_unknown_key(used, option, text)
+                read += [each for each, keys in self._given.items() if used & {*keys} or each in self._foreign]
+        except ExpressionError as error:
+            self._refuse_unknown(option, text)
+            told = str(error).replace("`attributes: [SET]`", "`--attributes SET`")
+            raise ConfigError(f"{option} {text}: {told}") from None
+        return Question(name, text, list(dict.fromkeys(read)), option)
+
+    def _refuse_unknown(self, option: str, text: str) -> None:
+        """Raise ConfigError for ``SET.KEY`` of a set that is not there, which is no expression."""
+        first = text.strip().partition(".")[0]
+        if is_set_name(first) and not first.isidentifier() and first not in self._known:
+            raise ConfigError(f"{option} {text}: expected a set, got {first!r}{self._others(first)}")
+
+    def _refuse_unknown_key(self, used: set[str], option: str, text: str) -> None:
+        """Raise ConfigError for a name that no set has, unless the sets of other programs may have it."""
+        known = {key for keys in self._known.values() for key in keys}
+        unknown = sorted(used - known - {METADATA})
+        if unknown and not self._foreign & self._given.keys():
+            hint = did_you_mean(unknown[0], [*known, *self._all, *NAMED]) or f"; there are: {', '.join(sorted(known))}"
+            raise ConfigError(f"{option} {text}: expected a key of a set, got {unknown[0]!r}{hint}")
+
+    def language(self) -> Question | None:
+        """Return what asks for the language of documents; None if no set, or several, have one."""
+        for text in _LANGUAGES:
+            key, *fields = text.split(".")
+            having = [name for name, types in self._types.items() if key in types and _has(types[key], fields)]
+            if len(having) == 1:
+                return Question(LANGUAGE, f"{having[0]}.{text}", having, "--language")
+        return None
+
+
+def _has(type_: Type, fields: Sequence[str]) -> bool:
+    """Return whether values have a field, at this path."""
+    if type_.kind == "nullable" and type_.item:
+        return _has(type_.item, fields)
+    return not fields or any(name == fields[0] and _has(inner, fields[1:]) for name, inner in type_.fields)
+
+
+def of_lengths() -> Question:
+    """Return what asks for the length of documents, in code points."""
+    return Question(LENGTH, "document.chars")
+
+
+def named(questions: Sequence[Question]) -> list[str]:
+    """Return the sets that questions read, each once."""
+    return list(dict.fromkeys(name for each in questions for name in each.sets))
+
+
+__all__ = ["LABELS", "LANGUAGE", "LENGTH", "WHERE", "Finder", "Question", "named", "of_lengths"]

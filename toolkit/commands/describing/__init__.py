@@ -1,0 +1,1 @@
+"""Commands that describe a dataset or an output to others."""

@@ -1,0 +1,128 @@
+"""Write croissant.json, a description of a dataset or an output that machines read."""
+
+import re
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from toolkit.commands.command_line.options import Flag
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.description import DescriptionOptions, facts_of, run_each, section
+from toolkit.commands.steps.outcome import Outcome
+from toolkit.errors import ConfigError
+from toolkit.inspect.describe import versions
+from toolkit.inspect.describe.about import About, read_about
+from toolkit.inspect.describe.croissant import document, jsonld
+from toolkit.inspect.describe.facts import Facts, splits
+from toolkit.storage import store_of
+from toolkit.storage.globs import glob_regex
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import exists, join
+
+
+class Options(DescriptionOptions, frozen=True, kw_only=True):
+    """Options of ``toolkit croissant``."""
+
+    EXAMPLES: ClassVar = (
+        "toolkit croissant -c my/corpus.yaml about.version=1.1.0",
+        "toolkit croissant -c my/corpus.yaml --of dataset --dry-run",
+    )
+
+    spec: Annotated[Literal["1.0", "1.1"] | None, Flag("version of the Croissant specification (1.0)")] = None
+    check: Annotated[
+        bool, Flag("write nothing; exit status 1 if the file is out of date, or its version must be raised")
+    ] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Write ``croissant.json``, or print it (--dry-run), or say whether it is up to date (--check)."""
+    about = read_about(section(context))
+    found_facts = facts_of(context, options, about.examples)
+    path = join(found_facts.root, document.NAME)
+    old = _old(path)
+    dry_run = options.dry_run or options.check
+    facts = _split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
+    made = document.document(facts, about, options.spec or about.croissant)
+    data = jsonld.to_bytes(made)
+    level, reasons = versions.due(old, made) if old else ("none", [])
+    enough = versions.is_enough(old.get("version") if old else None, about.version, level)
+    notes = [*_notes(about, facts), *([] if enough else [_raise(old or {}, level, reasons)])]
+    found: dict[str, Any] = {"path": path, "due": level, "reasons": reasons, "raised": enough, "notes": notes}
+    wrong = versions.fault(old, made) if old else ""
+    if options.check:
+        notes += [wrong] if wrong and enough else []
+        fresh = old is not None and store_of(path).read(path) == data
+        text = f"{path}: " + ("up to date" if fresh else "expected what the data are now; run `toolkit croissant`")
+        return Outcome(
+            "\n".join([text, *notes]), found | {"fresh": fresh}, exit_code=0 if fresh and enough and not wrong else 1
+        )
+    if wrong:
+        raise ConfigError(f"{path}: {wrong}; raise it, or move the file away if it was never published")
+    if options.dry_run:
+        return Outcome(data.decode().rstrip("\n"), {"document": made, **found})
+    if old is not None:
+        _split(context, about, found_facts, dry_run=False)
+    write_file(path, data)
+    splits.remove_others(facts.root, facts)
+    sets = ", ".join(record.name for record in facts.records) or "none"
+    text = f"{path}: {len(facts.files)} files, record sets: {sets}"
+    if old:
+        text += f"\nsince the last one: {level if level != 'none' else 'no change of the data or their description'}"
+        text += "".join(f"\n  {reason}" for reason in reasons[:_SHOWN])
+    return Outcome("\n".join([text, *(f"note: {note}" for note in notes)]), found)
+
+
+_SHOWN = 10
+_MANY = 2000
+"""Files from which mlcroissant takes seconds to parse the list."""
+
+
+def _split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Facts:
+    """Return the facts with the splits that are asked for; their files are written, if this is no dry run."""
+    if about.splits_files:
+        if {each.name: each.share for each in facts.splits} != about.shares:
+            raise ConfigError(
+                f"{facts.root}: expected the output of a mix that parts its files by about.splits, got another; "
+                "run `toolkit mix`"
+            )
+        return facts
+    if not about.splits:
+        return facts
+    works = splits.plan(facts, about.shares, context.config.max_document_bytes, about.examples, dry_run=dry_run)
+    return splits.added(facts, about.shares, run_each(context, "split", splits.write, works))
+
+
+def _old(path: str) -> dict[str, Any] | None:
+    if not exists(path):
+        return None
+    try:
+        found = msgspec.json.decode(store_of(path).read(path), type=dict[str, Any])
+        versions.due(found, found)
+        versions.fault(found, found)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: expected a Croissant file of ours, got: {error}; move it away") from None
+    except (TypeError, AttributeError, KeyError, re.error, IndexError):
+        message = "expected a Croissant file of ours, got JSON of another shape; move it away"
+        raise ConfigError(f"{path}: {message}") from None
+    return found
+
+
+def _raise(old: dict[str, Any], level: versions.Level, reasons: list[str]) -> str:
+    before = str(old.get("version"))
+    return (
+        f"{level} is due, because {reasons[0]}: expected about.version {versions.raised(before, level)} or more, after "
+        f"{before}"
+    )
+
+
+def _notes(about: About, facts: Facts) -> list[str]:
+    notes = list(facts.notes)
+    if len(facts.files) > _MANY:
+        notes.append(f"{len(facts.files):,} files: mlcroissant takes long to read their list")
+    for glob in about.live if isinstance(about.live, list) else ():
+        if not any(glob_regex(glob).match(file.path) for file in facts.files):
+            notes.append(f"about.live: {glob!r} matches no file")
+    for key, what in (("citation", "how to cite the data"), ("version", "a version")):
+        if not getattr(about, key):
+            notes.append(f"about.{key}: not required, but readers warn where {what} is missing")
+    return notes

@@ -1,0 +1,240 @@
+"""Values and documents as files of ml_filter, Label Studio and Argilla."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, get_args
+
+import msgspec
+import xxhash
+
+from toolkit.commands.command_line.options import Flag, Stage
+from toolkit.commands.comparing import questions, sets_read
+from toolkit.commands.comparing.questions import WHERE, Finder, Question
+from toolkit.commands.labelling.naming import key_of, names_of
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.commands.steps.showing import show_plan
+from toolkit.data.schema import Type
+from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.labelling import ml_filter, raw_files, tasks
+from toolkit.labelling.asked import ShardAsked
+from toolkit.mix.join import JoinedShard
+from toolkit.runs.executors import Task
+from toolkit.storage import json_files
+from toolkit.storage.paths import BOOKKEEPING, exists, is_folder, is_set_name, join, remove_tree
+from toolkit.storage.roots import note_roots
+
+ML_FILTER: Final = "ml-filter"
+
+Form = Literal["ml-filter", "label-studio", "argilla", "argilla-v1"]
+
+
+class FileOptions(Stage, frozen=True, kw_only=True):
+    """Options of what writes files of others.
+
+    Raises:
+        ConfigError: if they do not go together.
+    """
+
+    from_: Annotated[
+        str | None,
+        Flag("ask no model: write these values to files, SET[.KEY[.field]] or an expression", "--from", metavar="SET"),
+    ] = None
+    to: Annotated[Form | None, Flag("the form of these files (ml-filter); those for people need no --from")] = None
+    output: Annotated[
+        str | None, Flag("of these files: the folder of an experiment, or a .json", "-o", "--output", metavar="PATH")
+    ] = None
+    where: Annotated[str | None, Flag("write only documents for which it is true", metavar="EXPRESSION")] = None
+    model_name: Annotated[str | None, Flag("in these files, in place of what the set says", metavar="NAME")] = None
+    prompt_name: Annotated[str | None, Flag("likewise", metavar="NAME")] = None
+    prompt_lang: Annotated[str | None, Flag("likewise", metavar="LANG")] = None
+    question: Annotated[
+        str | None, Flag("that the values suggest answers to, for people (the key)", metavar="NAME")
+    ] = None
+
+    @property
+    def form(self) -> Form | None:
+        """Return the form of the files that are written; None if none are."""
+        return self.to or (ML_FILTER if self.from_ is not None else None)
+
+    @property
+    def remakes(self) -> bool:
+        """Return whether sets are made, and no files."""
+        return self.form is None
+
+    def __post_init__(self) -> None:
+        if self.form is None:
+            for name in ("output", "where", "model_name", "prompt_name", "prompt_lang", "question"):
+                if getattr(self, name) is not None:
+                    raise ConfigError(f"--{name.replace('_', '-')}: expected it only with --from or --to")
+            return
+        if self.output is None:
+            what = "the folder of the experiment" if self.form == ML_FILTER else "the file"
+            raise ConfigError(f"--to {self.form}: expected --output, {what}, got none")
+        if self.form == ML_FILTER and self.from_ is None:
+            raise ConfigError("--to ml-filter: expected --from SET, whose values are written, got none")
+        if self.shard is not None:
+            raise ConfigError("--shard: expected none with --from or --to, whose files may hold several shards")
+
+
+class Experiment(msgspec.Struct, frozen=True):
+    """The record that a folder is an experiment of ours."""
+
+    version: int = 1
+
+
+def write(context: Context, options: FileOptions) -> Outcome:
+    """Write the files that the options ask for."""
+    dataset, form = context.dataset, options.form
+    note_roots([str(options.output)])
+    shards = sets_read.shards_of(context, dataset, "")
+    finder = Finder(dataset, ())
+    if options.from_ is not None:
+        _check_set(options.from_, dataset.sets())
+    asked = [finder.question(options.from_, options.from_, "--from")] if options.from_ is not None else []
+    value = asked[0] if asked else None
+    if options.where is not None:
+        asked.append(finder.question(WHERE, options.where, "--where"))
+    sets, unreadable = sets_read.sets_of(context, dataset, questions.named(asked), shards)
+    works = sets_read.works_of(context, dataset, sets, shards, unreadable)
+    if not works:
+        raise ConfigError(f"expected documents in {dataset.documents}, got none")
+    for question in asked:
+        question.check(works[0])
+    outcome = (
+        _experiment(context, options, works, asked)
+        if form == ML_FILTER
+        else _list(context, options, works, asked, value)
+    )
+    outcome.failures += unreadable.values()
+    outcome.data["failed"] = outcome.failures
+    outcome.exit_code = 1 if outcome.failures else 0
+    return outcome
+
+
+def _check_set(text: str, known: list[str]) -> None:
+    """Raise ConfigError for a set that is not there; ``edu-1`` would be a difference."""
+    name = text.strip().partition(".")[0]
+    if is_set_name(name) and not name.isidentifier() and name not in known:
+        hint = did_you_mean(name, known) or f"; there are: {', '.join(known) or 'none'}"
+        raise ConfigError(f"--from {text}: expected a set, got {name!r}{hint}")
+
+
+# --- ml_filter --------------------------------------------------------------------------------------------------------
+
+
+def _experiment(context: Context, options: FileOptions, works: list[JoinedShard], asked: list[Question]) -> Outcome:
+    """Write the annotation files of an experiment: those that are not there, or not as they would be written."""
+    value, output, dataset = asked[0], str(options.output).rstrip("/"), context.dataset
+    type_ = value.checked(works[0]).expression.type
+    if not _has_scores(type_):
+        raise ConfigError(
+            f"--from {value.text}: expected a number, a list of numbers, or an object with `score` or `scores`, got "
+            f"values of type {type_}; name a field: SET.KEY.field"
+        )
+    names = names_of(dataset, value, {name: getattr(options, name) for name in _NAMES})
+    by_shard = {work.shard: work for work in works}
+    todo = [
+        ml_filter.FilesToWrite(
+            shards=[ShardAsked(_work(by_shard, works[0], shard), asked) for shard in origin.shards],
+            wanted=origin.wanted,
+            files=origin.files,
+            names=names,
+            experiment=output,
+        )
+        for origin in raw_files.origins(dataset, [work.shard for work in works])
+    ]
+    files = [file.name for each in todo for file in each.files]
+    if options.dry_run:
+        return show_plan(context, {"annotate": {"experiment": output, "names": names, "raw files": files}})
+    if exists(output) and not is_folder(output):
+        raise ConfigError(f"--output {output}: expected a folder, or nothing there, got a file")
+    marker = join(output, BOOKKEEPING, "experiment.json")
+    is_ours = exists(marker)
+    if not is_ours and not options.overwrite and is_folder(join(output, ml_filter.FOLDER)):
+        message = f"--output {output}: expected a new folder, or one that this command has written, got another"
+        raise ConfigError(f"{message}; choose another one, or add --overwrite")
+    context.sweep(output)
+    with context.claimed(join(output, BOOKKEEPING), output, {}):
+        if not is_ours:
+            json_files.save(marker, Experiment())
+        results = context.run(
+            "write", ml_filter.write_files, [Task(each.files[0].path, each) for each in todo], "files"
+        )
+    found = [result.value for result in results if result.value is not None]
+    written = [file for each in found if each.written for file in each.files]
+    documents, without = (
+        sum(file.documents for each in found for file in each.files),
+        sum(each.without for each in found),
+    )
+    count = sum(len(each.files) for each in found)
+    text = f"{amount(count, 'annotation file')}, {len(written):,} of them written now"
+    text += f" -> {join(output, ml_filter.FOLDER)}\n"
+    text += f"{amount(documents, 'document')}; {without:,} without a value have no line"
+    data = {"output": output, "files": count, "written": len(written), "documents": documents, "without": without}
+    return Outcome(text=text, data=data, failures=failures(results))
+
+
+_NAMES = ("model_name", "prompt_name", "prompt_lang")
+
+
+def _work(by_shard: dict[str, JoinedShard], other: JoinedShard, shard: str) -> JoinedShard:
+    """Return the work on a shard; one that is only counted has that of another."""
+    return by_shard.get(shard) or msgspec.structs.replace(other, shard=shard)
+
+
+def _has_scores(type_: Type) -> bool:
+    inner = type_.item if type_.kind == "nullable" and type_.item else type_
+    if inner.kind == "list" and inner.item:
+        inner = inner.item.item if inner.item.kind == "nullable" and inner.item.item else inner.item
+    if inner.kind == "object":
+        return any(name in ("score", "scores") for name, _ in inner.fields)
+    return inner.kind in ("bool", "int", "float", "any", "never", "null")
+
+
+# --- people -----------------------------------------------------------------------------------------------------------
+
+
+def _list(
+    context: Context, options: FileOptions, works: Sequence[JoinedShard], asked: list[Question], value: Question | None
+) -> Outcome:
+    """Write the tasks of the documents that are asked for, as one list."""
+    output, dataset = str(options.output), context.dataset
+    assert options.form in get_args(tasks.Form)
+    form: Any = options.form
+    model, question = "", options.question or ""
+    if value is not None:
+        model = options.model_name or (names_of(dataset, value, {}).model if len(value.sets) == 1 else value.text)
+        question = question or key_of(dataset, value) or "label"
+    if options.dry_run:
+        plan = {
+            "output": output,
+            "form": form,
+            "question": question,
+            "model": model,
+            "shards": [w.shard for w in works],
+        }
+        return show_plan(context, {"annotate": plan})
+    if exists(output) and not options.overwrite:
+        raise ConfigError(f"--output {output}: expected nothing there, got a file; choose another, or add --overwrite")
+    folder = join(dataset.bookkeeping, "tasks", xxhash.xxh3_64_hexdigest(output.encode()))
+    todo = [
+        tasks.TasksToWrite(
+            asked=ShardAsked(work, asked),
+            form=form,
+            question=question,
+            model=model,
+            path=join(folder, f"{number:06d}.jsonl.gz"),
+        )
+        for number, work in enumerate(works)
+    ]
+    with context.claimed(folder, output, {}):
+        results = context.run("write", tasks.write_tasks, [Task(each.asked.work.path, each) for each in todo])
+        broken = failures(results)
+        count = sum(result.value or 0 for result in results)
+        if not broken and count:
+            tasks.gather([each.path for each in todo], output)
+    remove_tree(folder)
+    if not broken and not count:
+        broken = [f"--where {options.where}: expected documents for which it is true, got none of all"]
+    text = "nothing was written" if broken else f"{amount(count, 'document')} -> {output}"
+    return Outcome(text=text, data={"output": output, "documents": count}, failures=broken)

@@ -1,0 +1,1 @@
+"""Commands that look at a dataset or an output and write nothing."""

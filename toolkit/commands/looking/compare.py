@@ -1,0 +1,188 @@
+"""Compare two attribute sets of the same documents, such as two versions of a tagger."""
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from toolkit.commands.command_line.options import Flag, Limited, Words, natural
+from toolkit.commands.comparing import sets_read
+from toolkit.commands.comparing.confusion import confusion
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.data import excerpts
+from toolkit.errors import ConfigError, did_you_mean, short
+from toolkit.inspect import comparing
+from toolkit.inspect.comparing import Compared, Pair, Part
+from toolkit.inspect.stats import distributions
+from toolkit.mix.joined_sets import JoinedSet, Key
+from toolkit.runs.executors import Task
+from toolkit.storage.paths import size_of
+from toolkit.storage.threads import for_each
+
+QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
+
+
+class Options(Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit compare``.
+
+    Raises:
+        ConfigError: if there are not two sets, or it is not said of which dataset.
+    """
+
+    EXAMPLES: ClassVar = (
+        "toolkit compare toxicity-0 toxicity-1 -c toxicity.yaml -n 5",
+        "toolkit compare language-0.language.label language-1.language.label --dataset data/crawl",
+    )
+
+    targets: Annotated[
+        tuple[str, ...], Words("two sets; with -c, settings that override the file's", "SET[.KEY[.field]] | KEY=VALUE")
+    ] = ()
+    config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
+    dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None
+    sample: Annotated[bool, Flag("compare in the sample that `tag --sample` has made (with -c)")] = False
+    count: Annotated[int, Flag("number of documents shown for each difference (3)", "-n", metavar="N")] = 3
+    seed: Annotated[int, Flag("another seed shows other documents whose labels differ (0)", parse=natural)] = 0
+
+    def __post_init__(self) -> None:
+        if len(self.targets) != 2:
+            raise ConfigError(f"expected two sets to compare, got {len(self.targets)}")
+        sets_read.check_place(self.config, self.dataset, sampled=self.sample)
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Compare two sets, row by row: agreement, confusion of labels, differences of numbers, with examples."""
+    names = [target.partition(".")[0] for target in options.targets]
+    dataset, over = sets_read.dataset_of(context, options.dataset, names, sampled=options.sample)
+    shards = sets_read.shards_of(context, dataset, over)
+    sets, unreadable = sets_read.sets_of(context, dataset, names, shards)
+    pairs = _pairs(options.targets, sets)
+    works = sets_read.works_of(context, dataset, sets, shards, unreadable)
+    paths = [work.path for work in works]
+    tasks = [
+        Task(work.path, comparing.ShardToCompare(work, pairs, options.count, options.seed), size, key=work.shard)
+        for work, size in zip(works, for_each(size_of, paths), strict=True)
+    ]
+    results = context.run("compare", comparing.compare_shard, tasks)
+    broken = [*unreadable.values(), *failures(results)]
+    found = Compared()
+    for result in results:
+        if result.value:
+            found.add(result.value, options.count)
+    text = f"{over}\n" if over else ""
+    text += f"{options.targets[0]} and {options.targets[1]}: {found.rows:,} documents\n"
+    text += "".join(f"\n{_show(part, names)}\n" for part in found.parts)
+    data = {
+        "sets": list(options.targets),
+        "sample": over or None,
+        "rows": found.rows,
+        "parts": [_data(part) for part in found.parts],
+        "failed": broken,
+    }
+    return Outcome(text=text.rstrip(), data=data, failures=broken, exit_code=1 if broken else 0)
+
+
+def _pairs(targets: tuple[str, ...], sets: list[JoinedSet]) -> list[Pair]:
+    """Return which keys are compared: those that are named; else those of one name, or the only ones of both sets."""
+    named = [target.split(".")[1:] for target in targets]
+    keys = [{key.key: key for key in joined.keys} for joined in sets]
+    asked: list[Key | None] = []
+    for target, joined, path in zip(targets, sets, named, strict=True):
+        of_set = {key.key: key for key in joined.keys}
+        if path and path[0] not in of_set:
+            hint = did_you_mean(path[0], of_set) or f"; there are: {', '.join(of_set)}"
+            raise ConfigError(f"{target}: expected a key of the set {joined.set}, got {path[0]!r}{hint}")
+        asked.append(of_set[path[0]] if path else next(iter(of_set.values())) if len(of_set) == 1 else None)
+    fields = [".".join(path[1:]) for path in named]
+    if fields[0] != fields[1] and any(named):
+        raise ConfigError(f"expected the same field of both, got {targets[0]} and {targets[1]}")
+    if not any(named):
+        shared = [Pair(one=key, other=keys[1][name]) for name, key in keys[0].items() if name in keys[1]]
+        if shared:
+            return shared
+    one, other = asked
+    if one is None or other is None:
+        raise ConfigError(
+            f"expected sets with the same keys, got {', '.join(keys[0])} and {', '.join(keys[1])}; name them: SET.KEY"
+        )
+    pair = Pair(one=one, other=other, path=fields[0])
+    if not comparing.parts_of([pair]):
+        raise ConfigError(
+            f"expected values of one kind under {targets[0]} and {targets[1]}, got types {one.declared} and "
+            f"{other.declared}"
+        )
+    return [pair]
+
+
+# --- for people and for machines --------------------------------------------------------------------------------------
+
+
+def _show(part: Part, names: list[str]) -> str:
+    """Return what was found of a part, for people."""
+    lines = [_title(part) + (" (whether all of it is the same)" if part.kind == "whole" and part.both else "")]
+    share = "" if part.agreement is None else f" ({part.agreement:.1%})"
+    lines.append(f"  the same in {part.same:,} of {part.both:,} documents{share}")
+    if part.null_in_both or part.null_in_one or part.null_in_other:
+        lines.append(
+            f"  null in both: {part.null_in_both:,}, in {names[0]} alone: {part.null_in_one:,}, in {names[1]} alone: "
+            f"{part.null_in_other:,}"
+        )
+    if part.kind == "number" and part.both:
+        lines += [f"  {line}" for line in _numbers(part)]
+    if part.kind == "label" and part.both:
+        pairs = {tuple(msgspec.json.decode(pair)): count for pair, count in part.pairs.items() if pair}
+        shown = confusion(pairs, (names[0], names[1]), whole=not part.pairs.get(""))
+        lines += [f"  {line}" for line in shown.splitlines()]
+    if part.examples:
+        lines.append("  largest differences:" if part.kind == "number" else "  some that differ:")
+    room = excerpts.width()
+    for each in part.examples:
+        one, other = (short(each_value, 120) for each_value in (each.one, each.other))
+        lines.append(excerpts.head(f"    {one} -> {other}  {each.place}  {each.id}", max(room, 160)))
+        lines.append("      | " + excerpts.head(each.text, room - 8))
+    return "\n".join(lines)
+
+
+def _title(part: Part) -> str:
+    keys = part.key if part.key == part.other_key else f"{part.key} and {part.other_key}"
+    if part.path.startswith("len("):
+        return f"len({keys}{part.path[4:]}"
+    return f"{keys}.{part.path}" if part.path else keys
+
+
+def _numbers(part: Part) -> list[str]:
+    x, y = part.sums[:2]
+    correlation = "none (one of them does not vary)" if part.correlation is None else f"{part.correlation:.4f}"
+    mean, absolute = (y - x) / part.both, part.sums[5] / part.both
+    means = f"mean {x / part.both:.6g} -> {y / part.both:.6g}; difference {mean:+.4g}"
+    return [
+        f"{means}, absolute {absolute:.4g}, at most {part.largest:.4g}; correlation {correlation}",
+        "differences: " + ", ".join(f"{float(q):.0%} {value:+.4g}" for q, value in _quantiles(part).items()),
+    ]
+
+
+def _quantiles(part: Part) -> dict[str, float]:
+    if not part.differences:
+        return {}
+    listed = distributions.numbers(part.differences)
+    return {share: distributions.quantile(listed, part.differences.count, share) for share in QUANTILES}
+
+
+def _data(part: Part) -> dict[str, Any]:
+    found = {name: getattr(part, name) for name in ("key", "other_key", "path", "kind", "both", "same", "agreement")}
+    found["nulls"] = {"both": part.null_in_both, "one": part.null_in_one, "other": part.null_in_other}
+    if part.kind == "label":
+        listed = sorted(part.pairs.items(), key=lambda each: (-each[1], each[0]))
+        decoded = [(msgspec.json.decode(pair), count) for pair, count in listed if pair]
+        found["confusion"] = [{"one": pair[0], "other": pair[1], "documents": count} for pair, count in decoded]
+        found["confusion_left_out"] = part.pairs.get("", 0)
+    if part.kind == "number" and part.both:
+        found |= {
+            "means": [part.sums[0] / part.both, part.sums[1] / part.both],
+            "mean_difference": (part.sums[1] - part.sums[0]) / part.both,
+            "mean_absolute_difference": part.sums[5] / part.both,
+            "largest_difference": part.largest,
+            "correlation": part.correlation,
+            "quantiles": _quantiles(part),
+        }
+    found["examples"] = [msgspec.to_builtins(each) for each in part.examples]
+    return found

@@ -1,0 +1,245 @@
+"""Measure how well values of a set predict labels: in all, by source, language and length, beside baselines."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from toolkit.commands.command_line.options import Flag, Limited, Words, natural
+from toolkit.commands.comparing import judgement, questions, sets_read
+from toolkit.commands.comparing.questions import LABELS, LANGUAGE, LENGTH, WHERE, Finder, Question
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.evaluating import lengths, plots
+from toolkit.evaluating.columns import Column, joined
+from toolkit.evaluating.judged import SOURCE, Judged
+from toolkit.evaluating.judging import Judge
+from toolkit.evaluating.labels import Labels, Match, read_spec
+from toolkit.evaluating.metrics import Task as What
+from toolkit.evaluating.rows import Answers, ShardToAsk, ask_shard
+from toolkit.records import sets as records
+from toolkit.runs.executors import Task
+from toolkit.storage.paths import size_of
+from toolkit.storage.threads import for_each
+from toolkit.train import folder
+
+BASELINES = {
+    "majority": "the most frequent label of the group, or the mean of its labels",
+    "source": "the same of all other documents with the same source, in five folds by the hash of source and id",
+}
+
+
+class Options(Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit evaluate``.
+
+    Raises:
+        ConfigError: if there are not one or two predictions, or it is not said of which dataset.
+    """
+
+    EXAMPLES: ClassVar = (
+        "toolkit evaluate edu-1.score --against labels.score -c edu.yaml --where 'sample.split == \"test\"'",
+        "toolkit evaluate edu-1.score edu-0.score --against labels.score --dataset data/crawl --by host",
+        "toolkit evaluate edu-1.score --against '{files: labels.jsonl, id: id, value: score}' -c edu.yaml",
+    )
+
+    targets: Annotated[
+        tuple[str, ...],
+        Words("a prediction, or two that are compared: SET.KEY[.field], or an expression", "PREDICTION | KEY=VALUE"),
+    ] = ()
+    against: Annotated[
+        str,
+        Flag("labels: SET.KEY[.field], an expression, or {files: …, id: …, value: …}", metavar="LABELS"),
+    ]
+    config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
+    dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None
+    where: Annotated[str | None, Flag("only documents for which it is true", metavar="EXPRESSION")] = None
+    by: Annotated[
+        tuple[str, ...],
+        Flag("more groups than source, language and length: host, crawl, or an expression", metavar="WHAT"),
+    ] = ()
+    language: Annotated[
+        str | None,
+        Flag("of the language of documents (language.label, if one set has it)", metavar="EXPRESSION"),
+    ] = None
+    attributes: Annotated[
+        tuple[str, ...], Flag("of which sets keys are meant, where several have one", metavar="SET")
+    ] = ()
+    task: Annotated[
+        Literal["numbers", "score", "classes", "lists"] | None, Flag("what is predicted, if values do not tell it")
+    ] = None
+    rounds: Annotated[int, Flag("of the bootstrap (1000)", metavar="N")] = 1000
+    seed: Annotated[int, Flag("of the bootstrap (0)", parse=natural)] = 0
+    top: Annotated[int, Flag("groups of each kind, the largest (30)", metavar="N")] = 30
+    plots: Annotated[str | None, Flag("write pictures into this folder, as .svg and .png", metavar="FOLDER")] = None
+    sample: Annotated[bool, Flag("evaluate in the sample that `tag --sample` has made (with -c)")] = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.targets) <= 2:
+            raise ConfigError(f"expected one prediction, or two, got {len(self.targets)}")
+        if len({*self.targets}) < len(self.targets):
+            raise ConfigError(f"expected two different predictions, got {self.targets[0]} twice")
+        sets_read.check_place(self.config, self.dataset, sampled=self.sample)
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Evaluate predictions against labels."""
+    if options.plots:
+        plots.check_installed()
+    names = [text.strip().partition(".")[0] for text in (*options.targets, options.against)]
+    dataset, over = sets_read.dataset_of(context, options.dataset, names, sampled=options.sample)
+    labels = Labels(read_spec(options.against), _limit(context)) if options.against.lstrip().startswith("{") else None
+    asked, groups = _questions(options, dataset, in_files=labels is not None)
+    answers, broken = _answers(context, dataset, asked, labels.match if labels else "", over)
+    columns = {name: joined([each.columns[name] for each in answers], name) for name in answers[0].columns}
+    unused = None
+    if labels:
+        columns[LABELS], unused = labels.column(b"".join(each.keys for each in answers))
+    documents = sum(each.documents for each in answers)
+    if not len(columns[SOURCE].values):
+        where = "" if options.where is None else f"--where {options.where}: "
+        raise ConfigError(f"{where}expected documents to look at, got none of {documents:,}")
+    found = _judged(options, columns, np.frombuffer(b"".join(each.hashes for each in answers), np.uint64), groups)
+    told = judgement.warnings(found)
+    if LANGUAGE not in groups:
+        told.append(
+            "not by language: no set, or several, have `language.label` or `text_language.label`; name it: --language"
+        )
+    if options.where is None:
+        told += _learnt_from(dataset, [each for each in asked if each.name in options.targets])
+    written = plots.draw(options.plots, found) if options.plots else []
+    data = msgspec.to_builtins(
+        {
+            "predictions": options.targets,
+            "labels": options.against,
+            "where": options.where,
+            "sample": over or None,
+            "documents": documents,
+            "looked_at": len(columns[SOURCE].values),
+            "labels_of_no_document": unused,
+            **judgement.data(found),
+            "baselines": BASELINES,
+            "rounds": options.rounds,
+            "seed": options.seed,
+            "warnings": told,
+            "plots": written,
+            "failed": broken,
+        }
+    )
+    text = _text(options, found, data, over)
+    return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)
+
+
+def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
+    """Return warnings that models of the dataset predict what they may have learnt by heart."""
+    found = []
+    for each in predictions:
+        digests = {digest for name in each.sets for digest in records.load_models(dataset, name)}
+        found += [
+            f"{each.text}: the model {card.name} was trained on {sum(card.documents['train'].values()):,} documents, "
+            "which may be among these; look at others, such as --where 'sample.split == \"test\"'"
+            for card in folder.with_files(dataset, digests)
+        ]
+    return found
+
+
+def _limit(context: Context) -> int:
+    return context.config.max_document_bytes
+
+
+def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[list[Question], list[str]]:
+    """Return all that is asked of documents, and the names of that by which they are grouped."""
+    finder = Finder(dataset, options.attributes)
+    asked = [finder.question(text, text, "prediction") for text in options.targets]
+    if not in_files:
+        asked.append(finder.question(LABELS, options.against, "--against"))
+    if options.where is not None:
+        asked.append(finder.question(WHERE, options.where, "--where"))
+    language = finder.language() if options.language is None else None
+    if options.language is not None:
+        language = finder.question(LANGUAGE, options.language, "--language")
+    if options.language is None and language and language.text in [_of_set(each) for each in asked]:
+        known = [each for each in asked if each.name == LABELS]  # languages are judged by what they are
+        language = msgspec.structs.replace(known[0], name=LANGUAGE) if known else None
+    groups = [Question(SOURCE, "source"), *([language] if language else []), questions.of_lengths()]
+    taken = {each.name for each in [*asked, *groups]}
+    groups += [finder.question(text, text, "--by") for text in dict.fromkeys(options.by) if text not in taken]
+    return [*asked, *groups], [each.name for each in groups]
+
+
+def _of_set(question: Question) -> str:
+    """Return the text of a question with its set, as that of the language has it."""
+    text = question.text.strip()
+    return text if not question.sets or text.startswith(f"{question.sets[0]}.") else f"{question.sets[0]}.{text}"
+
+
+def _answers(
+    context: Context, dataset: Dataset, asked: list[Question], match: Match, over: str
+) -> tuple[list[Answers], list[str]]:
+    """Return what was asked of the documents, by shard; and what has failed.
+
+    Raises:
+        ConfigError: if an expression is not one over these sets.
+    """
+    shards = sets_read.shards_of(context, dataset, over)
+    sets, unreadable = sets_read.sets_of(context, dataset, questions.named(asked), shards)
+    works = sets_read.works_of(context, dataset, sets, shards, unreadable)
+    if not works:
+        raise ConfigError(f"expected documents in {dataset.documents}, got none")
+    for question in asked:
+        question.check(works[0])
+    paths = [work.path for work in works]
+    tasks = [
+        Task(work.path, ShardToAsk(work, asked, match), size, key=work.shard)
+        for work, size in zip(works, for_each(size_of, paths), strict=True)
+    ]
+    results = context.run("evaluate", ask_shard, tasks)
+    answers = [result.value for result in results if result.value]
+    broken = [*unreadable.values(), *failures(results)]
+    if not answers:
+        raise ToolkitError("\n".join(broken))
+    return answers, broken
+
+
+def _judged(options: Options, columns: dict[str, Column], hashes: Any, groups: list[str]) -> Judged:
+    what: What | None = options.task
+    predictions = {text: columns[text] for text in options.targets}
+    judge = Judge(
+        columns[LABELS],
+        predictions,
+        columns[SOURCE].values,
+        hashes,
+        task=what,
+        count=options.rounds,
+        seed=options.seed,
+    )
+    columns[LENGTH] = lengths.binned(columns[LENGTH])
+    return judge.judged({name: columns[name] for name in groups}, options.top)
+
+
+def _text(options: Options, found: Judged, data: dict[str, Any], over: str) -> str:
+    """Return the evaluation for people."""
+    where = f" where {options.where}" if options.where is not None else ""
+    lines = [over] if over else []
+    of_all = f" of {data['documents']:,}" if data["looked_at"] < data["documents"] else ""
+    named = [f"{name}: {text}" for name, text in zip("AB", options.targets, strict=False)]
+    lines += named if len(named) > 1 else []
+    lines += [
+        f"{'A and B' if len(named) > 1 else options.targets[0]} against {options.against}{where}",
+        f"{data['looked_at']:,} documents{of_all}, {found.all.documents:,} judged; {judgement.task(found)}",
+    ]
+    nulls = {name: count for name, count in found.all.nulls.items() if count}
+    if nulls:
+        without = {"label": "a label", "prediction": "a prediction", "both": "both"}
+        lines.append("not judged: " + ", ".join(f"{count:,} without {without[name]}" for name, count in nulls.items()))
+    if data["labels_of_no_document"]:
+        lines.append(f"labels of no document that is looked at: {data['labels_of_no_document']:,}")
+    lines.append(
+        f"in brackets: 95 % intervals, {amount(options.rounds, 'round')} of the bootstrap, seed {options.seed}"
+    )
+    lines += [f"{name}: {text}" for name, text in BASELINES.items()]
+    parts = ["\n".join(lines), judgement.whole(found), *(judgement.groups(by, found) for by in found.groups)]
+    parts.append("\n".join(f"warning: {each}" for each in data["warnings"]))
+    parts.append("\n".join(data["plots"]))
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,231 @@
+"""Show documents joined with their attributes."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.first_documents import first_documents, show_document, show_preview
+from toolkit.commands.steps.outcome import Outcome
+from toolkit.data import row_index
+from toolkit.data.alignment import AttributeRows, attribute_lines, missing_file
+from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.errors import ConfigError, NoDocuments
+from toolkit.inspect import targets
+from toolkit.inspect.documents import FileDocuments, types_of
+from toolkit.inspect.targets import format_of, recorded_format
+from toolkit.mix import publish
+from toolkit.mix.settings import REJECTED
+from toolkit.mix.writer import Writer
+from toolkit.records import sets as records
+from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
+
+Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str, bytes]
+"""A document, its attributes by set, its place, and its line; none of a file that is no lines."""
+
+
+class Options(Looking, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit head``."""
+
+    EXAMPLES: ClassVar = ("toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",)
+
+    targets: Annotated[tuple[str, ...], Words("a shard; with -c, settings that override the file's")] = ()
+    count: Annotated[int, Flag("number of documents (3)", "-n", metavar="N")] = 3
+    id: Annotated[str | None, Flag("show only the document with this id", metavar="ID")] = None
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Show the first documents of a shard (or of the dataset), or those with an id.
+
+    Of a configuration whose inputs are not ingested yet these are the documents that they would become.
+    """
+    is_path = bool(options.targets) and (options.config is None or options.text_field is not None)
+    if is_path and (outputs := _outputs(options.targets[0].rstrip("/"))):
+        return _of_output(context, options, outputs)
+    try:
+        dataset, shards = _places(context)
+    except NoDocuments:
+        if options.config is None or options.id is not None or not context.source.value.get("ingest"):
+            raise
+        return _of_inputs(context, options)
+    wanted = options.count if options.id is None else sys.maxsize
+    found: list[Joined] = []
+    for shard in shards:
+        for joined in _read(dataset, shard, context.config.max_document_bytes, options.id):
+            found.append(joined)
+            if len(found) >= wanted:
+                break
+        if len(found) >= wanted:
+            break
+    if options.id is not None and not found:
+        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {len(shards)} shards")
+    return _outcome(found)
+
+
+def _of_inputs(context: Context, options: Options) -> Outcome:
+    """Show the first documents of the first input of each entry, and the fields that were found."""
+    found, failed = first_documents(context.inputs(asks_web=False), options.count)
+    return Outcome(
+        text="\n\n".join(map(show_preview, found)),
+        data={"first": msgspec.to_builtins(found)},
+        failures=failed,
+        exit_code=1 if failed else 0,
+    )
+
+
+def _outcome(found: list[Joined]) -> Outcome:
+    return Outcome(
+        text="\n\n".join(show_document(*joined) for joined in found),
+        data={
+            "documents": [
+                {"place": place, "id": row.id, "source": row.source, "text": row.text}
+                | ({"values": attributes[""]} if "" in attributes else {"attributes": attributes})
+                for row, attributes, place, _ in found
+            ]
+        },
+    )
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def _outputs(target: str) -> list[tuple[str, Writer]]:
+    """Return the files of an output with what reads them; none if the path is a dataset, or a shard of one."""
+    whole = is_folder(target)
+    home = targets.home_of(target)
+    if not (whole or exists(target)) or home.kind == "dataset":
+        return []
+    if home.kind == "output" and (manifest := publish.load_manifest(home.root)):
+        name, writer = home.name(target), recorded_format(manifest.settings).writer()
+        parts = [part.path for part in manifest.parts if part.label != REJECTED]
+        chosen = [path for path in parts if path == name or path.startswith(f"{name}/" if name else "")]
+        return [(target + path.removeprefix(name) if name else join(target, path), writer) for path in chosen]
+    if whole and is_folder(join(target, "documents")):
+        return []
+    paths = [join(target, path) for path in targets.data_files(target)] if whole else [target]
+    return [(path, found.writer()) for path in paths if (found := format_of(path))]
+
+
+def _of_output(context: Context, options: Options, outputs: list[tuple[str, Writer]]) -> Outcome:
+    """Show the first documents of an output, or those with an id, each with the values that its format has for it."""
+    documents = _of_files(outputs, 2 * context.config.max_document_bytes)
+    wanted = (found for found in documents if options.id is None or found[0].id == options.id)
+    found = list(islice(wanted, options.count if options.id is None else None))
+    if options.id is not None and not found:
+        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {len(outputs)} files")
+    return _outcome(found)
+
+
+def _of_files(outputs: list[tuple[str, Writer]], max_bytes: int) -> Iterator[Joined]:
+    for path, writer in outputs:
+        names = types_of(writer, {})
+        source = FileDocuments(path, writer, max_bytes, {name: {""} for name in names})
+        for number, (document, [value]) in enumerate(source, 1):
+            place = f"{path}:{number}" if writer.has_json_lines() else f"{path}, document {number}"
+            row = DocumentRow(document.id, document.text, document.source, metadata=document.raw_metadata)
+            values = {name: msgspec.to_builtins(getattr(value, name)) for name in names}
+            yield row, {"": {name: each for name, each in values.items() if each is not None}}, place, b""
+
+
+# --- datasets ---------------------------------------------------------------------------------------------------------
+
+
+def _places(context: Context) -> tuple[Dataset, list[str]]:
+    targets = context.options.targets
+    if context.options.config is None:
+        if not targets:
+            raise ConfigError("expected a shard's path, or a configuration (-c)")
+        path = targets[0]
+        if is_folder(join(path, "documents")):
+            dataset = open_dataset(path, None, None)
+            return dataset, dataset.shards()
+        root, found, shard = path.rpartition("/documents/")
+        if not found and path.startswith("documents/"):
+            root, shard = ".", path.removeprefix("documents/")
+        _check_there(path)
+        if not root:
+            folder, shard = os.path.split(path)
+            return Dataset(folder or ".", ""), [shard]
+        return open_dataset(root, None, None), [shard]
+    dataset = context.dataset
+    if not targets:
+        return dataset, dataset.shards()
+    shards = [dataset.shard_of(target.removeprefix(dataset.documents + "/")) for target in targets]
+    for shard in shards:
+        _check_there(dataset.shard_path(shard))
+    return dataset, shards
+
+
+def _check_there(path: str) -> None:
+    if not exists(path):
+        raise ConfigError(f"{path}: expected a shard, got {lacking(path)}; check its name{not_in(path)}")
+
+
+def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Iterator[Joined]:
+    if id is not None and (found := _found(dataset, shard, max_bytes, id)) is not None:
+        yield from found
+        return
+    path = dataset.shard_path(shard)
+    with ExitStack() as stack:
+        paths = _attributes(dataset, shard)
+        sets = {name: stack.enter_context(AttributeRows(other, path, any_source=True)) for name, other in paths.items()}
+        rows = Rows(stack.enter_context(dataset.lines(shard, max_bytes)), DOCUMENT_DECODER, path)
+        for row, line in rows:
+            taken = {name: others.take(row.id, row.source, rows.number)[0] for name, others in sets.items()}
+            if id is None or row.id == id:
+                attributes = {name: msgspec.json.decode(each.attributes) for name, each in taken.items()}
+                yield row, attributes, f"{path}:{rows.number}", line
+
+
+def _attributes(dataset: Dataset, shard: str) -> dict[str, str]:
+    """Return the paths of a shard's attributes, by set.
+
+    Raises:
+        AlignmentError: if a file is not there that was made.
+    """
+    paths = {}
+    for set_name in dataset.sets() if dataset.attributes else ():
+        other = dataset.attribute_file(set_name, shard)
+        if exists(other):
+            paths[set_name] = other
+        elif is_folder(other) or records.load_record(dataset, set_name, shard):
+            raise missing_file(other, dataset, shard)
+    return paths
+
+
+def _found(dataset: Dataset, shard: str, max_bytes: int, id: str) -> list[Joined] | None:
+    """Return the documents of a file in place that have an id, by its row index; None if that does not tell."""
+    state = row_index.current(dataset, shard) if dataset.in_place else None
+    if state is None or not state.source:
+        return None
+    found = []
+    for number in row_index.rows_of(dataset, shard, state.source, id):
+        joined = _at(dataset, shard, max_bytes, number)
+        if joined is None or joined[0].id != id:
+            return None
+        found.append(joined)
+    return found
+
+
+def _at(dataset: Dataset, shard: str, max_bytes: int, number: int) -> Joined | None:
+    """Return the document at a row, from 0, of a file in place, which is read from the last place before it."""
+    path, begin = dataset.shard_path(shard), row_index.begin_of(dataset, shard, number)
+    with ExitStack() as stack:
+        lines = stack.enter_context(dataset.lines(shard, max_bytes, begin=begin))
+        rows = Rows(islice(lines, number - begin.row, None), DOCUMENT_DECODER, path, number)
+        row, line = next(rows, (None, b""))
+        if row is None:
+            return None
+        attributes = {}
+        for name, other in _attributes(dataset, shard).items():
+            block = islice(stack.enter_context(attribute_lines(other)), number, None)
+            one = AttributeRows(other, path, any_source=True, block=block, number=number)
+            attributes[name] = msgspec.json.decode(one.take(row.id, row.source, number + 1)[0].attributes)
+        return row, attributes, f"{path}:{number + 1}", line

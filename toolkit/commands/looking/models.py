@@ -1,0 +1,31 @@
+"""List the models that have names: licence, size, labels, where they are."""
+
+from typing import ClassVar
+
+import msgspec
+
+from toolkit.commands.command_line.options import Options as Common
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, table
+from toolkit.storage import models
+
+UNKNOWN = "not known"
+
+
+class Options(Common, frozen=True, kw_only=True):
+    """Options of ``toolkit models``."""
+
+    EXAMPLES: ClassVar = ("toolkit models", "toolkit models --json")
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """List the known models; nothing is fetched."""
+    listed = {name: (known, models.where(name)) for name, known in models.KNOWN.items()}
+    rows = [["name", "licence", "size", "labels", "form of the labels", "sha256", "here"]]
+    for name, (known, path) in listed.items():
+        said = [known.license or UNKNOWN, known.size or UNKNOWN, str(known.labels or "-"), known.form or "-"]
+        rows.append([name, *said, known.sha256[:16] or UNKNOWN, "yes" if path else "no"])
+    pages = "\n".join(f"{name}: {known.url or known.page}" for name, (known, _) in listed.items())
+    text = f"{table(rows, right=[3])}\n\nfetched when first used, and kept in {models.cache_folder()}:\n{pages}"
+    data = {name: {**msgspec.to_builtins(known), "path": path or None} for name, (known, path) in listed.items()}
+    return Outcome(text=text, data={"models": data})

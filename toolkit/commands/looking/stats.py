@@ -1,0 +1,325 @@
+"""Count documents, lines, characters, bytes and words; show how attributes are distributed."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.commands.steps.stats_files import prepare
+from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.inspect.stats import groups, plots, tables
+from toolkit.inspect.stats.distributions import Distribution, Distributions, together
+from toolkit.inspect.stats.histograms import Histogram, text
+from toolkit.inspect.stats.one_file import CountJob, Record, Settings, count_file
+from toolkit.inspect.stats.sketch import Sketch
+from toolkit.inspect.stats.thresholds import thresholds
+from toolkit.mix import publish
+from toolkit.mix.effects.before_after import BeforeAfter, SizesByLabel
+from toolkit.rules import Rule, kind_called
+from toolkit.runs.executors import Task
+from toolkit.storage import json_files
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import join, not_in, size_of
+from toolkit.text.counting import Counts
+
+FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
+
+_REMEDIES = {
+    "--mix": ": it shows what the mix has noted, and reads nothing",
+    "--histogram": ": it draws one attribute of all documents",
+    "--attribute": " but with --by, too",
+    "--json": ": it has every number as it is",
+}
+
+TOP = 1000
+"""Groups that are shown, unless `--top` says otherwise."""
+
+MERGED = 4096
+"""Groups that are merged at a time."""
+
+
+class Options(Looking, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit stats``.
+
+    Raises:
+        ConfigError: for options that do not go together.
+    """
+
+    EXAMPLES: ClassVar = (
+        "toolkit stats data/quickstart/oscar",
+        "toolkit stats -c configs/quickstart.yaml --by host --top 20",
+        "toolkit stats -c configs/quickstart.yaml --histogram language.prob --output prob.svg",
+    )
+
+    targets: Annotated[
+        tuple[str, ...], Words("datasets, outputs or files; with -c, settings that override the file's")
+    ] = ()
+    first: Annotated[int | None, Flag("read only the first N rows of each file", metavar="N")] = None
+    by: Annotated[
+        tuple[str, ...],
+        Flag(
+            "group by label (the default), source, crawl, host, reason (why a mix dropped them), or an expression "
+            "as in rules; you can give several",
+            metavar="WHAT",
+        ),
+    ] = ()
+    label: Annotated[
+        str | None, Flag("an expression for the label, instead of that of the mix", metavar="EXPRESSION")
+    ] = None
+    unicode_words: Annotated[bool, Flag("count words by Unicode's boundaries, too")] = False
+    attributes: Annotated[
+        tuple[str, ...],
+        Flag(
+            "show how the values of an attribute or a field (language.prob) are distributed; `all` for every one",
+            "--attribute",
+            metavar="NAME",
+        ),
+    ] = ()
+    histogram: Annotated[
+        str | None,
+        Flag("draw how the values of a field are distributed, with the thresholds of the rules", metavar="NAME"),
+    ] = None
+    mix: Annotated[bool, Flag("show what the last mix read and kept, from its manifest; or compare two outputs")] = (
+        False
+    )
+    top: Annotated[int | None, Flag("show the N largest groups (1000)", metavar="N")] = None
+    format: Annotated[Literal["markdown", "csv", "json"] | None, Flag("format of the tables (markdown)")] = None
+    output: Annotated[
+        str | None, Flag("write to this file: .md, .csv or .json; with --histogram .png, .svg or .pdf", metavar="FILE")
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_together(self)
+        if self.output:
+            known = plots.PICTURES if self.histogram else tuple(FORMATS)
+            if not self.output.endswith(known):
+                raise ConfigError(f"--output {self.output}: expected a file that ends in {', '.join(known)}")
+            if self.format not in (None, _format_of(self.output)):
+                raise ConfigError(
+                    f"expected --output or --format, got both: --output {self.output} says another format "
+                    f"than --format {self.format}"
+                )
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Count what the paths name, or the dataset of a configuration; or show what a mix noted."""
+    _check_installed(options)
+    if options.mix:
+        return _before_and_after(context, options)
+    settings = Settings(
+        by=list(options.by or (["label"] if not (options.attributes or options.histogram) else [])),
+        label=options.label,
+        unicode=options.unicode_words,
+        attributes=[options.histogram] if options.histogram else list(options.attributes),
+        first=options.first,
+    )
+    with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
+        counting = prepare(context, options.targets, settings, temporary)
+        context.sweep(*{work.folder: None for work in counting.works})
+        tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
+        results = context.run("stats", count_file, tasks, counting.unit)
+        if broken := failures(results):
+            of = amount(len(tasks), counting.unit.removesuffix("s"))
+            message = f"{len(broken)} of {of} failed; those that did not are not read again"
+            return Outcome(text=message, data={"failed": broken}, failures=broken, exit_code=1)
+        distributions = _distributions(counting.works)
+        documents = sum(result.value.documents for result in results if result.value)
+        if options.histogram and not documents:
+            raise ConfigError(f"--histogram {options.histogram}: expected values, got no documents")
+        if options.histogram:
+            return _histogram(options, options.histogram, distributions, counting.rules)
+        found = [
+            tables.Table.of(by, _merged(counting.works, number, join(temporary, f"all-{number}")), options.top or TOP,
+                            unicode=settings.unicode)
+            for number, by in enumerate(settings.by)
+        ]  # fmt: skip
+    skipped = sum(result.value.skipped for result in results if result.value)
+    data = {
+        "inputs": {"files": len(tasks), "read": len(tasks) - skipped},
+        "tables": [table.data() for table in found],
+        "attributes": tables.distributions_data(distributions),
+        "rejected": dict(counting.rejected),
+    }
+    rendered = _rendered(found, distributions)
+    notes = counting.notes + ("" if documents else "\nthere are no documents")
+    if counting.rejected:
+        notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {_listed(counting.rejected)}"
+    return _delivered(options, rendered, data, notes)
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+
+
+def _check_installed(options: Options) -> None:
+    """Raise MissingExtra if something needs a package which is not there."""
+    if options.histogram or options.attributes:
+        Sketch()
+    if options.histogram and options.output:
+        plots.check_installed()
+
+
+def _check_together(options: Options) -> None:
+    """Raise ConfigError for an option that would do nothing beside another."""
+    given = {
+        "--by": options.by,
+        "--label": options.label,
+        "--unicode-words": options.unicode_words,
+        "--attribute": options.attributes,
+        "--histogram": options.histogram,
+        "--first": options.first,
+        "--limit": options.limit,
+        "--top": options.top,
+        "--format": options.format,
+    }
+    idle: dict[str, tuple[str, ...]] = {}
+    if options.mix:
+        reading = ("--by", "--label", "--unicode-words", "--attribute", "--histogram", "--first", "--limit", "--top")
+        idle["--mix"] = reading
+    if options.histogram:
+        idle["--histogram"] = ("--by", "--label", "--unicode-words", "--attribute", "--top", "--format")
+    if options.attributes and not options.by:
+        idle["--attribute"] = ("--unicode-words", "--top")
+    if options.json and options.format != "json":
+        idle["--json"] = ("--format",)
+    for option, others in idle.items():
+        if found := next((other for other in others if given[other]), None):
+            raise ConfigError(f"expected {option} without {found}, which does nothing beside it{_REMEDIES[option]}")
+
+
+def _rendered(found: list[tables.Table], distributions: list[Distribution]) -> dict[str, str]:
+    """Return the tables in each format of text."""
+    labels = len(tables.by_attribute(distributions)) == 1
+    some = [tables.table_markdown(table) for table in found]
+    some += [tables.distributions_markdown(distributions, labels=labels)] if distributions else []
+    rows = [tables.table_csv(table) for table in found]
+    rows += [tables.distributions_csv(distributions)] if distributions else []
+    return {"markdown": "\n\n".join(some) + "\n", "csv": "\n".join(rows)}
+
+
+def _delivered(options: Options, rendered: dict[str, str], data: dict[str, Any], notes: str = "") -> Outcome:
+    """Return the outcome on standard output, or write it in a file."""
+    path = options.output
+    rendered["json"] = msgspec.json.format(msgspec.json.encode(data), indent=1).decode() + "\n"
+    format_ = options.format or "markdown"
+    if not path and format_ == "markdown":
+        return Outcome(text=(rendered[format_] + notes).strip("\n"), data=data)
+    if not path:
+        print(notes.strip(), end="\n" if notes else "", file=sys.stderr)  # programs read the other formats
+        return Outcome(text=rendered[format_].rstrip(), data=data)
+    write_file(path, rendered[_format_of(path)].encode())
+    return Outcome(text=path + notes, data=data)
+
+
+def _format_of(path: str) -> str:
+    return next((kind for suffix, kind in FORMATS.items() if path.endswith(suffix)), "")
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+def _merged(works: Iterable[CountJob], number: int, folder: str) -> Iterable[groups.Group]:
+    """Return the groups of all files for the ``--by`` of that number."""
+    merged = groups.Groups(folder)
+    for work in works:
+        rows: Iterator[groups.Group] = groups.read(work.groups_path(number))
+        while some := list(islice(rows, MERGED)):
+            merged.add_sums([key for key, _ in some], [row for _, row in some])
+    return merged
+
+
+def _distributions(works: Iterable[CountJob]) -> list[Distribution]:
+    merged = Distributions()
+    for work in works:
+        if work.settings.attributes:
+            record = json_files.load_strictly(work.record_path, Record)
+            merged.merge(record.distributions if record else ())
+    return merged.finished()
+
+
+# --- histograms -------------------------------------------------------------------------------------------------------
+
+
+def _histogram(options: Options, attribute: str, found: list[Distribution], rules: list[Rule]) -> Outcome:
+    listed = tables.by_attribute(found)
+    if attribute not in listed:
+        hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
+        raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
+    histogram = Histogram.of(together(listed[attribute]), thresholds(rules, attribute))
+    shown = text(histogram)
+    if options.output:
+        plots.draw(histogram, options.output)
+        shown += f"\n\n{options.output}"
+    return Outcome(text=shown, data=histogram.data())
+
+
+# --- before and after a mix -------------------------------------------------------------------------------------------
+
+
+def _before_and_after(context: Context, options: Options) -> Outcome:
+    """Show what the manifest says, or those of two editions; no data are read."""
+    if len(options.targets) == 2:  # an original and another edition
+        return _editions(options, *(folder.rstrip("/") for folder in options.targets))
+    folder = context.output
+    manifest = _noted(folder)
+    statistics = manifest.statistics
+    dropped: dict[str, int] = {}
+    for effect in manifest.rules:
+        if kind_called(effect.kind).ROLE.drops:
+            dropped[effect.name] = dropped.get(effect.name, 0) + effect.documents
+    data = _before_after_data(statistics) | {"output": folder, "rejected": dropped}
+    rendered = {"markdown": tables.mix_markdown(statistics) + "\n", "csv": tables.mix_csv(statistics)}
+    lines = [f"  {name}: {count:,}" for name, count in dropped.items() if count]
+    return _delivered(options, rendered, data, "\n".join(["\n\ndropped by rule", *lines]) if lines else "")
+
+
+def _editions(options: Options, original: str, other: str) -> Outcome:
+    """Show what is in two outputs, by label."""
+    first, second = _noted(original).statistics, _noted(other).statistics
+    statistics = {
+        label: BeforeAfter(*(each[label].after if label in each else Counts() for each in (first, second)))
+        for label in {**first, **second}
+        if any(label in each and each[label].after.documents for each in (first, second))
+    }
+    names = ("original", os.path.basename(other))
+    rendered = {
+        "markdown": tables.mix_markdown(statistics, names) + "\n",
+        "csv": tables.mix_csv(statistics, ("original", names[1])),
+    }
+    return _delivered(options, rendered, _before_after_data(statistics) | {"output": original, "other": other})
+
+
+def _noted(folder: str) -> publish.Manifest:
+    """Return what a mix has noted, with statistics."""
+    manifest = publish.load_manifest(folder)
+    if manifest is None:
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
+    if not manifest.statistics and manifest.totals.rows:
+        raise ConfigError(
+            f"{publish.manifest_path(folder)}: expected statistics, got the manifest of an earlier version; "
+            "delete it with the output, and run `toolkit mix`"
+        )
+    return manifest
+
+
+def _before_after_data(statistics: SizesByLabel) -> dict[str, Any]:
+    rows, _ = tables.mix_rows(statistics)
+    return {
+        "labels": [
+            {"label": label, "before": _numbers(each.before), "after": _numbers(each.after)}
+            for label, each in statistics.items()
+        ],
+        "total": {"before": _numbers(rows[-1][1]), "after": _numbers(rows[-1][2])},
+    }
+
+
+def _numbers(counts: Any) -> dict[str, int]:
+    return {name: value for name, value in msgspec.to_builtins(counts).items() if value is not None}

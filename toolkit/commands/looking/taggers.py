@@ -1,0 +1,234 @@
+"""List all taggers; with names, describe these taggers and measure their speed."""
+
+import dataclasses
+import importlib.metadata
+import inspect
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from toolkit import distribution
+from toolkit.commands.command_line.options import Flag, Words
+from toolkit.commands.command_line.options import Options as CommonOptions
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, table
+from toolkit.config.docstrings import documentation, purpose
+from toolkit.data import schema
+from toolkit.data.documents import Document
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.plugins import default_name
+from toolkit.tag import describe, speed, tagger, trial
+from toolkit.tag.tagger import TAGGERS, Tagger
+
+LINE_CHARS = 90
+VALUE_CHARS = 200
+MORE = "`toolkit taggers NAME` describes one, and measures it."
+MEASURED = 1000
+"""Documents of a file on which a tagger is measured at most."""
+
+
+class Options(CommonOptions, frozen=True, kw_only=True):
+    """Options of ``toolkit taggers``."""
+
+    EXAMPLES: ClassVar = ("toolkit taggers", "toolkit taggers line_shape")
+
+    targets: Annotated[
+        tuple[str, ...],
+        Words(
+            "names, path/file.py, path/file.py:Class, package.module:Class; TAGGER.OPTION=VALUE", "TAGGER | KEY=VALUE"
+        ),
+    ] = ()
+    files: Annotated[tuple[str, ...], Flag("list the taggers of this file, too", "--file", metavar="FILE")] = ()
+    sample: Annotated[
+        str | None,
+        Flag("measure on this text or shard, instead of made-up pages; - is standard input", "--try", metavar="FILE"),
+    ] = None
+    lines: Annotated[bool, Flag("with --try: each line of the text is a document")] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """List all taggers, or describe those that are named."""
+    if not options.targets:
+        if options.overrides or options.sample:
+            raise ConfigError("expected the name of a tagger, too; `toolkit taggers` lists them")
+        return _list(options.files)
+    entries = trial.entries_of([*options.targets, *options.files])
+    for assignment in options.overrides:
+        if (key := trial.key_of(assignment)) not in entries:
+            hint = did_you_mean(key, entries) or f"; there are: {', '.join(entries)}"
+            raise ConfigError(f"{assignment!r}: expected TAGGER.OPTION=VALUE, got no tagger {key!r}{hint}")
+    found = [_described(entry["tagger"]) | _cost(context, options, key, entry) for key, entry in entries.items()]
+    return Outcome(text="\n\n\n".join(map(_show, found)), data={"taggers": found})
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def _list(files: Iterable[str]) -> Outcome:
+    found = [_line(name) for name in TAGGERS.names()]
+    for path in files:
+        try:
+            found += [_line(reference) for reference in TAGGERS.in_file(path)]
+        except ConfigError as error:
+            found.append({"name": path, "about": "", "from": f"file {path}", "error": _one_line(error)})
+    rows = [["tagger", "what it is about", "from"]]
+    rows += [[each["name"], _cut(each["about"]), each["from"]] for each in found if not each["error"]]
+    broken = [f"{each['name']} ({each['from']}): {each['error']}" for each in found if each["error"]]
+    return Outcome(
+        text="\n".join([table(rows), "", *broken, *([""] if broken else []), MORE]),
+        data={"taggers": found},
+        exit_code=1 if broken else 0,
+    )
+
+
+def _line(reference: str) -> dict[str, Any]:
+    """Return what the list says of a tagger, or what is wrong with it."""
+    line = {"name": reference, "about": "", "from": _origin(reference), "error": None}
+    try:
+        class_ = TAGGERS.find(reference)
+        tagger.value_type(class_)
+        describe.options(class_)
+        line["about"] = purpose(class_, reference)
+    except Exception as error:  # a broken tagger hides no other
+        line["error"] = _one_line(error)
+    return line
+
+
+def _origin(reference: str) -> str:
+    """Return where a tagger comes from."""
+    place, colon, _ = reference.rpartition(":")
+    if colon:
+        return f"file {place}" if place.endswith(".py") else f"module {place}"
+    for entry in importlib.metadata.entry_points(group=TAGGERS.group):
+        if entry.name == reference:
+            return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+    return "built in"
+
+
+def _one_line(error: BaseException) -> str:
+    known = isinstance(error, ToolkitError)
+    return " ".join((str(error) if known else f"{type(error).__name__}: {error}").split())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
+
+
+# --- one --------------------------------------------------------------------------------------------------------------
+
+
+def _described(reference: str) -> dict[str, Any]:
+    class_ = TAGGERS.find(reference)
+    try:
+        return _facts(reference, class_)
+    except (TypeError, NameError, ValueError) as error:
+        raise ConfigError(f"{reference}: expected types that msgspec knows, got {_one_line(error)}") from None
+
+
+def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
+    return {
+        "name": default_name(reference),
+        "tagger": reference,
+        "from": _origin(reference),
+        "file": os.path.relpath(inspect.getfile(class_)) if hasattr(sys.modules[class_.__module__], "__file__") else "",
+        "class": f"{class_.__module__}:{class_.__name__}",
+        "documentation": documentation(class_),
+        "source": describe.source(class_),
+        "value": schema.to_json(tagger.value_type(class_)),
+        "type": str(tagger.value_type(class_)),
+        "values": [dataclasses.asdict(value) for value in describe.values(class_)],
+        "options": [dataclasses.asdict(option) for option in describe.options(class_)],
+        "variants": describe.choices(class_, "variant"),
+        "reads": [dataclasses.asdict(read) for read in describe.reads(class_)],
+        "models": describe.models(class_),
+        "extras": [
+            {"extra": extra, "for": choice, "installed": _is_installed(extra)}
+            for extra, choice in describe.extras(class_).items()
+        ],
+        "examples": msgspec.to_builtins([dataclasses.asdict(example) for example in class_.EXAMPLES]),
+    }
+
+
+def _is_installed(extra: str) -> bool | None:
+    """Tell whether the packages of one of our extras are installed; None if there is no such extra."""
+    names = distribution.requirements_of(extra)
+    for name in names:
+        try:
+            importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            return False
+    return True if names else None
+
+
+def _cost(context: Context, options: Options, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what it costs here, now; or why that cannot be told."""
+    overrides = [assignment for assignment in options.overrides if trial.key_of(assignment) == key]
+    try:
+        documents = _documents(context, options)
+        steps = trial.steps_of(trial.plan_of({key: dict(entry)}, overrides, complete=True))
+        cost = speed.measure(steps, key, documents)
+    except ToolkitError as error:
+        if overrides or options.sample or len(entry) > 1:
+            raise
+        return {"cost": None, "not_measured": _one_line(error)}
+    return {"cost": dataclasses.asdict(cost), "not_measured": None}
+
+
+def _documents(context: Context, options: Options) -> list[Document]:
+    if options.sample is None:
+        return speed.sample_pages()
+    limit = context.config.max_document_bytes
+    return [t.document for t in trial.read_documents(options.sample, MEASURED, lines=options.lines, max_bytes=limit)]
+
+
+def _show(found: Mapping[str, Any]) -> str:
+    lines = [f"{found['name']}  ({found['from']}; {found['file'] or found['class']})", "", found["documentation"]]
+    if found["source"]:
+        lines += ["", f"Source: {found['source']}"]
+    facts = [("value", found["type"])]
+    facts += [("reads", _read(read)) for read in found["reads"]]
+    facts += [("model", f"{option}: {model or 'required'}") for option, model in found["models"].items()]
+    if found["variants"]:
+        facts.append(("variants", ", ".join(found["variants"])))
+    facts += [("extra", _extra(extra)) for extra in found["extras"]]
+    facts.append(("cost", _show_cost(found)))
+    width = max(len(name) for name, _ in facts)
+    lines += ["", *(f"{name.ljust(width)}  {text}" for name, text in facts)]
+    if parts := [value for value in found["values"] if value["name"]]:
+        rows = [["value", "type", "what it is"]]
+        rows += [[part[column].replace("`", "") for column in ("name", "type", "description")] for part in parts]
+        lines += ["", table(rows)]
+    if found["options"]:
+        rows = [["option", "type", "default", "what it is"]]
+        rows += [[o["name"], *(o[column].replace("`", "") for column in ("type", "default", "description"))]
+                 for o in found["options"]]  # fmt: skip
+        lines += ["", table(rows)]
+    class_ = TAGGERS.find(found["tagger"])
+    for example in class_.EXAMPLES:
+        lines += ["", *(f"  {line}" for line in describe.example(example, VALUE_CHARS))]
+    return "\n".join(lines)
+
+
+def _read(read: Mapping[str, Any]) -> str:
+    value = ", or a value" if read["or_value"] else ""
+    return f"{read['key']} (option {read['option']}{value}{'' if read['required'] else '; if it is given'})"
+
+
+def _extra(extra: Mapping[str, Any]) -> str:
+    needed = f" for {extra['for']}" if extra["for"] else ""
+    missing = "" if extra["installed"] else f"; not installed: {distribution.install_line(extra['extra'])}"
+    return f"{extra['extra']}{needed}{missing}"
+
+
+def _show_cost(found: Mapping[str, Any]) -> str:
+    cost = found["cost"]
+    if cost is None:
+        return f"not measured: {found['not_measured']}"
+    start = f"; {cost['start_seconds']} s until it has begun" if cost["start_seconds"] >= 0.1 else ""
+    return (
+        f"{cost['mb_per_s']:g} MB/s a core, {cost['ns_per_char']:g} ns a character "
+        f"(here, now, alone; {cost['documents']} documents, {cost['bytes'] / 1e6:.2g} MB){start}"
+    )

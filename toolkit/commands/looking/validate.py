@@ -1,0 +1,392 @@
+"""Check documents, attribute sets and outputs."""
+
+import os
+from typing import Annotated, Any, ClassVar, Literal
+
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Shared, Words
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
+from toolkit.data import line_index, row_index
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, NoDocuments, StaleError, amount
+from toolkit.ingest import attempts, inputs
+from toolkit.inspect import targets
+from toolkit.inspect.describe import check
+from toolkit.inspect.describe.card import check as card_check
+from toolkit.inspect.describe.check.files import Checked, FileCheck, check_file
+from toolkit.inspect.describe.croissant import document
+from toolkit.inspect.targets import format_of, recorded_format
+from toolkit.inspect.validate import dataset as whole_dataset
+from toolkit.inspect.validate import one_file
+from toolkit.inspect.validate.line_index import check as check_line_index
+from toolkit.inspect.validate.lock import check as check_lock
+from toolkit.inspect.validate.one_file import ValidateJob
+from toolkit.inspect.validate.output import check_folder
+from toolkit.mix import publish
+from toolkit.mix import settings as mix_settings
+from toolkit.mix.lock import Lock
+from toolkit.mix.lock import load as load_lock
+from toolkit.mix.writer import Writer
+from toolkit.records import aligned, ingested, rejected, sets
+from toolkit.runs.executors import Result, Task
+from toolkit.storage.paths import exists, is_folder, join, size_of
+from toolkit.storage.threads import for_each
+from toolkit.tag import declared
+from toolkit.text.languages.labels import label_of_path
+from toolkit.whole import check as dedup_check
+
+
+class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit validate``."""
+
+    EXAMPLES: ClassVar = ("toolkit validate data/quickstart/oscar --first 100",)
+
+    targets: Annotated[
+        tuple[str, ...], Words("datasets, outputs or files; with -c, settings that override the file's")
+    ] = ()
+    lock: Annotated[
+        str | None, Flag("check the output by its lock, too: what it was made of, and its parts", metavar="FILE")
+    ] = None
+    first: Annotated[int | None, Flag("check only the first N rows of each file", metavar="N")] = None
+    labels: Annotated[
+        Literal["known", "any"],
+        Flag("labels that an OSCAR release may have: known languages (lid.176's, GlotLID's), or any"),
+    ] = "known"
+
+    def __post_init__(self) -> None:
+        Looking.__post_init__(self)
+        if self.lock is None:
+            return
+        if (self.first or self.limit or self.shard) is not None:
+            raise ConfigError("expected --lock without --first, --limit and --shard: a lock is of a whole output")
+        if len(self.targets) > 1:
+            raise ConfigError(f"expected one output with --lock, got {len(self.targets)} paths")
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Check what the configuration, or the given paths, name. Any finding makes the exit status 1."""
+    found = _Validation(context, options)
+    lock = None if options.lock is None else load_lock(options.lock)
+    if options.targets:
+        for target in options.targets:
+            path = target.rstrip("/")
+            if lock is None or not _is_unknown(path):
+                found.check_target(path)
+    else:
+        found.check_configured()
+    if lock is not None:
+        found.check_lock(lock)
+    return found.outcome()
+
+
+def _is_unknown(path: str) -> bool:
+    """Return whether a folder does not tell what it is: that of an output of tokens without its manifest, say."""
+    if not is_folder(path):
+        return False
+    found = targets.target_of(path)
+    return found is None or found.kind == "documents"
+
+
+class _Validation:
+    """Checks one thing after the other, and keeps what was found."""
+
+    def __init__(self, context: Context, options: Options) -> None:
+        self.context = context
+        self.options = options
+        self.limit = context.config.max_document_bytes
+        self.whole = options.first is None and not context.in_part
+        """True if all rows of all files are looked at, so that their numbers are known."""
+        self.checked: list[str] = []
+        self.findings: list[str] = []
+        self.warnings: list[str] = []
+        self._described: dict[str, None] = {}
+        """Croissant files to be checked, behind everything else."""
+
+    def outcome(self) -> Outcome:
+        """Check the Croissant files that there are, and tell everything."""
+        for path in self._described:
+            self._check_croissant(path)
+        lines = [*self.findings, *(f"warning: {warning}" for warning in self.warnings)]
+        text = "\n".join(lines) + ("\n\n" if lines else "")
+        text += f"checked {', '.join(self.checked)}: {amount(len(self.findings), 'finding')}"
+        if not self.whole:
+            text += "\nleft out: documents that are there twice, and what else is about all shards together"
+        share = self.context.share
+        if share and share.is_empty:
+            text += "\n" + share.nothing()
+        data = {"checked": self.checked, "findings": self.findings, "warnings": self.warnings}
+        return Outcome(text=text, data=data, exit_code=1 if self.findings else 0)
+
+    def check_configured(self) -> None:
+        """Check the datasets and the output of the configuration."""
+        context = self.context
+        settings = context.mix if context.has("mix") else None
+        datasets = [context.dataset] if context.has_dataset or not settings else []
+        datasets += [stream.dataset for stream in settings.streams] if settings else []
+        for dataset in dict.fromkeys(datasets):
+            self._check_dataset(dataset)
+            if dataset.is_described:
+                self._note_description(os.path.dirname(dataset.documents))
+        if context.has("tag"):
+            self._check_settings()
+        for name in context.sections:
+            self._check_whole(name)
+        if settings and is_folder(settings.output.path):
+            self._check_output(settings.output.path, settings.rejected)
+            if not self.options.shard:
+                self._check_current(settings)
+            self._note_description(settings.output.path)
+
+    def check_target(self, target: str) -> None:
+        """Check a dataset, an output, a release, a folder of documents, or a file."""
+        if check.is_croissant(target):
+            self._described[target] = None
+            return
+        if target.endswith(line_index.SUFFIX):
+            self.checked.append(target)
+            self.findings += check_line_index(target, self.options.first, self.limit)
+            return
+        known = targets.expected(target)
+        if known.kind == "dataset":
+            self._check_dataset(Dataset(join(target, "documents"), join(target, "attributes")))
+        elif known.is_file:
+            self._check_file(target)
+        elif known.kind in ("output", "release"):
+            self._check_output(target, files=known.files if known.kind == "release" else None)
+        else:
+            others = (*targets.DESCRIPTIONS, "splits/**")
+            dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
+            self._check_documents(dataset)
+            self.findings += card_check.check_documents(dataset, known.files) if self.whole else []
+        self._note_description(target)
+
+    def check_lock(self, lock: Lock) -> None:
+        """Check the only target, or the output of the configuration, by a lock."""
+        targets = self.options.targets
+        folder = targets[0].rstrip("/") if targets else self.context.mix.output.path
+        self.checked.append(f"{folder} by the lock {self.options.lock}")
+        self.findings += [f"{folder}: {line} (by {self.options.lock})" for line in check_lock(folder, lock)]
+
+    def _note_description(self, folder: str) -> None:
+        """Note the Croissant file of a folder, if it has one."""
+        path = join(folder, document.NAME)
+        if exists(path):
+            self._described[path] = None
+
+    def _check_croissant(self, path: str) -> None:
+        """Check a Croissant document, and each file that it describes."""
+
+        def each_file(works: list[FileCheck]) -> list[Result[Checked]]:
+            return self.context.run("croissant", check_file, [Task(work.path, work) for work in works], "files")
+
+        self.checked.append(path)
+        found = check.check(path, self.options.first, self.limit, each_file)
+        self.findings += found.findings
+        self.warnings += found.warnings
+
+    # --- documents and attributes -------------------------------------------------------------------------------------
+
+    def _check_dataset(self, dataset: Dataset) -> None:
+        shards = self._check_documents(dataset)
+        self.findings += card_check.check_dataset(dataset, shards) if self.whole else []
+
+    def _check_documents(self, dataset: Dataset) -> list[str]:
+        """Check the shards of a dataset, and their attributes; return all shards of the run's share."""
+        mine = self._shards(dataset)
+        shards = self.context.limited(mine)
+        self.checked.append(f"{len(shards)} shards of {dataset.documents}")
+        self._run("documents", [self._job("documents", shard, dataset=dataset) for shard in shards])
+        for set_name in dataset.sets():
+            extra = [] if self.context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
+            covered = inputs.carried_shards(dataset, set_name)
+            self.checked.append(f"the set {set_name}")
+            listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
+            self._run(set_name, [self._job("attributes", shard, dataset=dataset, set=set_name) for shard in listed])
+            try:
+                dedup_check.check_resolved(dataset, set_name, shards, whole=not self.context.in_part)
+                aligned.check_inputs(dataset, set_name)
+            except StaleError as error:
+                self.findings.append(str(error))
+        if self.options.first is None and self.options.shard is None:
+            self.findings += whole_dataset.check_ingested(dataset)
+            self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
+            self.findings += [
+                f"{path}: expected to be ingested, it failed or was interrupted"
+                for path in attempts.unfinished(dataset)
+            ]
+            repeated = one_file.Findings()
+            for finding in whole_dataset.duplicates(dataset, shards):
+                repeated.add(finding)
+            self.findings += repeated.listed(dataset.documents)
+        return mine
+
+    def _job(self, kind: str, path: str, **more: Any) -> ValidateJob:
+        """Return the check of a file, or of the rows that `--first` lets in."""
+        how: dict[str, Any] = {"max_document_bytes": self.limit, "first": self.options.first, **more}
+        return ValidateJob(kind=kind, path=path, **how)
+
+    def _shards(self, dataset: Dataset) -> list[str]:
+        """Return the shards of the run's share; none where all were deleted on purpose."""
+        try:
+            return sharing.mine(self.context, dataset)
+        except NoDocuments:
+            if not ingested.deleted_shards(dataset):
+                raise
+            return []
+
+    def _check_settings(self) -> None:
+        """Check that the sets were made as the configuration says."""
+        dataset = self.context.dataset
+        for set_name, wanted in declared.set_schemas(self.context.tags, dataset).items():
+            found = sets.load_schema(dataset, set_name)
+            different = (
+                declared.differences(found, wanted) + declared.edits(found, wanted) if found else ["it is not there"]
+            )
+            self.findings += [
+                f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"
+                for line in different
+            ]
+
+    def _check_whole(self, section_name: str) -> None:
+        """Check that the sets of a section, made of the whole dataset, were made as the configuration says."""
+        try:
+            plan, dataset = self.context.whole(section_name), self.context.dataset
+            known = self.context.known_sets(section_name)
+            dedup_check.check_made(self.context.section(section_name), dataset, plan.schemas, known, section_name)
+        except ConfigError as error:
+            self.findings.append(str(error))
+            return
+        self.findings += [
+            f"the set {name}: expected it as the configuration says, it is not there; run `toolkit {section_name}`"
+            for name in plan.schemas
+            if sets.load_schema(dataset, name) is None
+        ]
+
+    # --- files and outputs --------------------------------------------------------------------------------------------
+
+    def _check_file(self, target: str) -> None:
+        folder, name = os.path.split(target)
+        self.checked.append(target)
+        if (found := format_of(target)) is not None:
+            label = label_of_path(name)
+            work = self._job("output", target, format=found, label=label, labels=self.options.labels)
+        else:
+            dataset = Dataset(folder or ".", join(folder or ".", ".toolkit", "none"))
+            first = 1 << 60 if self.options.first is None else self.options.first  # no records: a file has none
+            work = self._job("documents", name, dataset=dataset, first=first)
+        self._run("validate", [work])
+
+    def _check_output(self, folder: str, rejected: str | None = None, files: list[str] | None = None) -> None:
+        """Check an output, or the files of a release."""
+        manifest = publish.load_manifest(folder)
+        files = targets.data_files(folder) if files is None else files
+        mine = self._of_share(folder, files)
+        self.checked.append(f"{len(mine)} files of {folder}")
+        documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
+        labels = _labels(manifest, files)
+        fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
+        found = recorded_format(manifest.settings) if manifest else None
+        works = []
+        for path in self.context.limited(mine):
+            is_rejected = _is_rejected(folder, path, manifest, rejected)
+            if not (manifest or is_rejected):
+                found = format_of(join(folder, path)) or found  # a damaged file is of the format of the others
+            if found is None and not is_rejected:
+                what = "expected the lines of a format that is installed, got others"
+                self.findings.append(f"{join(folder, path)}: {what}")
+                continue
+            works.append(
+                self._job(
+                    "rejected" if is_rejected else "output",
+                    join(folder, path),
+                    format=found,
+                    fields=fields,
+                    documents=documents.get(path),
+                    label=labels.get(path),
+                    labels=self.options.labels if manifest is None else "any",  # a mix may be told any
+                )
+            )
+        results = self._run("output", works, "files")
+        if self.options.first is None and self.options.shard is None:
+            self.findings += check_folder(folder)
+        if self.whole:
+            done = {
+                work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"
+            }
+            mine = [path for path in files if join(folder, path) in done]
+            writer = found.writer() if found else Writer()
+            self.findings += card_check.check_output(
+                folder, manifest, writer, mine, [done[join(folder, path)] for path in mine]
+            )
+
+    def _of_share(self, folder: str, files: list[str]) -> list[str]:
+        """Return the files of an output that the run's share owns."""
+        if not self.context.share:
+            return files
+        sizes = for_each(lambda path: size_of(join(folder, path)), files)
+        return self.context.share.owned("file", dict(zip(files, sizes, strict=True)))
+
+    def _check_current(self, settings: mix_settings.MixSettings) -> None:
+        """Check that the output is what the configuration would make now."""
+        manifest = publish.load_manifest(settings.output.path)
+        if manifest is None:
+            return
+        path, remedy = publish.manifest_path(settings.output.path), "; run `toolkit mix`"
+        if manifest.settings != settings.recorded():
+            what = "expected the output of this configuration, got that of other settings"
+            self.findings.append(f"{path}: {what}{remedy}")
+            return
+        datasets = {stream.name: stream.dataset for stream in settings.streams}
+        there = [
+            (name, shard)
+            for name, dataset in datasets.items()
+            for shard in sorted({*self._shards(dataset), *ingested.deleted_shards(dataset)})
+        ]
+        there = [
+            (name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted
+        ]
+        if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
+            what = "expected the output of the shards that there are now, got that of others"
+            self.findings.append(f"{path}: {what}{remedy}")
+            return
+        for entry in manifest.inputs:
+            dataset = datasets[entry.stream]
+            state = row_index.current(dataset, entry.shard)
+            if state is not None and state.content != entry.documents:
+                made = f"made from an earlier version of {entry.shard}"
+                self.findings.append(f"{path}: expected the documents of now, {made}{remedy}")
+            for set_name, digest in entry.attributes.items():
+                record = sets.load_record(dataset, set_name, entry.shard)
+                if record is not None and record.output.content != digest:
+                    made = f"made from earlier attributes {set_name} of {entry.shard}"
+                    self.findings.append(f"{path}: expected the attributes of now, {made}{remedy}")
+
+    def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> list[Result[one_file.Checked]]:
+        """Check each file by itself; what is found is added."""
+        sizes = for_each(size_of, [work.file for work in works])
+        tasks = [Task(f"{work.set} {work.path}", work, size) for work, size in zip(works, sizes, strict=True)]
+        results = self.context.run(what, one_file.check_file, tasks, unit)
+        for result in results:
+            self.findings += result.value.findings if result.value else []
+            self.findings += [result.failure.message] if result.failure else []
+        return results
+
+
+def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, str]:
+    """Return the labels that rows of files should have; of an output whose rules or settings give others, none."""
+    if manifest is None:
+        return {path: label for path in files if (label := label_of_path(path)) is not None}
+    if manifest.relabels:
+        return {}
+    parts = (part for part in manifest.parts if part.label != mix_settings.REJECTED)
+    return {part.path: manifest.label_of_rows(part.label) for part in parts}
+
+
+def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:
+    """Tell whether a file has dropped documents: by the manifest, by the configuration, else by its rows."""
+    labels = {part.path: part.label for part in manifest.parts} if manifest else {}
+    if path in labels:
+        return labels[path] == mix_settings.REJECTED
+    below = os.path.relpath(join(folder, path), rejected).split(os.sep)[0] if rejected else os.pardir
+    return below != os.pardir or one_file.is_rejected(join(folder, path))

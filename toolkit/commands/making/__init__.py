@@ -1,0 +1,1 @@
+"""Commands that make or remove files of a dataset."""

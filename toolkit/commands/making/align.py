@@ -1,0 +1,214 @@
+"""Make attribute sets of values that others have published (Parquet, JSON Lines, CSV), matched by id."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+import xxhash
+
+from toolkit.align import index, match, progress, section, values, write
+from toolkit.commands.command_line.options import Configured, Flag
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
+from toolkit.commands.steps.showing import show_plan
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, amount
+from toolkit.records import aligned, sets
+from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Report, Task
+from toolkit.storage import json_files, store_of
+from toolkit.storage.paths import join, remove, remove_tree, size_of
+
+_COUNTED = ("documents", "ids", "missing", "surplus", "repeated", "shared")
+
+
+class Options(Configured, frozen=True, kw_only=True):
+    """Options of ``toolkit align``."""
+
+    EXAMPLES: ClassVar = ("toolkit align -c my.yaml", "toolkit align -c my.yaml align.signals-0.missing=null")
+
+    dry_run: Annotated[bool, Flag("write nothing; show the sets, the types of their values, and the shards to do")] = (
+        False
+    )
+    overwrite: Annotated[bool, Flag("replace what was made with other settings")] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Make the sets of the section ``align:`` whose inputs or documents have changed since."""
+    entries = section.read_section(context.section("align"))
+    dataset = context.dataset
+    shards, unfinished = sharing.shards(context, dataset, judges=True)
+    for entry in entries:
+        section.check_made(dataset, entry, overwrite=options.overwrite)
+    todo = {entry.set: progress.look(dataset, entry, shards, context.config.max_document_bytes) for entry in entries}
+    if options.dry_run:
+        return show_plan(context, {"align": {name: _shown(found) for name, found in todo.items()}})
+    context.sweep(dataset.attributes, dataset.bookkeeping)
+    making = _Making(context, dataset, shards)
+    holds = {f"the set {entry.set}": json_files.json_digest(entry.recorded()) for entry in entries}
+    with context.claimed(dataset.bookkeeping, dataset.attributes, holds):
+        for entry in entries:
+            making.make(entry, todo[entry.set])
+    outcome = making.outcome()
+    outcome.text += unfinished
+    return outcome
+
+
+def _shown(found: progress.Todo) -> dict[str, Any]:
+    types = {name: str(type_) for name, type_ in found.schema.types().items()}
+    return {"inputs": found.inputs, "values": types, "shards to write": found.shards}
+
+
+class _Making:
+    """Makes sets, one after the other; one that cannot be made stops no other."""
+
+    def __init__(self, context: Context, dataset: Dataset, shards: list[str]) -> None:
+        self.context, self.dataset, self.shards = context, dataset, shards
+        self.failed: list[str] = []
+        self.rows = [["set", *_COUNTED, "shards written"]]
+        self.data: dict[str, Any] = {}
+        self.said: list[str] = []
+        self._noted = FailureRecords(dataset.bookkeeping, "align")
+        self._limit = context.config.max_document_bytes
+
+    def outcome(self) -> Outcome:
+        text = f"{amount(len(self.data), 'set')} made, {len(self.failed)} failures -> {self.dataset.attributes}\n"
+        text += "\n".join([table(self.rows, right=range(1, 8)), *self.said])
+        data = {"attributes": self.dataset.attributes, "sets": self.data, "failed": self.failed}
+        return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
+
+    def make(self, entry: section.Entry, todo: progress.Todo) -> None:
+        if not todo.shards:
+            made = aligned.load_aligned(self.dataset, entry.set)
+            self._tell(entry, made.counts if made else {}, 0)
+            remove_tree(self._folder(entry))  # what a run has left that could not delete it
+            return
+        try:
+            folder = self._folder(entry)
+            self._make(entry, todo, folder)
+        except StepFailed as error:
+            self.failed += error.messages
+            return
+        remove_tree(folder)
+
+    def _folder(self, entry: section.Entry) -> str:
+        """Return the folder on disk for what is between inputs and set; the same for the same settings."""
+        folder = join(self.dataset.bookkeeping, "align", entry.set)
+        if store_of(folder).is_local:
+            return folder
+        if self.context.config.executor.get("type", "local") not in ("local", "in_process"):
+            raise ConfigError(f"{entry.place}: expected a dataset on disk, or the local executor, got neither")
+        return join(tempfile.gettempdir(), f"toolkit-align-{xxhash.xxh3_64_hexdigest(folder.encode())}")
+
+    def _make(self, entry: section.Entry, todo: progress.Todo, folder: str) -> None:
+        types = {name: key.type for name, key in todo.schema.keys.items()}
+        reads = [
+            values.InputToRead(entry=entry, types=types, path=path, number=i, folder=folder, limit=self._limit)
+            for i, path in enumerate(todo.inputs)
+        ]
+        of_inputs = [Task(work.path, work, size_of(work.path)) for work in reads]
+        read = self._run(f"read {entry.set}", values.read_input, of_inputs)
+        (made,) = self._run("sort ids", index.make_index, [Task("ids", index.IndexToMake(folder=folder, inputs=read))])
+        by_source = entry.reader().source is not None
+        matches = [
+            match.ShardToMatch(
+                dataset=self.dataset,
+                shard=shard,
+                folder=folder,
+                by_source=by_source,
+                made_of=made.made_of,
+                limit=self._limit,
+            )
+            for shard in self.shards
+        ]
+        of_shards = [Task(self.dataset.shard_path(work.shard), work) for work in matches]
+        matched = self._run("look up documents", match.match_shard, of_shards)
+        summed = [Task("documents and ids", match.ToSum(folder=folder, index=made, matched=matched))]
+        (sums,) = self._run("count", match.sum_up, summed)
+        self._check(entry, sums, todo.inputs)
+        said = {name: sum(each.counts.get(name, 0) for each in read) for each in read for name in each.counts}
+        written = self._write(entry, todo, folder, read, matched, sums.counts | said)
+        self._tell(entry, sums.counts | said, written)
+
+    def _check(self, entry: section.Entry, sums: match.Sums, inputs: list[str]) -> None:
+        """Check that documents and values have of each other what the settings allow.
+
+        Raises:
+            StepFailed: if not; nothing has been written.
+        """
+        common, counts = entry.settings(), sums.counts
+        faults = [
+            (
+                counts["missing"],
+                common.missing == "error",
+                "missing",
+                f"documents have no values in {', '.join(inputs[:3])}{', …' if len(inputs) > 3 else ''}",
+                "missing: null",
+            ),
+            (counts["surplus"], common.surplus == "error", "surplus", "ids are of no document", "surplus: ignore"),
+            (counts["repeated"], common.duplicates == "error", "repeated", "rows repeat an id", "duplicates: first"),
+            (
+                counts["shared"],
+                common.duplicates == "error",
+                "shared",
+                "documents share their id with another" + ("" if entry.reader().source else " (`source:` tells apart)"),
+                "duplicates: first",
+            ),
+        ]
+        found = [
+            f"{entry.set}: expected values for each document, and each id once; {count:,} {what}: "
+            f"{', '.join(sums.examples[kind])}{', …' if count > len(sums.examples[kind]) else ''}; correct that, or "
+            f"choose `{remedy}`"
+            for count, is_fault, kind, what, remedy in faults
+            if count and is_fault
+        ]
+        if found:
+            self._tell(entry, counts, 0)
+            raise StepFailed(*found)
+
+    def _write(
+        self,
+        entry: section.Entry,
+        todo: progress.Todo,
+        folder: str,
+        read: Sequence[values.InputRead],
+        matched: Sequence[match.Matched],
+        counts: dict[str, int],
+    ) -> int:
+        dataset = self.dataset
+        inputs = [aligned.AlignedInput(each.path, each.size, each.stamp, each.content) for each in read]
+        made = aligned.Aligned(inputs=inputs, counts=counts)
+        before, old = aligned.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
+        if before is None or before.contents != made.contents or old != todo.schema:
+            remove(aligned.path_of(dataset, entry.set))
+            for shard in sets.recorded_shards(dataset, entry.set):
+                sets.forget(dataset, entry.set, shard)
+        sets.save_schema(dataset, entry.set, todo.schema)
+        json_files.save(aligned.path_of(dataset, entry.set), made)
+        contents = {each.shard: each.content for each in matched}
+        works = [
+            msgspec.structs.replace(work, content=contents[work.shard])
+            for work in progress.writes(dataset, entry, todo.schema, self.shards, folder, self._limit)
+        ]
+        tasks = [
+            Task(dataset.attribute_path(entry.set, work.shard), work, key=work.shard)
+            for work in works
+            if not write.is_done(work)
+        ]
+        return len(self._run(f"write {entry.set}", write.write_shard, tasks, noted=True))
+
+    def _tell(self, entry: section.Entry, counts: dict[str, int], written: int) -> None:
+        self.rows.append([entry.set, *(f"{counts.get(name, 0):,}" for name in _COUNTED), str(written)])
+        matched = {name: count for name, count in counts.items() if name in _COUNTED}
+        said = {name: count for name, count in counts.items() if name not in _COUNTED}
+        if said:
+            self.said.append(f"{entry.set}: {', '.join(f'{count:,} {name}' for name, count in said.items())}")
+        self.data[entry.set] = matched | ({"annotations": said} if said else {}) | {"written": written}
+
+    def _run(
+        self, what: str, function: Callable[[Any, Report], Any], tasks: Sequence[Task[Any]], *, noted: bool = False
+    ) -> list[Any]:
+        unit = "shards" if noted else "tasks"
+        return all_values(self.context.run(what, function, tasks, unit, failed=self._noted if noted else None))

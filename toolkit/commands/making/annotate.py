@@ -1,0 +1,255 @@
+"""Let a language model score or label documents; write annotations, and tasks for people, as files of others."""
+
+import sys
+from collections import Counter
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+from toolkit.annotate import annotator as annotators
+from toolkit.annotate import asking, estimates, section
+from toolkit.annotate.annotator import SAMPLE, Annotator
+from toolkit.annotate.endpoint import Endpoint
+from toolkit.commands.command_line.options import Configured, Flag
+from toolkit.commands.labelling import files
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.commands.steps.showing import show_plan
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ToolkitError, amount
+from toolkit.records import sets
+from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Known, Report, Task
+from toolkit.storage.json_files import json_digest
+from toolkit.tag import run as tagging
+from toolkit.tag.plan import Plan
+
+
+class Options(Configured, files.FileOptions, frozen=True, kw_only=True):
+    """Options of ``toolkit annotate``."""
+
+    EXAMPLES: ClassVar = (
+        "toolkit annotate -c my.yaml --dry-run",
+        "toolkit annotate -c my.yaml annotate.edu-0.concurrency=64",
+        "toolkit annotate -c my.yaml --from edu-1.linear --output experiments/edu-1",
+    )
+
+    retry_failed: Annotated[
+        bool, Flag("ask again what the server refused, and what could not be read; else only what it did not answer")
+    ] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Ask for what has no answer yet, set by set, and write the sets; or the files that are asked for."""
+    if options.form is not None:
+        return files.write(context, options)
+    context.section("annotate")
+    try:
+        return _Annotating(context, options).run()
+    finally:
+        annotators.close()
+
+
+class _ToAnnotate(NamedTuple):
+    work: tagging.ShardToTag
+    asking: asking.Asking
+
+
+def _annotate_shard(todo: _ToAnnotate, report: Report) -> tagging.TaggedShard | None:
+    """Write the attributes of a shard when all its samples have answers; None if the run stops before."""
+    work = todo.work
+    state = todo.asking.wait(work.shard, report)
+    if state is None:
+        return None
+    if state.answered:
+        sets.forget_all(work.dataset, work.plan.sets, [work.shard])
+    return tagging.tag_shard(work, lambda documents, size: None)
+
+
+class _Annotating:
+    """Annotates sets, one after the other; one that stops stops those behind it."""
+
+    def __init__(self, context: Context, options: Options) -> None:
+        self.context, self.options = context, options
+        self.dataset: Dataset = context.dataset
+        self.plans = context.annotations()
+        self.outcome = Outcome(data={"attributes": self.dataset.attributes, "sets": {}, "failed": []})
+        self.texts: list[str] = []
+
+    def run(self) -> Outcome:
+        context, dataset = self.context, self.dataset
+        mine, unfinished = sharing.shards(context, dataset, judges=True)
+        shards = context.limited(mine)
+        sharing.check_compression(context, dataset, shards)
+        if context.share and not shards:
+            return Outcome(text=context.share.nothing(), data=self.outcome.data)
+        known = context.known_sets("annotate")
+        schemas = section.schemas_of(self.plans, dataset, known, overwrite=self.options.overwrite)
+        works = {name: self._work(plan, schemas) for name, plan in self.plans.items()}
+        if self.options.dry_run:
+            return show_plan(context, {"annotate": {name: self._plan(work, shards) for name, work in works.items()}})
+        context.sweep(dataset.attributes, dataset.bookkeeping)
+        for work in works.values():  # an address or a key that cannot be used is told before anything is done
+            annotator = estimates.annotator_of(work)
+            Endpoint(annotator, estimates.limits_of(annotator)).close()
+        noted = FailureRecords(dataset.bookkeeping, "annotate")
+        settings = tagging.settings_of(schemas)
+        holds = {f"the set {name}": json_digest(settings[name]) for name in works}
+        with context.claimed(dataset.bookkeeping, dataset.attributes, holds):
+            section.schemas_of(self.plans, dataset, known, overwrite=self.options.overwrite, write=True)
+            for name, work in works.items():
+                if not self._annotate(name, work, shards, noted):
+                    break
+        if not context.in_part:
+            noted.keep_only(shards)
+        self.outcome.text = "\n\n".join(self.texts) + unfinished
+        return self.outcome
+
+    def _work(self, plan: Plan, schemas: dict[str, sets.SetSchema]) -> tagging.ShardToTag:
+        return tagging.ShardToTag(
+            dataset=self.dataset,
+            plan=plan,
+            settings=tagging.settings_of({name: schemas[name] for name in plan.sets}),
+            shard="",
+            max_document_bytes=self.context.config.max_document_bytes,
+        )
+
+    def _outdated(self, name: str, work: tagging.ShardToTag, shard: str) -> bool:
+        """Return whether a shard is to be done: it is not as it should be, or has samples that are asked again."""
+        import msgspec
+
+        whole = msgspec.structs.replace(work, shard=shard)
+        if tagging.outdated(whole, row_index.current(self.dataset, shard)):
+            return True
+        record = sets.load_record(self.dataset, name, shard)
+        counts = record.counts if record else {}
+        failed = sum(count for reason, count in counts.items() if reason.startswith(SAMPLE))
+        return counts.get(f"{SAMPLE} error_server", 0) > 0 or (self.options.retry_failed and failed > 0)
+
+    def _plan(self, work: tagging.ShardToTag, shards: list[str]) -> dict[str, Any]:
+        """Return what is left to ask, and what it may cost, for a dry run."""
+        (name,) = work.plan.sets
+        todo = [shard for shard in shards if self._outdated(name, work, shard)]
+        found = self._estimate(work, todo)
+        return {"shards": todo, **_estimated(found, estimates.annotator_of(work))}
+
+    def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> estimates.Estimate:
+        """Return what is left to ask of shards that can be read; of others it is told when their turn comes."""
+        found = estimates.Estimate()
+        for shard in shards:
+            with suppress(ToolkitError):
+                estimates.estimate(work, shard, found, again=self.options.retry_failed)
+        return found
+
+    def _annotate(self, name: str, work: tagging.ShardToTag, shards: list[str], noted: FailureRecords) -> bool:
+        """Annotate a set; return whether the next one may begin."""
+        import msgspec
+
+        annotator, context = estimates.annotator_of(work), self.context
+        todo = [shard for shard in shards if self._outdated(name, work, shard)]
+        estimate = estimates.Estimate()
+        if todo and not self.options.quiet:
+            estimate = self._estimate(work, todo)
+            estimated = _estimated(estimate, annotator)
+            told = ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in estimated.items())
+            print(f"annotate {name}, about: {told}", file=sys.stderr)
+        sizes = self.dataset.sizes()
+        with asking.Asking(work, todo, again=self.options.retry_failed, expected=estimate.requests) as asks:
+            tasks = [
+                Task(
+                    self.dataset.shard_path(shard),
+                    _ToAnnotate(msgspec.structs.replace(work, shard=shard), asks),
+                    sizes.get(shard),
+                    key=shard,
+                    known=None if shard in todo else self._known(name, shard),
+                )
+                for shard in shards
+            ]
+            with context.here(asks.facts):
+                results = context.run(f"annotate {name}", _annotate_shard, tasks, failed=noted)
+        failed = list(dict.fromkeys(failures(results)))  # what ends a run is said once
+        done = [result.value for result in results if result.value]
+        self._tell(name, annotator, asks, done, failed)
+        if asks.limits.why:
+            left = len(shards) - len(done) - sum(result.failure is not None for result in results)
+            why = f"{name}: stopped with {amount(left, 'shard')} left: {asks.limits.why}"
+            self._fault(f"{why}; answers are kept, and the same command goes on")
+        return not (failed or asks.limits.why)
+
+    def _known(self, name: str, shard: str) -> Known:
+        record = sets.load_record(self.dataset, name, shard)
+        rows = record.rows if record else 0
+        return Known(tagging.TaggedShard(shard=shard, written=[], documents=rows, seconds=0.0), rows)
+
+    def _tell(
+        self, name: str, annotator: Annotator, asks: asking.Asking, done: list[tagging.TaggedShard], failed: list[str]
+    ) -> None:
+        counts: Counter[str] = Counter()
+        for each in done:
+            record = sets.load_record(self.dataset, name, each.shard)
+            counts.update(record.counts if record else {})
+        numbers = asks.numbers
+        written = sum(bool(each.written) for each in done)
+        by_status = {status: count for status, count in sorted(counts.items()) if status in _STATUSES and count}
+        annotated = sum(by_status.values())
+        broken = annotated - by_status.get("success", 0)
+        data = {
+            "shards_written": written,
+            "up_to_date": len(done) - written,
+            "documents": counts["documents"],
+            "asked": annotated,
+            "statuses": by_status,
+            "requests": numbers.requests,
+            "retries": asks.retried,
+            "prompt_tokens": numbers.prompt_tokens,
+            "completion_tokens": numbers.completion_tokens,
+            **({"cost": round(asks.limits.spent, 6)} if annotator.prices else {}),
+        }
+        rows = [["set", name]]
+        for key, value in data.items():
+            if isinstance(value, dict):
+                rows += [[f"  {status}", f"{count:,}"] for status, count in value.items()]
+            else:
+                rows.append([key.replace("_", " "), f"{value:,.6f}" if isinstance(value, float) else f"{value:,}"])
+        text = table(rows, right=[1])
+        for status, message in asks.numbers.first.items():
+            text += f"\n{amount(numbers.failed[status], 'sample')} {status}, the first: {message}"
+        if broken:
+            text += (
+                f"\n{amount(broken, 'document')} failed; a rerun asks again what the server did not answer, "
+                "--retry-failed the others, too"
+            )
+        self.texts.append(text)
+        self.outcome.data["sets"][name] = data
+        for message in failed:
+            self._fault(message)
+        if annotated and broken / annotated > annotator.max_failed:
+            self._fault(
+                f"{name}: expected at most {annotator.max_failed:.0%} of the documents to fail (`max_failed`), got "
+                f"{broken / annotated:.1%}"
+            )
+
+    def _fault(self, message: str) -> None:
+        self.outcome.failures.append(message)
+        self.outcome.data["failed"].append(message)
+        self.outcome.exit_code = 1
+
+
+_STATUSES = ("success", "error_server", "error_refused", "error_no_generated_text", "error_faulty_score")
+
+
+def _estimated(found: estimates.Estimate, annotator: Annotator) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "documents": found.documents,
+        "samples": found.samples,
+        "answered": found.samples - found.left,
+        "requests": found.requests,
+        "prompt_tokens": found.prompt_tokens,
+        "max_completion_tokens": found.completion_tokens,
+    }
+    if annotator.prices:
+        prices = annotator.prices
+        cost = (found.prompt_tokens * prices.input + found.completion_tokens * prices.output) / 1e6
+        told["cost"] = round(cost, 6)
+    return told

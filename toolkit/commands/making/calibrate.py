@@ -1,0 +1,33 @@
+"""Make sets of scores: ranks within languages or sources, and maps that are fitted on labels or on the corpus."""
+
+from typing import Annotated, ClassVar
+
+from toolkit.commands.command_line.options import Configured, Flag, Stage
+from toolkit.commands.resolving import whole_sets
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
+from toolkit.errors import ConfigError
+
+
+class Options(Configured, Stage, frozen=True, kw_only=True):
+    """Options of ``toolkit calibrate``."""
+
+    EXAMPLES: ClassVar = ("toolkit calibrate -c my.yaml", "toolkit calibrate -c my.yaml --refit")
+
+    refit: Annotated[
+        bool, Flag("fit maps anew, on the documents that there are now; else they stay as they were fitted first")
+    ] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Make the sets of the section ``calibrate:``.
+
+    Raises:
+        ConfigError: as for all stages, and if nothing can be fitted anew.
+    """
+    plan = context.whole("calibrate")
+    if options.refit and not any(entry.configured().FITTED for entry in plan.entries):
+        raise ConfigError("--refit: expected a set of `kind: map` in the section `calibrate:`, got none")
+    if options.refit and options.shard is not None:
+        raise ConfigError("--refit: expected a run of all shards, got a share of them: maps are fitted on all together")
+    return whole_sets.run(context, options, plan, refit=options.refit)

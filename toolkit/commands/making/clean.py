@@ -1,0 +1,121 @@
+"""Delete temporary files of killed runs, and samples, or all that was made of an input; use it while no run works."""
+
+import difflib
+from typing import Annotated, ClassVar
+
+from toolkit.commands.command_line.options import Flag, Looking, Words
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
+from toolkit.errors import ConfigError, amount
+from toolkit.ingest import section as ingest_section
+from toolkit.ingest import superseded
+from toolkit.records import ingested
+from toolkit.storage import store_of
+from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
+from toolkit.tag import sample
+
+
+class Options(Looking, frozen=True, kw_only=True):
+    """Options of ``toolkit clean``."""
+
+    EXAMPLES: ClassVar = (
+        "toolkit clean data/quickstart",
+        "toolkit clean -c crawl.yaml --forget cc/a.warc.wet.gz",
+    )
+
+    targets: Annotated[tuple[str, ...], Words("folders; with -c, settings that override the file's")] = ()
+    dry_run: Annotated[bool, Flag("delete nothing; list the files")] = False
+    forget: Annotated[
+        tuple[str, ...],
+        Flag("delete documents and attributes that were made of an input, and its record", metavar="SOURCE/PATH"),
+    ] = ()
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Delete temporary files of processes that are gone, uploads to S3 that were never completed, and samples.
+
+    Those of other machines are deleted, too: the nodes of a cluster that died do not come back to do it.
+
+    With `forget`, what was made of inputs is deleted instead, and their records.
+    """
+    if options.forget:
+        return _forget(context, options)
+    found = {left: root for root in _roots(context) for left in store_of(root).leftovers(root, others=True)}
+    samples = [folder for folder in _samples(context) if is_folder(folder)]
+    if not options.dry_run:
+        for left, root in found.items():
+            store_of(root).discard(left)
+        for folder in samples:
+            remove_tree(folder)
+    what = "would be deleted" if options.dry_run else "deleted"
+    return Outcome(
+        text="\n".join([*found, *samples, f"{len(found)} files and uploads {what}{_and(len(samples))}"]),
+        data={"leftovers": list(found), "samples": samples, "deleted": not options.dry_run},
+    )
+
+
+def _and(samples: int) -> str:
+    return f", and {amount(samples, 'sample')}" if samples else ""
+
+
+def _samples(context: Context) -> list[str]:
+    """Return where samples may be: of the dataset of the configuration, or of those in the folders that are given."""
+    if context.options.targets:
+        folders = map(_checked, context.options.targets)
+        return list(dict.fromkeys(join(folder, BOOKKEEPING, sample.FOLDER) for folder in folders))
+    return [sample.folder_of(context.dataset)] if context.has_dataset else []
+
+
+def _forget(context: Context, options: Options) -> Outcome:
+    """Delete what was made of inputs, then their records: killed between, the same command does the rest.
+
+    Raises:
+        ConfigError: if there is no configuration with a dataset, or an input has no record.
+    """
+    if not context.has_dataset:
+        raise ConfigError("--forget: expected a configuration with a dataset (-c), got none")
+    dataset, holds = context.dataset, ingest_section.holds(context.entries)
+    with context.claimed(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
+        known = ingested.load_all(dataset)
+        if unknown := [key for key in options.forget if key not in known]:
+            like = difflib.get_close_matches(unknown[0], known, cutoff=0) or ["none"]
+            raise ConfigError(
+                f"--forget: expected an input that was ingested, as its record names it, got {unknown[0]}; "
+                f"there is {like[0]}"
+            )
+        shards = sorted({shard for key in options.forget for shard in known[key].shards})
+        if not options.dry_run:
+            superseded.forget_shards(dataset, shards)
+            ingested.forget(dataset, options.forget)
+    what = "would be deleted" if options.dry_run else "deleted"
+    paths = [dataset.shard_path(shard) for shard in shards]
+    return Outcome(
+        text="\n".join([*paths, f"{amount(len(options.forget), 'input')}: {amount(len(paths), 'shard')} {what}"]),
+        data={"inputs": list(options.forget), "shards": shards, "deleted": not options.dry_run},
+    )
+
+
+def _roots(context: Context) -> list[str]:
+    """Return the folders that are given, or all that the configuration writes in."""
+    if context.options.targets:
+        return list(dict.fromkeys(map(_checked, context.options.targets)))
+    roots = []
+    if context.has_dataset:
+        dataset = context.dataset
+        roots += [*dataset.written, dataset.attributes, dataset.bookkeeping]
+    if context.has("mix"):
+        mix = context.mix
+        roots += [mix.output.path, *([mix.rejected] if mix.rejected else [])]
+    if not roots:
+        raise ConfigError(f"{context.options.config}: expected folders that are written in, got none")
+    return list(dict.fromkeys(roots))
+
+
+def _checked(target: str) -> str:
+    """Return a folder, which on S3 may have nothing below it but uploads."""
+    root = target.rstrip("/")
+    store = store_of(target)
+    if not store.can_write or root.endswith(":") or (store.is_local and not is_folder(root)):
+        expected = "expected a folder on disk, or s3://BUCKET and a prefix; check its name"
+        raise ConfigError(f"{target}: {expected}{no_folder(root)}")
+    return root

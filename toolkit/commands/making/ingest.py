@@ -1,0 +1,309 @@
+"""Make documents from WET, WARC, OSCAR, Dolma, JSON Lines, Parquet, Arrow, CSV or text files."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from toolkit.commands.command_line.options import Configured, Stage
+from toolkit.commands.steps import places
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.first_documents import first_documents, show_preview
+from toolkit.commands.steps.one_pass import Passing
+from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.commands.steps.showing import show_plan
+from toolkit.errors import amount, few
+from toolkit.ingest import attempts, in_place, superseded
+from toolkit.ingest import inputs as ingest_records
+from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import run as ingesting
+from toolkit.ingest import section as ingest_section
+from toolkit.one_pass import one_input
+from toolkit.records import rejected
+from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Known, P, R, Report, Result, Task
+from toolkit.runs.grouped import Work
+from toolkit.runs.room import Need
+from toolkit.storage import store_of
+from toolkit.storage.threads import for_each
+
+D = TypeVar("D", bound="_Counted")
+
+
+class Options(Configured, Stage, frozen=True, kw_only=True):
+    """Options of ``toolkit ingest``."""
+
+
+@dataclass(frozen=True)
+class PlannedIngest:
+    """The inputs that a section ``ingest:`` names, and those that a run works on.
+
+    Attributes:
+        entries: of the section.
+        inputs: all that there are.
+        works: those of this run.
+        former: what was made of their inputs when they were packed otherwise.
+    """
+
+    entries: list[ingest_section.Entry]
+    inputs: list[ingest_plan.InputToIngest]
+    works: list[ingest_plan.InputToIngest]
+    former: list[superseded.Superseded]
+
+
+def plan(context: Context) -> PlannedIngest:
+    """Read the section and list the inputs; write nothing.
+
+    Raises:
+        ConfigError: for whatever is wrong with the section, its inputs, or what is there already.
+    """
+    dataset, options = context.dataset, context.options
+    in_place.refuse_ingest(dataset, context.source)
+    inputs, entries, share = context.inputs(), context.entries, context.share
+    places.check_ingest(context, inputs)
+    context.disk.check(inputs[: options.limit])
+    works = context.typed((share.inputs if share else inputs)[: options.limit])
+    former = superseded.find(works, inputs, dataset)
+    ingest_records.check_settings(works, ((each.made, each.by) for each in former if each.made))
+    ingest_section.prepare(entries, dataset, overwrite=options.overwrite, write=False)
+    return PlannedIngest(entries, inputs, works, former)
+
+
+def run(
+    context: Context, options: Options, planned: PlannedIngest | None = None, ahead: Passing | None = None
+) -> Outcome:
+    """Ingest all inputs that have not been, or have changed.
+
+    Args:
+        context: of the configuration.
+        options: of the command.
+        planned: what `plan` gave, if it has been asked.
+        ahead: what is done with documents while they are made, if anything.
+    """
+    dataset = context.dataset
+    found = planned or plan(context)
+    entries, works = found.entries, found.works
+    if context.share and not works:
+        none = dict.fromkeys(Numbers._fields, 0)
+        data = {"documents": dataset.documents, **none, "failed": [], "gone": [], "lost": [], "counts": {}}
+        return Outcome(text=context.share.nothing(), data=data)
+    if options.dry_run:
+        return _shown(context, works)
+    context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
+    noted = FailureRecords(dataset.bookkeeping, "ingest")
+    with context.claimed(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
+        ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
+        context.own_types.store()
+        ingesting.sweep_downloads(found.inputs, dataset)
+        lost = superseded.lost(works, found.inputs, found.former)
+        superseded.forget(found.former, dataset)
+        results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)
+    counts: Counter[str] = Counter()
+    done = [result.value for result in results if result.value]
+    for each in done:
+        counts.update(each.counts)
+    failed = failures(results)
+    refused = verdicts(context, works, results)
+    rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
+    numbers = Numbers.of(works, results)
+    text = f"{numbers} -> {dataset.documents}\n"
+    attempts.forget_ended(dataset)
+    if not context.in_part:
+        context.merge_inputs()
+        attempts.forget_attempts(works, dataset)
+        noted.keep_only([work.key for work in works])
+    gone = [] if context.in_part else ingest_records.inputs_gone(works, dataset)
+    if gone:
+        text += f"inputs of earlier runs that are not among these: {few(gone)}; their documents stay\n"
+    if lost:
+        text += f"inputs of packs that are not there any more: {few(lost)}; their documents have gone\n"
+    return Outcome(
+        text=text + (table(rows, right=[1]) if counts else ""),
+        data={
+            "documents": dataset.documents,
+            **numbers._asdict(),
+            "failed": failed,
+            "gone": gone,
+            "lost": lost,
+            "rejected": msgspec.to_builtins(refused),
+            "counts": dict(sorted(counts.items())),
+        },
+        failures=[*failed, *map(str, refused)],
+        exit_code=1 if failed or refused else 0,
+    )
+
+
+SHOWN = 3
+"""Documents of each entry that a dry run shows."""
+
+
+def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
+    """Return the plan, and the first documents of the first input of each entry; the web is not read."""
+    plan = show_plan(context, {"ingest": shards_of(works)})
+    found, failed = first_documents(works, SHOWN)
+    lines = [line for each in found for line in ("", *show_preview(each).split("\n"))]
+    return replace(
+        plan,
+        text="\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)]),
+        data=plan.data | {"first": msgspec.to_builtins(found)},
+        failures=failed,
+        exit_code=1 if failed else 0,
+    )
+
+
+def _ingest(
+    context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords
+) -> list[Result[ingesting.IngestedInput]]:
+    before = _before(context, works)
+    tasks = [
+        Task(task_name(work), work, key=work.key, known=Known(found, found.documents) if found else None)
+        for work, found in zip(works, before, strict=True)
+    ]
+    return run_inputs(context, "ingest", Work(ingesting.ingest_input, ingesting.ingest_together), tasks, works, noted)
+
+
+def _before(context: Context, works: list[ingest_plan.InputToIngest]) -> list[ingesting.IngestedInput | None]:
+    """Return the outcomes of inputs about which nothing is to be done, by records and listings; None for the others."""
+    dataset = context.dataset
+    begun = {*attempts.attempts(dataset)}
+    with dataset.looking(ingest_section.set_schemas(context.entries)):
+        return for_each(lambda work: None if work.key in begun else ingesting.as_it_was(work), works)
+
+
+def _ingest_on(
+    context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords, ahead: Passing
+) -> list[Result[ingesting.IngestedInput]]:
+    """Do what `_ingest` does, and what is done with the documents while they are made."""
+    with ahead.claimed(context):
+        tasks = [
+            Task(
+                task_name(work),
+                ahead.of(work),
+                key=work.key,
+                known=Known(one_input.InputPassed(ingested=found, tagged=[]), found.documents) if found else None,
+            )
+            for work, found in zip(works, _before(context, works), strict=True)
+        ]
+        found = run_inputs(
+            context, "ingest", Work(one_input.ingest, one_input.ingest_together), tasks, works, noted, spreads=True
+        )
+    ahead.tagged.update(shard for result in found if result.value for shard in result.value.tagged)
+    return [Result(each.name, each.value.ingested if each.value else None, each.failure) for each in found]
+
+
+class Numbers(NamedTuple):
+    """How many inputs there were, in how many packs; of them, how many were done, and before this run already."""
+
+    inputs: int
+    packs: int
+    done: int
+    skipped: int
+
+    @staticmethod
+    def of(works: Sequence[ingest_plan.InputToIngest], results: Sequence[Result[Any]]) -> "Numbers":
+        """Return the numbers of works, whose results are in any order."""
+        done = {result.name: result.value for result in results if result.value}
+        ended = [(len(work.files), done[name].skipped) for work in works if (name := task_name(work)) in done]
+        return Numbers(
+            inputs=sum(len(work.files) for work in works),
+            packs=sum(work.is_pack for work in works),
+            done=sum(files for files, _ in ended),
+            skipped=sum(files for files, skipped in ended if skipped),
+        )
+
+    def __str__(self) -> str:
+        packs = f" ({amount(self.packs, 'pack')})" if self.packs else ""
+        left = self.inputs - self.done
+        return f"{self.inputs} inputs{packs}: {self.done} done ({self.skipped} before), {left} failed"
+
+
+def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:
+    """Return what each input becomes, or is in, for a dry run."""
+    return {file.path: work.shard for work in works for file in work.files}
+
+
+class _Counted(Protocol):
+    """The outcome of an input: counts by reason, whether it was done before, and the reject file."""
+
+    @property
+    def counts(self) -> dict[str, int]: ...
+    @property
+    def rejects(self) -> str: ...
+
+
+def task_name(work: ingest_plan.InputToIngest) -> str:
+    """Return what the task of an input is called."""
+    return f"{work.name} -> {work.shard}"
+
+
+def verdicts(
+    context: Context, works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[D]]
+) -> list[rejected.Verdict]:
+    """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
+
+    Args:
+        context: of the configuration.
+        works: the inputs.
+        results: of their tasks, in any order.
+    """
+    done = {result.name: result.value for result in results if result.value}
+    inputs = [
+        rejected.Tally(
+            counts=found.counts,
+            entry=work.entry.name,
+            max_rejected=work.entry.settings().max_rejected,
+            rejects=found.rejects,
+        )
+        for work in works
+        if (found := done.get(task_name(work)))
+    ]
+    refused = rejected.too_many(inputs, context.dataset.bookkeeping)
+    if not context.in_part:
+        return refused
+    context.warn(f"of the inputs so far: {each}" for each in refused)
+    return []
+
+
+def run_inputs(
+    context: Context,
+    what: str,
+    function: Callable[[P, Report], R] | Work[P, R],
+    tasks: list[Task[P]],
+    works: list[ingest_plan.InputToIngest],
+    noted: FailureRecords,
+    *,
+    spreads: bool = False,
+) -> list[Result[R]]:
+    """Run a task for each input: of what is near, then of what is on the web, where only so many are read at a time.
+
+    The web is not asked for sizes, nor is a bucket for those of a crawl's thousands of files.
+
+    Args:
+        context: of the configuration.
+        what: the stage.
+        function: of the tasks.
+        tasks: without sizes.
+        works: the input of each task.
+        noted: where failures are noted.
+        spreads: whether a task can use several processes.
+    """
+    listed = [(task, work, store_of(work.path).can_list) for task, work in zip(tasks, works, strict=True)]
+    near = [(task, work) for task, work, is_near in listed if is_near]
+    far = [(task, work) for task, work, is_near in listed if not is_near]
+    by_name = {task.name: work for task, work, _ in listed}
+
+    def needs(task: Task[Any]) -> Need | None:
+        return context.disk.of_input(by_name[task.name])
+
+    unit = "packs" if any(work.is_pack for work in works) else "inputs"
+    results = []
+    if near or not far:
+        sized = [replace(task, size=work.size) for task, work in near]
+        results += context.run(what, function, sized, unit, spreads=spreads, failed=noted, needs=needs)
+    if far:
+        connections = min(work.entry.settings().connections for _, work in far)
+        tasks = [task for task, _ in far]
+        results += context.run(what, function, tasks, unit, at_once=connections, failed=noted, needs=needs)
+    return results

@@ -1,0 +1,107 @@
+"""Draw samples with an exact number of documents, from all or by strata, and write them as attributes."""
+
+import os
+from typing import ClassVar
+
+import msgspec
+import xxhash
+
+from toolkit.commands.command_line.options import Configured, Stage
+from toolkit.commands.resolving import whole_sets
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.errors import ConfigError
+from toolkit.runs.executors import Task
+from toolkit.storage.roots import note_roots
+from toolkit.whole import resolve
+from toolkit.whole.kinds.sample import Copy, Sample, copies
+from toolkit.whole.records import SignedShard, fates_folder
+from toolkit.whole.section import Entry
+
+
+class Options(Configured, Stage, frozen=True, kw_only=True):
+    """Options of ``toolkit sample``."""
+
+    EXAMPLES: ClassVar = ("toolkit sample -c my.yaml", "toolkit sample -c my.yaml sample.train-0.documents=1000")
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Make the sets of the section ``sample:`` and their copies."""
+    plan = context.whole("sample")
+    kinds = {entry.set: _sample(entry) for entry in plan.entries}
+    _check_paths(context, kinds)
+    note_roots(_folder(copy) for kind in kinds.values() for _, copy in copies.wanted(kind))
+    outcome = whole_sets.run(context, options, plan)
+    if outcome.exit_code or options.dry_run or options.shard is not None:
+        return outcome
+    copied = [entry for entry in plan.entries if copies.wanted(kinds[entry.set])]
+    shards = context.limited(sharing.shards(context, context.dataset, judges=True)[0]) if copied else []
+    for entry in copied:
+        signed = resolve.signed_shards(context.dataset, entry, shards)
+        for what, copy in copies.wanted(kinds[entry.set]):
+            _copy(context, outcome, entry, signed, what, copy)
+    return outcome
+
+
+def _sample(entry: Entry) -> Sample:
+    found = entry.configured()
+    assert isinstance(found, Sample)
+    return found
+
+
+def _folder(copy: Copy) -> str:
+    return copy.path if copy.layout == "inputs" else os.path.dirname(copy.path) or "."
+
+
+def _check_paths(context: Context, kinds: dict[str, Sample]) -> None:
+    """Check that no two copies have the same path, and nothing else is there.
+
+    Raises:
+        ConfigError: if two have, or something is.
+    """
+    seen: set[str] = set()
+    for name, kind in kinds.items():
+        wanted = copies.wanted(kind)
+        for _, copy in wanted:
+            if copy.path in seen:
+                raise ConfigError(f"{copy.path}: expected one copy to be written there, got that of {name}, too")
+            seen.add(copy.path)
+        if wanted and not context.options.overwrite:
+            copied = copies.load_strictly(context.dataset, name).copies
+            for what, copy in wanted:
+                copies.check_free(copy, copied.get(what))
+
+
+def _copy(
+    context: Context,
+    outcome: Outcome,
+    entry: Entry,
+    signed: list[SignedShard],
+    what: copies.What,
+    copy: Copy,
+) -> None:
+    """Write a copy of a sample, if it is not there already."""
+    dataset, kind = context.dataset, _sample(entry)
+    key = resolve.key_of(entry, signed)
+    made_from = xxhash.xxh3_128_hexdigest(msgspec.json.encode([key, what, copy, dataset.documents]))
+    copied = copies.load(dataset, entry.set).copies.get(what)
+    if copied is None or not copies.is_current(copied, made_from):
+        fates = fates_folder(dataset, entry.set, key)
+        todo = copies.files_of(copy, what, kind, signed, fates, context.config.max_document_bytes)
+        if copied is not None and not copied.made_from:
+            context.sweep(_folder(copy))  # it was begun, and not ended
+        copies.begin(dataset, entry.set, what, todo)
+        tasks = [Task(file.path, file, sum(each.record.rows for each in file.shards), key=file.path) for file in todo]
+        results = context.run(f"copy {entry.set}", copies.write_copy, tasks, "files")
+        if broken := failures(results):
+            outcome.failures += broken
+            outcome.exit_code = 1
+            return
+        copied = copies.Copied(made_from, [result.value for result in results if result.value is not None])
+        copies.end(dataset, entry.set, what, copied)
+    rows = sum(file.rows for file in copied.files)
+    files = f"{len(copied.files):,} files" if copy.layout == "inputs" else "one file"
+    outcome.text += f"\n{entry.set}: {rows:,} {what} in {files}: {copy.path}"
+    copies_of = outcome.data["sets"][entry.set].setdefault("copies", {})
+    copies_of[what] = {"path": copy.path, "rows": rows, "files": len(copied.files)}

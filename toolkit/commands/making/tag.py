@@ -1,0 +1,249 @@
+"""Compute attributes of documents with taggers, and write them beside the documents.
+
+Taggers write attribute files beside the documents, or are tried on some and shown.
+"""
+
+from collections.abc import Collection
+from typing import Annotated, Any, ClassVar
+
+from toolkit.commands.command_line.options import Flag, Stage, Words, natural
+from toolkit.commands.sampling import making as sampling
+from toolkit.commands.steps import dolma
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.commands.steps.showing import show_plan
+from toolkit.data import row_index
+from toolkit.data.documents import Document
+from toolkit.data.schema import SPANS, Type
+from toolkit.errors import ConfigError, short
+from toolkit.inspect.describe.ingest_counts import counted
+from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Known, Task
+from toolkit.runs.grouped import Work
+from toolkit.storage.threads import for_each
+from toolkit.tag import declared, values
+from toolkit.tag import run as tagging
+
+VALUE_CHARS = 160
+TEXT_CHARS = 60
+ELEMENTS = 6
+"""Elements of a list or a mapping that are shown, at most."""
+
+
+class Options(Stage, frozen=True, kw_only=True):
+    """Options of ``toolkit tag``.
+
+    Raises:
+        ConfigError: for options that do nothing together.
+    """
+
+    EXAMPLES: ClassVar = (
+        "toolkit tag -c configs/quickstart.yaml processes=2",
+        "toolkit tag --try README.md line_shape noise line_shape.short_chars=80",
+    )
+
+    sample: Annotated[
+        str | None,
+        Flag(
+            "write nothing; show the values of taggers for a text or a shard; - is standard input",
+            "--try",
+            metavar="FILE",
+        ),
+    ] = None
+    drawn: Annotated[
+        int | None,
+        Flag("try the section on N documents, drawn from all; the sets stay as they are", "--sample", metavar="N"),
+    ] = None
+    seed: Annotated[int, Flag("with --sample: another seed draws other documents (0)", parse=natural)] = 0
+    lines: Annotated[bool, Flag("with --try: each line of the text is a document")] = False
+    count: Annotated[int, Flag("with --try: number of documents (3)", "-n", metavar="N")] = 3
+    accept_code: Annotated[
+        tuple[str, ...],
+        Flag("keep this set: the code of its taggers has changed, but gives the same values", metavar="SET"),
+    ] = ()
+    config: Annotated[
+        str | None,
+        Flag("configuration (YAML); with --try, taggers may be named instead", "-c", "--config", metavar="FILE"),
+    ] = None
+    targets: Annotated[
+        tuple[str, ...],
+        Words(
+            "with --try: names, path/file.py:Class, '{tagger: NAME, option: …}'; settings that override the file's",
+            "TAGGER | KEY=VALUE",
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        if self.seed and self.drawn is None:
+            raise ConfigError("expected --seed only with --sample")
+        if self.sample is not None:
+            if self.drawn is not None:
+                raise ConfigError("expected one of --try and --sample, got both")
+            return
+        if self.targets:
+            raise ConfigError(f"expected KEY=VALUE, got {self.targets[0]!r}")
+        if self.config is None:
+            raise ConfigError("expected a configuration (-c FILE), or something to try taggers on (--try FILE)")
+        if self.lines:
+            raise ConfigError("expected --lines only with --try")
+
+
+def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Outcome:
+    """Tag all shards whose attributes are missing, or made from something that has changed.
+
+    Args:
+        context: of the configuration.
+        options: of the command.
+        tagged: shards that this run has tagged already.
+    """
+    if options.sample is not None:
+        return _try(context, options, options.sample)
+    if context.is_dolma:
+        if options.drawn is not None:
+            raise ConfigError("--sample takes configurations of our own form, this one is of Dolma's")
+        return dolma.tag(context, options, run)
+    if options.drawn is not None:
+        return sampling.tag(context, options.drawn, options.seed)
+    dataset, plan = context.dataset, context.tags
+    mine, unfinished = sharing.shards(context, dataset, judges=True)
+    shards = context.limited(mine)
+    sharing.check_compression(context, dataset, shards)
+    if context.share and not shards:
+        written = dict.fromkeys(plan.sets, 0)
+        data = {"attributes": dataset.attributes, "shards": 0, "documents": 0, "written": written}
+        data |= {"asked": {}, "seconds": {}, "failed": []}
+        return Outcome(text=context.share.nothing(), data=data)
+    accepted = options.accept_code
+    schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
+    settings = tagging.settings_of(schemas)
+    works = [
+        tagging.ShardToTag(
+            dataset=dataset,
+            plan=plan,
+            settings=settings,
+            shard=shard,
+            max_document_bytes=context.config.max_document_bytes,
+        )
+        for shard in shards
+    ]
+    if options.dry_run:
+        todo = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
+        return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
+    context.sweep(dataset.attributes, dataset.bookkeeping)
+    noted = FailureRecords(dataset.bookkeeping, "tag")
+    with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
+        declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
+        with dataset.looking(tagging.sets_of(plan)):
+            sizes, before = dataset.sizes(), for_each(tagging.as_it_was, works)
+        tasks = [
+            Task(
+                dataset.shard_path(work.shard),
+                work,
+                sizes.get(work.shard),
+                key=work.shard,
+                known=Known(found, found.documents) if found else None,
+            )
+            for work, found in zip(works, before, strict=True)
+        ]
+        needs = context.disk.of_tags(tasks, overwrite=options.overwrite)
+        work = Work(tagging.tag_shard, tagging.tag_together)
+        results = context.run("tag", work, tasks, spreads=True, failed=noted, needs=needs)
+    if not context.in_part:
+        noted.keep_only(shards)
+    done = [result.value for result in results if result.value]
+    failed = failures(results)
+    written = {name: sum(name in each.written or each.shard in tagged for each in done) for name in plan.sets}
+    worked = values.worked(plan, dataset, [each.shard for each in done])
+    rows = [["set", "keys", "shards written", "up to date", *(["documents asked", "seconds"] if worked else [])]]
+    for name, count in written.items():
+        keys = ", ".join(entry.key for entry in plan.sets[name])
+        took = [f"{worked[name].asked:,}", f"{worked[name].seconds:,.1f}"] if worked else []
+        rows.append([name, keys, str(count), str(len(done) - count), *took])
+    documents = sum(each.documents for each in done)
+    text = f"{len(done)} shards, {documents:,} documents, {len(failed)} failed -> {dataset.attributes}\n"
+    counts = row_index.counts(dataset, [each.shard for each in done])
+    left = f"\nread in place: {told}" if (told := counted(counts)) else ""
+    return Outcome(
+        text=text + table(rows, right=range(2, len(rows[0]))) + left + unfinished,
+        data={
+            "attributes": dataset.attributes,
+            "shards": len(works),
+            "documents": documents,
+            "written": written,
+            "asked": {name: each.asked for name, each in worked.items()},
+            "seconds": {name: each.seconds for name, each in worked.items()},
+            "failed": failed,
+            **({"counts": counts} if dataset.in_place else {}),
+        },
+        failures=failed,
+        exit_code=1 if failed else 0,
+    )
+
+
+# --- taggers that are tried -------------------------------------------------------------------------------------------
+
+
+def _try(context: Context, options: Options, path: str) -> Outcome:
+    """Show the values of some documents; nothing is written."""
+    from toolkit.tag import trial  # which nothing else needs
+
+    if options.config is None:
+        if not options.targets:
+            raise ConfigError("expected taggers to try, or a configuration (-c FILE); `toolkit taggers` lists them")
+        plan = trial.plan_of(trial.entries_of(options.targets), options.overrides)
+    else:
+        if options.targets:
+            raise ConfigError(f"expected the taggers of the configuration alone, got {options.targets[0]!r} too")
+        plan = context.tags
+    steps = trial.steps_of(plan)
+    limit = context.config.max_document_bytes
+    tried = trial.read_documents(path, options.count, lines=options.lines, max_bytes=limit)
+    found_values = trial.values_of(steps, tried, path)
+    order = [(set_name, entry.key) for set_name, entries in plan.sets.items() for entry in entries]
+    types = {(step.set, step.key): step.type for step in steps}
+    shown, data = [], []
+    for (document, place), found in zip(tried, found_values, strict=True):
+        lines = [f"{place}{'' if document.id == place else f'  {document.id}'}  {len(document.text):,} characters"]
+        attributes: dict[str, Any] = {}
+        for set_name, key in order:
+            named = key if options.config is None else f"[{set_name}] {key}"
+            lines += [f"  {line}" for line in _show(named, found[set_name, key], types[set_name, key], document)]
+            inside = attributes if options.config is None else attributes.setdefault(set_name, {})
+            inside[key] = found[set_name, key]
+        shown.append("\n".join(lines))
+        data.append({"place": place, "id": document.id, "source": document.source, "attributes": attributes})
+    return Outcome(text="\n\n".join(shown), data={"documents": data})
+
+
+def _show(name: str, value: Any, type_: Type, document: Document) -> list[str]:
+    """Return a value in lines: fields, elements, and what spans cover."""
+    if isinstance(value, dict) and value:
+        listed = list(value.items())
+        cut = type_.kind == "map" and len(listed) > ELEMENTS
+        width = max(map(len, value))
+        lines = [
+            f"  {key.ljust(width)}  {short(each, VALUE_CHARS)}" for key, each in (listed[:ELEMENTS] if cut else listed)
+        ]
+    elif isinstance(value, list) and value:
+        listed, cut = value, len(value) > ELEMENTS
+        texts = _texts(value[:ELEMENTS], len(value), type_, document)
+        elements = [short(each, VALUE_CHARS) for each in value[:ELEMENTS]]
+        width = max(map(len, elements))
+        lines = [f"  {e.ljust(width)}  {text}".rstrip() for e, text in zip(elements, texts, strict=True)]
+    else:
+        return [f"{name}: {short(value, VALUE_CHARS)}"]
+    return [f"{name}:", *lines, *([f"  … {len(listed) - ELEMENTS:,} more"] if cut else [])]
+
+
+def _texts(elements: list[Any], total: int, type_: Type, document: Document) -> list[str]:
+    """Return what elements of a list are about: the text that a span covers, or a line's."""
+    if type_ == SPANS:
+        return [_excerpt(document.text[begin:end]) for begin, end, *_ in elements]
+    if total == len(document.lines):
+        return [_excerpt(line) for line in document.lines[: len(elements)]]
+    return [""] * len(elements)
+
+
+def _excerpt(text: str) -> str:
+    return "| " + text[:TEXT_CHARS].replace("\n", "⏎") + ("…" if len(text) > TEXT_CHARS else "")

@@ -1,0 +1,24 @@
+"""Write the tokens of the documents that the mix keeps, or of all, in the files of training programs."""
+
+from typing import ClassVar
+
+from toolkit.commands.making import mix
+from toolkit.commands.mixing import tokenizing
+from toolkit.commands.mixing.locks import Locking
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
+
+
+class Options(Locking, frozen=True, kw_only=True):
+    """Options of ``toolkit tokenize``."""
+
+    EXAMPLES: ClassVar = (
+        "toolkit tokenize -c my.yaml",
+        "toolkit tokenize -c my.yaml tokenize.files=megatron tokenize.path=data/megatron",
+    )
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Make the mix whose output is what the section ``tokenize:`` says."""
+    with tokenizing.of(context) as tokens:
+        return mix.run(tokens, options.as_of(mix.Options))

@@ -1,0 +1,127 @@
+"""Train models on labels that attributes have: scores, classes, labels and grades of texts."""
+
+from collections import Counter
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from toolkit.commands.command_line.options import Configured, Flag
+from toolkit.commands.stages import before
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, table
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.train import folder, making, section
+from toolkit.train.examples import SPLITS
+from toolkit.whole.section import Entry, Plan
+
+
+class Options(Configured, frozen=True, kw_only=True):
+    """Options of ``toolkit train``."""
+
+    EXAMPLES: ClassVar = ("toolkit train -c my.yaml --dry-run", "toolkit train -c my.yaml train.edu-1.alpha=0.3")
+
+    dry_run: Annotated[bool, Flag("count documents, labels and splits; write nothing")] = False
+    overwrite: Annotated[bool, Flag("replace models that were made from something else")] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Train the models of the section ``train:``, one after the other."""
+    dataset = context.dataset
+    shards = sharing.shards(context, dataset, judges=True)[0]  # first: without documents, no set is there either
+    plan = _plan(context)
+    training = making.Making(dataset, shards, context.config.max_document_bytes, context.run)
+    outcome = Outcome(data={"models": {}, "failed": []})
+    if options.dry_run:
+        for entry in plan.entries:
+            _one(outcome, entry, lambda entry: _counted(training, entry))
+        return outcome
+    made: dict[str, str | None] = {}
+    for entry in plan.entries:
+        made[entry.set] = section.made_from(dataset, entry, shards)
+        where = section.folder_of(dataset, entry)
+        folder.check_free(where, entry.set, made[entry.set], folder.load(where), overwrite=options.overwrite)
+    context.sweep(dataset.bookkeeping, *(section.folder_of(dataset, entry) for entry in plan.entries))
+    with context.claimed(dataset.bookkeeping, dataset.attributes, {f"the model {e.set}": "" for e in plan.entries}):
+        for entry in plan.entries:
+            _one(outcome, entry, lambda entry: _trained(training, entry, made[entry.set]))
+    return outcome
+
+
+def _plan(context: Context) -> Plan:
+    """Return the plan of the section; an error says which sets of the configuration have not been made yet."""
+    known = context.known_sets("train")
+    try:
+        return section.read_section(context.section("train"), context.dataset, known)
+    except ConfigError as error:
+        missing = {name: command for command in before("train") for name in getattr(context.config, command)}
+        todo = [f"{name} (`toolkit {command}`)" for name, command in missing.items() if name not in known]
+        if not todo:
+            raise
+        raise ConfigError(f"{error}; sets of this configuration that are not made yet: {', '.join(todo)}") from None
+
+
+def _one(outcome: Outcome, entry: Entry, work: Any) -> None:
+    """Work on an entry, and add what came of it; a failure of one does not stop the others."""
+    try:
+        text, data = work(entry)
+    except ToolkitError as error:
+        message = str(error)
+        outcome.failures.append(message if message.startswith(entry.place) else f"{entry.place}: {message}")
+        outcome.data["failed"].append(outcome.failures[-1])
+        outcome.exit_code = max(outcome.exit_code, error.exit_code)
+        text = f"{entry.set}: not trained"
+    else:
+        outcome.data["models"][entry.set] = data
+    outcome.text += ("\n\n" if outcome.text else "") + text
+
+
+def _counted(training: making.Making, entry: Entry) -> tuple[str, dict[str, Any]]:
+    found, left = training.count(entry)
+    counts = found.counts()
+    text = f"{entry.set}: {section.trainer_of(entry).task}, {len(found.labels):,} documents with labels\n"
+    text += _labels(counts, left)
+    try:
+        found.check(section.trainer_of(entry).minimum)
+    except ToolkitError as error:
+        text += f"\nit cannot be trained: {error}"
+    return text, {"documents": counts, "left_out": dict(left)}
+
+
+def _trained(training: making.Making, entry: Entry, made_from: str | None) -> tuple[str, dict[str, Any]]:
+    where = section.folder_of(training.dataset, entry)
+    card = folder.load(where)
+    already = card is not None and card.made_from == made_from and training.is_whole(where, card)
+    if card is None or not already:
+        card = training.make(entry, where)
+    training.clear(entry)
+    text = f"{entry.set}: {'up to date' if already else 'trained'}: {card.kind}, {card.task} -> {where}\n"
+    text += _labels(card.documents, card.left_out)
+    rows = [["split", "documents", *(names := [*_numbers(next(iter(card.metrics.values()), {}))])]]
+    for split, measures in card.metrics.items():
+        rows.append([split, f"{measures['documents']:,}", *(_shown(measures[name]) for name in names)])
+        rows.append(["  baseline", "", *(_shown(measures["baseline"].get(name)) for name in names)])
+    if len(rows) > 1:
+        text += "\n" + table(rows, right=range(1, len(rows[0])))
+    if card.chosen:
+        text += "\nchosen by valid: " + ", ".join(f"{k} {v}" for k, v in card.chosen.items() if k != "tried")
+    return text, {"folder": where, "already": already, **msgspec.to_builtins(card)}
+
+
+def _numbers(measures: dict[str, Any]) -> list[str]:
+    return [name for name in measures if name not in ("documents", "baseline")]
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _labels(counts: dict[str, dict[str, int]], left: "Counter[str] | dict[str, int]") -> str:
+    """Return a table of labels by split, and what was left out."""
+    labels = dict.fromkeys(label for split in counts.values() for label in split)
+    rows = [["label", *SPLITS]]
+    rows += [[label, *(f"{counts[split].get(label, 0):,}" for split in SPLITS)] for label in labels]
+    text = table(rows, right=[1, 2, 3])
+    if any(left.values()):
+        text += "\nleft out: " + ", ".join(f"{count:,} {why}" for why, count in left.items() if count)
+    return text

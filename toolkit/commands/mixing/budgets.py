@@ -1,0 +1,167 @@
+"""The budget of a mix: its bounds are found from all shards, before the first stage; then it is a rule."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import count
+
+import msgspec
+
+from toolkit.commands.mixing.preparation import PreparedMix, with_streams
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import table
+from toolkit.mix import publish, unchanged
+from toolkit.mix.budget import bounds, drawing
+from toolkit.mix.budget.bounds import Drawn, GroupBudget
+from toolkit.mix.budget.settings import BudgetSettings
+from toolkit.mix.effects.counts import GroupCount, add_groups
+from toolkit.mix.publish import BudgetFound
+from toolkit.mix.settings import work_folder
+from toolkit.runs.executors import Task
+from toolkit.storage.paths import join, size_of, unlike_data
+from toolkit.storage.threads import for_each
+
+SHOWN = 20
+"""Groups that tables show."""
+
+
+def fill(context: Context, prepared: PreparedMix) -> PreparedMix:
+    """Return a mix whose budget has bounds; shards that could not be looked at are among its unreadable ones.
+
+    A mix that is published already, of the same shards by the same settings, tells its bounds. Else the copies of all
+    shards are drawn, from attributes and row indexes. A mix keeps these in a file for each shard until it is
+    published, so that another run goes on with them.
+
+    Raises:
+        ConfigError: if a group has no target.
+    """
+    budget = prepared.settings.budget
+    if budget is None or not prepared.works:
+        return prepared
+    output = prepared.settings.output.path
+    published = None if context.options.only_shows else publish.load_manifest(output)
+    if published and published.budget and not prepared.unreadable:
+        before = _bounded(prepared, budget, published.budget)
+        if unchanged.whole(before.works):
+            return before
+    with ExitStack() as stack:
+        if context.options.only_shows:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-budget-"))
+            paths = [os.path.join(folder, str(i)) for i, _ in zip(count(), prepared.works, strict=False)]
+        else:
+            stack.enter_context(context.claimed_output(output, prepared.settings.stage_digest()))
+            folder = join(work_folder(output), "budget", prepared.settings.stage_digest())
+            paths = [join(folder, unlike_data(work.key)) for work in prepared.works]
+        return _found(context, prepared, budget, paths)
+
+
+def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:
+    works, shared = prepared.works, not context.options.only_shows
+    sizes = for_each(size_of, [work.path for work in works])
+    tasks = [
+        Task(work.name, drawing.ShardToDraw(work, path, shared), size, key=work.key)
+        for work, path, size in zip(works, paths, sizes, strict=True)
+    ]
+    results = context.run("budget", drawing.draw_shard, tasks)
+    there: list[str] = []
+    available: dict[str, float] = {}
+    once: dict[str, float] = {}
+    for work, path, result in zip(works, paths, results, strict=True):
+        if result.value is None:
+            prepared.unreadable[work.key] = result.failure.message if result.failure else ""
+            continue
+        if result.value.data:  # of another machine
+            with open(path, "wb") as file:
+                file.write(result.value.data)
+        there.append(path)
+        for each in result.value.groups:
+            available[each.group] = available.get(each.group, 0.0) + each.available
+            once[each.group] = once.get(each.group, 0.0) + each.once
+    prepared.works = [work for work in works if work.key not in prepared.unreadable]
+    wanted, goals = budget.goals(available)
+
+    def read() -> Iterator[Drawn]:
+        for path in there:
+            yield from drawing.drawn_in(path)
+
+    goals |= dict.fromkeys(available.keys() - goals.keys(), 0.0)
+    bounds_found, sums = bounds.find_bounds(read, {group: [goal] for group, goal in goals.items()})
+    found, taken = {g: each[0] for g, each in bounds_found.items()}, {g: each[0] for g, each in sums.items()}
+    groups = [
+        GroupBudget(
+            group=group,
+            available=available.get(group, 0.0),
+            once=once.get(group, 0.0),
+            target=wanted.get(group, 0.0),
+            taken=taken[group],
+            missing=max(0.0, wanted.get(group, 0.0) - taken[group]) if taken[group] >= available.get(group, 0) else 0.0,
+        )
+        for group in sorted(found)
+    ]
+    return _bounded(
+        prepared,
+        budget,
+        BudgetFound(unit=budget.unit, bounds=found, groups=groups, redistributed=budget.short == "redistribute"),
+    )
+
+
+def _bounded(prepared: PreparedMix, budget: BudgetSettings, found: BudgetFound) -> PreparedMix:
+    rule = budget.rule(found.bounds)
+    streams = [msgspec.structs.replace(stream, budget=rule) for stream in prepared.settings.streams]
+    return with_streams(prepared, streams, found)
+
+
+def counted(found: BudgetFound | None, counts: Sequence[Mapping[str, GroupCount]]) -> BudgetFound | None:
+    """Return a budget with what was counted of the documents that it takes, of each shard."""
+    if found is None:
+        return None
+    sums: dict[str, GroupCount] = {}
+    for each in counts:
+        add_groups(sums, each)
+    groups = [
+        msgspec.structs.replace(row, **msgspec.structs.asdict(sums.get(row.group, GroupCount())))
+        for row in found.groups
+    ]
+    return msgspec.structs.replace(found, groups=groups)
+
+
+def told(found: BudgetFound | None, *, written: bool = False) -> str:
+    """Return a table of what a budget comes to, and what is missing; with what was written, if that is known."""
+    if found is None:
+        return ""
+    ranked = sorted(found.groups, key=lambda row: (-row.taken, row.group))
+    shown = [(row.group, [row]) for row in ranked[:SHOWN]]
+    if len(ranked) > SHOWN:
+        shown.append((f"{len(ranked) - SHOWN} more", ranked[SHOWN:]))
+    if len(ranked) > 1:
+        shown.append(("all", ranked))
+    wrote = ["written: characters", "bytes"] if written else []
+    head = ["available", "target", "taken", "of all", "missing", "documents", "copies", "epochs", *wrote]
+    rows = [["budget, " + found.unit, *head]]
+    whole = sum(row.taken for row in ranked) or 1.0
+    for name, of in shown:
+        numbers = {key: sum(getattr(row, key) for row in of) for key in ("available", "target", "taken", "missing")}
+        if found.redistributed and of is ranked:
+            numbers["missing"] = max(0.0, numbers["target"] - numbers["taken"]) if numbers["missing"] else 0.0
+        distinct = sum(row.distinct for row in of)
+        cells = [f"{numbers['available']:,.0f}", f"{numbers['target']:,.0f}", f"{numbers['taken']:,.0f}"]
+        cells += [f"{100 * numbers['taken'] / whole:.1f} %", f"{numbers['missing']:,.0f}" if numbers["missing"] else ""]
+        cells += [f"{sum(row.documents for row in of):,}", f"{sum(row.copies for row in of):,}"]
+        cells += [f"{numbers['taken'] / distinct:.2f}" if distinct else "-"]
+        cells += [f"{sum(row.chars for row in of):,}", f"{sum(row.bytes for row in of):,}"] if written else []
+        rows.append([name or "whole", *cells])
+    text = "\n\n" + table(rows, right=range(1, len(rows[0])))
+    short = sorted((row for row in found.groups if row.missing), key=lambda row: -row.missing)
+    lacks = [f"{row.group + ' ' if row.group else ''}{row.missing:,.0f} of {row.target:,.0f}" for row in short[:SHOWN]]
+    more = f" and {len(short) - SHOWN} more" if short[SHOWN:] else ""
+    given = "; other groups give what they have" if found.redistributed else ""
+    return text + (f"\nmissing, as there is no more: {', '.join(lacks)}{more} {found.unit}{given}" if lacks else "")
+
+
+def as_data(found: BudgetFound | None) -> object:
+    """Return what a budget comes to, for JSON; None if there is none."""
+    if found is None:
+        return None
+    rows = [{**msgspec.to_builtins(row), "epochs": round(row.epochs, 6)} for row in found.groups]
+    return {"unit": found.unit, "groups": rows}

@@ -1,0 +1,60 @@
+"""Editions: further outputs of one configuration, each the mix with something else said."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from toolkit.commands.steps.context import Context
+from toolkit.config.explaining import Path
+from toolkit.config.settings import Source
+from toolkit.storage.paths import absolute
+
+KEY = "editions"
+
+
+def of(context: Context) -> dict[str, Context]:
+    """Return a context for each edition of the mix, by its name; it differs in the section ``mix:`` alone.
+
+    What an edition says stands in place of what the mix says; of `output`, key by key. Dropped documents are kept aside
+    only where the edition itself says where.
+
+    Raises:
+        ConfigError: if one is no mapping, or has no output of its own.
+    """
+    mix = context.config.mix
+    place = context.source.at("mix") if KEY in mix else Source({})
+    editions = mix.get(KEY) or {}
+    if not isinstance(editions, dict):
+        raise place.error((KEY,), "expected `NAME: {rules: …, output: {path: …}}`")
+    found: dict[str, Context] = {}
+    paths = {_path_of(mix): "the mix"}
+    for name, own in editions.items():
+        path = _path_of(own) if isinstance(own, dict) else ""
+        if not path:
+            raise place.error((KEY, name), "expected what differs from the mix, with `output: {path: …}`")
+        if path in paths:
+            raise place.error(
+                (KEY, name, "output", "path"), f"expected an output of its own, got that of {paths[path]}"
+            )
+        paths[path] = f"the edition {name}"
+        found[str(name)] = _changed(context, str(name), own)
+    return found
+
+
+def _path_of(mix: dict[str, Any]) -> str:
+    output = mix.get("output")
+    path = output.get("path") if isinstance(output, dict) else None
+    return absolute(path) if isinstance(path, str) and path else ""
+
+
+def _changed(context: Context, name: str, own: dict[str, Any]) -> Context:
+    mix = {key: value for key, value in context.config.mix.items() if key not in (KEY, "rejected")}
+    output = {**mix.get("output", {}), **own["output"]}
+    merged = {**mix, **own, "output": output}
+    source = context.source
+    here: Path = ("mix", KEY, name)
+    lines = {path: line for path, line in source.lines.items() if path[:2] != here[:2]}
+    lines |= {("mix", *path[3:]): line for path, line in source.lines.items() if path[:3] == here and len(path) > 3}
+    changed = Source({**source.value, "mix": merged}, source.name, lines, source.inside)
+    return replace(context, config=msgspec.structs.replace(context.config, mix=merged), source=changed)

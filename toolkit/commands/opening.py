@@ -1,0 +1,65 @@
+"""Opening the context of a command: its configuration is read, and what it says for the whole process is set."""
+
+import msgspec
+
+from toolkit.commands.command_line.options import Options
+from toolkit.commands.stages import STAGES
+from toolkit.commands.steps.context import Context
+from toolkit.config import recipes
+from toolkit.config import settings as config
+from toolkit.config.settings import Config, Source
+from toolkit.errors import ConfigError
+from toolkit.interop import foreign
+from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.storage.options import set_options
+from toolkit.storage.roots import note_roots
+
+
+def open_context(options: Options) -> Context:
+    """Read the configuration; without one, all settings have their defaults.
+
+    Raises:
+        ConfigError: if it is not what it should be. `status` goes on without what is not (`Context.faults`).
+    """
+    foreign.name_fields(getattr(options, "text_field", None), getattr(options, "id_field", None))
+    if options.config is None:
+        return Context(options, Config(), Source({}))
+    source = options.given
+    if source is None:
+        path = recipes.resolved(options.config)
+        options = msgspec.structs.replace(options, config=path)
+        source = config.load_source(path, list(options.overrides))
+    pointers.check(source, options.command)
+    if is_dolma(source):
+        return Context(options, Config(), source)
+    looks = options.command == "status"
+    found, faults = _read_what_can_be(source) if looks else (config.convert(source, Config), [])
+    set_options(found.storage)
+    output = found.mix.get("output")
+    places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
+    note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
+    try:
+        context = Context(options, found, source)
+    except ConfigError as error:
+        if not looks:
+            raise
+        faults.append(str(error))
+        context = Context(options, msgspec.structs.replace(found, executor={}), source)
+    context.faults = faults
+    if found.max_disk is not None and options.command in ("run", *STAGES):
+        _ = context.disk  # or what it bounds cannot be bound
+    return context
+
+
+def _read_what_can_be(source: Source) -> tuple[Config, list[str]]:
+    """Return the settings at the top that are what they should be, and what is wrong with the others."""
+    good, _ = config.divide(source, ())
+    faults = []
+    for key, value in source.value.items():
+        try:
+            config.convert(config.divide(source, {key})[0], Config)
+        except ConfigError as error:
+            faults.append(str(error))
+        else:
+            good.value[key] = value
+    return config.convert(good, Config), faults

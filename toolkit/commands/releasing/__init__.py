@@ -1,0 +1,1 @@
+"""Commands that publish what was made, and fetch what others have published."""

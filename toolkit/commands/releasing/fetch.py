@@ -1,0 +1,99 @@
+"""Fetch parts of some languages of a published output, and check them."""
+
+import argparse
+from typing import Annotated, Any, ClassVar
+
+from toolkit.commands.command_line.options import Flag, Words
+from toolkit.commands.command_line.options import Options as Common
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.description import settings_given
+from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.config.sizes import Size, in_words
+from toolkit.data.places import Place, check_apart
+from toolkit.errors import ConfigError, amount, few
+from toolkit.releases.fetching import FetchJob, Target, fetch, first_parts
+from toolkit.releases.release import Part, Release
+from toolkit.runs.executors import Task
+from toolkit.storage.paths import check_writable
+
+
+def _size(text: str) -> Size:
+    try:
+        return Size.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+class Options(Common, frozen=True, kw_only=True):
+    """Options of ``toolkit fetch``."""
+
+    EXAMPLES: ClassVar = (
+        "toolkit fetch https://example.org/oscar --label fr --max 2GB",
+        "toolkit fetch s3://bucket/oscar --label fr --label de --to data/oscar",
+    )
+
+    targets: Annotated[
+        tuple[str, ...], Words("a published output: a folder, s3://… or http(s)://…; storage.KEY=VALUE", "RELEASE")
+    ] = ()
+    label: Annotated[tuple[str, ...], Flag("a label to fetch, such as fr; may be repeated", metavar="LABEL")] = ()
+    most: Annotated[
+        Size | None,
+        Flag("at most so many stored bytes of each label, in whole parts: 2GB, 500MB", "--max",
+             metavar="SIZE", parse=_size),
+    ] = None  # fmt: skip
+    to: Annotated[str | None, Flag("the folder to fetch into; by default called as the release", metavar="FOLDER")] = (
+        None
+    )
+    dry_run: Annotated[bool, Flag("fetch nothing; list the parts")] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Fetch the parts that are not there yet, check all, and write their checksum files.
+
+    Raises:
+        ConfigError: if the release has not what is asked for, or the folder has something else.
+    """
+    settings_given(context)
+    if len(options.targets) != 1:
+        raise ConfigError(f"expected one release, got {', '.join(options.targets) or 'none'}")
+    release = Release(options.targets[0])
+    if not options.label:
+        raise ConfigError(f"expected --label, got none; {release.address} has {few(release.labels())}")
+    parts = {label: release.parts(label) for label in options.label}
+    folder = options.to or release.address.rpartition("/")[2]
+    check_apart([Place(folder, "what is fetched", "--to")], [Place(release.address, "the release")])
+    check_writable(folder, "--to")
+    target = Target(folder, release)
+    chosen: dict[str, list[Part]] = {}
+    rows = [["label", "parts", "of", "bytes", "of"]]
+    for label, there in parts.items():
+        chosen[label] = target.with_those_there(there, len(first_parts(label, there, options.most)))
+        sizes = [sum(part.size for part in each) for each in (chosen[label], there)]
+        rows.append([label, str(len(chosen[label])), str(len(there)), f"{sizes[0]:,}", f"{sizes[1]:,}"])
+    files = {file.path: file for each in chosen.values() for part in each for file in part.files}
+    target.check(files.values())
+    shown = table(rows, right=[1, 2, 3, 4])
+    data: dict[str, Any] = {"release": release.address, "folder": folder, "bytes": sum(f.size for f in files.values())}
+    data["labels"] = {label: [part.path for part in each] for label, each in chosen.items()}
+    if options.dry_run:
+        listed = "\n".join(f"{file.path}  {file.size:,}" for file in files.values())
+        return Outcome(f"{listed}\n\n{shown}", data)
+    context.sweep(folder)
+    jobs = [
+        FetchJob(release.at(file.path), target.path(file), file, target.was_fetched(file)) for file in files.values()
+    ]
+    tasks = [Task(job.file.path, job, job.file.size or None) for job in jobs]
+    results = context.run("fetch", fetch, tasks, "files")
+    right = [files[result.name] for result in results if result.value]
+    became = {result.name: str(result.value) for result in results if result.value}
+    data |= {"files": became, "checksums": target.list_files(right)}
+    notes = [
+        f"{job.target}: expected the checksum {job.file.digest}, got another file; fetched it again"
+        for job in jobs
+        if became.get(job.file.path) == "replaced"
+    ]
+    fetched = [files[name] for name, what in became.items() if what != "there"]
+    told = f"{folder}: fetched {amount(len(fetched), 'file')} ({in_words(sum(file.size for file in fetched))}), "
+    told += f"{len(right) - len(fetched)} were there; all {len(right)} match their checksums"
+    failed = failures(results)
+    return Outcome("\n".join([shown, "", *notes, told]), data, failed, 1 if failed else 0)

@@ -1,0 +1,1 @@
+"""What the commands share that make sets of the whole dataset: duplicates, samples."""

@@ -1,0 +1,227 @@
+"""Makes the sets of a section over the whole dataset: signatures per shard, resolution, attributes per shard."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from toolkit.commands.command_line.options import Stage
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
+from toolkit.commands.steps.showing import show_plan
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Report, Task
+from toolkit.whole import progress, resolve, section, sign, write
+from toolkit.whole.records import fates_folder, load_resolution
+from toolkit.whole.section import Entry, Plan
+
+
+def run(context: Context, options: Stage, plan: Plan, *, refit: bool = False) -> Outcome:
+    """Make the sets of a section; `refit` has what was fitted before fitted anew."""
+    dataset = context.dataset
+    mine, unfinished = sharing.shards(context, dataset, judges=True)
+    shards = context.limited(mine)
+    sharing.check_compression(context, dataset, shards)
+    section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
+    _check_limit(context, dataset, plan, shards)
+    if context.share and not shards:
+        return Outcome(text=context.share.nothing(), data={"attributes": dataset.attributes, "shards": 0, "failed": []})
+    if options.dry_run:
+        return show_plan(context, {plan.section: {e.set: _todo(dataset, e, shards, refit=refit) for e in plan.entries}})
+    context.sweep(dataset.attributes, dataset.bookkeeping)
+    with context.claimed(dataset.bookkeeping, dataset.attributes, section.holds(plan)):
+        section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
+        outcome = _Making(context, dataset, plan, shards, refit=refit).outcome()
+    outcome.text += unfinished
+    return outcome
+
+
+def _check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
+    """Check that `--limit` does not make duplicates among some shards of those among all.
+
+    Raises:
+        ConfigError: if it would.
+    """
+    if context.options.limit is None or context.options.shard is not None or context.options.overwrite:
+        return
+    for entry in plan.entries:
+        found = load_resolution(dataset, entry.set)
+        if found and len(found.shards) > len(shards):
+            raise ConfigError(
+                f"--limit: expected all {len(found.shards)} shards of which {entry.set} was made, got "
+                f"{len(shards)}: it would be made again, of these alone; leave --limit out, or add --overwrite"
+            )
+
+
+def waves(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Return the entries in groups whose signatures are made in one pass: none of a group reads a set of it."""
+    found: list[list[Entry]] = []
+    for entry in entries:
+        after = max((i for i, wave in enumerate(found) for each in wave if each.set in entry.reads), default=-1)
+        if after + 1 == len(found):
+            found.append([])
+        found[after + 1].append(entry)
+    return found
+
+
+_WHOLE = {
+    "dedup": "What is a duplicate of what",
+    "sample": "What is in a sample",
+    "calibrate": "What a score comes to",
+}
+
+
+class _Making:
+    """Makes the sets of a plan."""
+
+    def __init__(self, context: Context, dataset: Dataset, plan: Plan, shards: list[str], *, refit: bool) -> None:
+        self.context, self.dataset, self.plan, self.shards = context, dataset, plan, shards
+        self._refit = refit
+        self.failed: list[str] = []
+        self.rows = [["set", "kind", "documents", "compared", "shards written", "up to date", "found"]]
+        self.data: dict[str, Any] = {}
+        self.notes: list[str] = []
+        self.tables: list[str] = []
+        self._noted = FailureRecords(dataset.bookkeeping, plan.section)
+        self._keys: set[str] = set()
+
+    def outcome(self) -> Outcome:
+        done: set[str] = set()
+        shares = self.context.options.shard is not None
+        for wave in waves([entry for entry in self.plan.entries if not self.context.waiting & {*entry.reads}]):
+            try:
+                self._sign(wave)
+                if shares:
+                    done |= {entry.set for entry in wave}
+                    break
+                for entry in wave:
+                    self._finish(entry)
+                    done.add(entry.set)
+            except StepFailed as error:
+                self.failed += error.messages
+                break
+        if not self.context.in_part:
+            self._noted.keep_only(self._keys)
+        left = [entry.set for entry in self.plan.entries if entry.set not in done]
+        text = f"{len(self.shards)} shards, {len(self.failed)} failed -> {self.dataset.attributes}\n"
+        if shares and not self.failed:
+            ready = f"the signatures of {', '.join(sorted(done))} are ready. " if done else ""
+            text += (
+                f"share {self.context.share}: {ready}{_WHOLE[self.plan.section]} depends on all shards: when all "
+                "shares are done, run the same command without --shard"
+            )
+            self.context.waiting |= {entry.set for entry in self.plan.entries if self._waits(entry)}
+        elif len(self.rows) > 1:
+            text += table(self.rows, right=[2, 3, 4, 5])
+        text += "".join(f"\n{each}" for each in (*self.notes, *self.tables))
+        if left and self.failed:
+            text += f"\nnot made: {', '.join(left)}"
+        data = {"attributes": self.dataset.attributes, "shards": len(self.shards), "sets": self.data,
+                "failed": self.failed}  # fmt: skip
+        return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
+
+    def _waits(self, entry: Entry) -> bool:
+        """Return whether attributes of the share's shards are not there, or not what they will be."""
+        return any(progress.look(self.dataset, entry, self.shards, whole=False).values())
+
+    def _sign(self, wave: list[Entry]) -> None:
+        what = f"signatures of {', '.join(entry.set for entry in wave)}"
+        options, limit = self.context.options, self.context.config.max_document_bytes
+        tasks = sign.works(self.dataset, wave, self.shards, limit)
+        tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
+        self._run(what, sign.sign_shard, tasks, noted=True)
+
+    def _finish(self, entry: Entry) -> None:
+        dataset = self.dataset
+        try:
+            signed = resolve.signed_shards(dataset, entry, self.shards)
+            run = partial(self._run, of=entry.set)
+            resolution = resolve.resolve(dataset, entry, signed, run, refit=self._refit)
+        except StepFailed:
+            raise
+        except ToolkitError as error:
+            raise StepFailed(str(error)) from None
+        fates = fates_folder(dataset, entry.set, resolution.key)
+        works = [write.ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
+        tasks = [
+            Task(dataset.attribute_path(entry.set, work.signed.shard), work, work.signed.record.rows,
+                 key=work.signed.shard)
+            for work in works
+        ]  # fmt: skip
+        written = [each.written for each in self._run(f"write {entry.set}", write.write_shard, tasks, noted=True)]
+        documents = sum(each.record.rows for each in signed if each.own)
+        compared = sum(each.record.compared for each in signed if each.own)
+        found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
+        counts = [str(sum(written)), str(len(written) - sum(written))]
+        self.rows.append([entry.set, entry.kind, f"{documents:,}", f"{compared:,}", *counts, found])
+        self.notes += [f"{entry.set}: {note}" for note in resolution.notes]
+        self.tables += [f"\n{entry.set}, {name}\n{_shown(rows)}" for name, rows in resolution.tables.items() if rows]
+        self.data[entry.set] = {
+            "kind": entry.kind,
+            "documents": documents,
+            "compared": compared,
+            "counts": resolution.counts,
+            "notes": resolution.notes,
+            "written": sum(written),
+        }
+        self.data[entry.set] |= resolution.tables
+        if resolution.model:
+            self.tables.append(f"{entry.set}: map {resolution.model.path}, digest {resolution.model.digest[:16]}…")
+            self.data[entry.set] |= {"model": msgspec.to_builtins(resolution.model)}
+
+    def _run(
+        self,
+        what: str,
+        function: Callable[[Any, Report], Any],
+        tasks: Sequence[Task[Any]],
+        *,
+        noted: bool = False,
+        of: str = "",
+    ) -> list[Any]:
+        unit = "shards" if noted else "tasks"
+        if noted:
+            self._keys |= {task.key for task in tasks}
+        results = self.context.run(what, function, tasks, unit, failed=self._noted if noted else None)
+        try:
+            return all_values(results)
+        except StepFailed as error:
+            raise StepFailed(*(each if of in each else f"{of}: {each}" for each in error.messages)) from None
+
+
+def _shown(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a table for people; of many rows, those with most documents."""
+    first = rows if len(rows) <= _ROWS else sorted(rows, key=lambda row: -row["documents"])[:_ROWS]
+    more = f"\n… and {len(rows) - _ROWS:,} more, which --json has" if len(rows) > _ROWS else ""
+    numbers = [i for i, value in enumerate(rows[0].values()) if not isinstance(value, str)]
+    names = [name.replace("_", " ") for name in rows[0]]
+    return table([names, *([_cell(value) for value in row.values()] for row in first)], right=numbers) + more
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value) or "(all)"
+
+
+_ROWS = 20
+
+
+def _todo(dataset: Dataset, entry: Entry, shards: Sequence[str], *, refit: bool) -> dict[str, list[str]]:
+    """Return what is to be done for an entry: for which shards."""
+    found: dict[str, list[str]] = {}
+    fits = refit and entry.configured().FITTED
+    for shard, state in progress.look(dataset, entry, shards).items():
+        if why := state or (progress.UNRESOLVED if fits else ""):
+            found.setdefault(_STEPS[why], []).append(shard)
+    return found
+
+
+_STEPS = {
+    progress.UNSIGNED: "signatures, resolve, write",
+    progress.UNRESOLVED: "resolve, write where something has changed",
+    progress.UNWRITTEN: "write",
+}

@@ -1,0 +1,184 @@
+"""Running the tasks of a command: on the configured executor, with progress, claims, and notes of what failed."""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from toolkit.commands.command_line.options import Options
+from toolkit.config.settings import Config, Source
+from toolkit.data import journals
+from toolkit.mix.settings import work_folder
+from toolkit.records.failures import FailureRecord, FailureRecords
+from toolkit.runs import claims, grouped, workers
+from toolkit.runs.executors import P, R, Report, Result, Task, always
+from toolkit.runs.executors.in_process import InProcess
+from toolkit.runs.progress import Progress
+from toolkit.runs.room import Needs, Room
+
+
+@dataclass
+class _Stage:
+    """A stage that is being worked on: the keys of its tasks, and groups of them, by name; of those that have begun."""
+
+    keys: dict[str, list[str]]
+    doing: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Running:
+    """What runs tasks, stage by stage; how they are run is in the configuration and the options.
+
+    Attributes:
+        options: of the command.
+        config: the whole configuration.
+        source: what was read.
+        stage: which of the stages of a run this is, of how many: ``2 of 3``; empty if it is the only one.
+    """
+
+    options: Options
+    config: Config
+    source: Source
+    stage: str = ""
+    _stages: dict[str, _Stage] = field(default_factory=dict)
+    _progress: Progress | None = None
+    _stage: _Stage = field(default_factory=lambda: _Stage({}))
+    _here: Callable[[], list[str]] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if there is no such executor."""
+        chosen = workers.read(self.config.executor, self.source)
+        self._workers = workers.Workers(chosen, self.config.processes, self._report, self._begun)
+
+    @property
+    def room(self) -> Room | None:
+        """Return the bound of what is on disk; None if there is none."""
+        return None
+
+    def run(
+        self,
+        what: str,
+        function: Callable[[P, Report], R] | grouped.Work[P, R],
+        tasks: Iterable[Task[P]],
+        unit: str = "shards",
+        *,
+        spreads: bool = False,
+        at_once: int | None = None,
+        failed: FailureRecords | None = None,
+        needs: Needs | None = None,
+    ) -> list[Result[R]]:
+        """Run tasks on the configured executor, with progress; return results in the order of the tasks.
+
+        Args:
+            what: the stage.
+            function: of the tasks; with what does small ones in groups, which is done where disk is not bound.
+            tasks: to run.
+            unit: what tasks are.
+            spreads: whether a task can use several processes; its payload says how many.
+            at_once: at most so many tasks, if not as many as there are processes.
+            failed: where failures are noted, by the keys of the tasks.
+            needs: what tasks need on disk, where that is bound.
+
+        Raises:
+            NoRoom: if that is too much.
+        """
+        listed = list(tasks)
+        left = [task for task in listed if task.known is None]
+        left = self._workers.spread(left) if spreads else left
+        room = self.room if needs else None
+        work = function if isinstance(function, grouped.Work) else grouped.Work(function)
+        left = left if room else work.in_groups(left, self.cores)
+        inside = [each for task in left for each in grouped.members(task)]
+        self._stage = _Stage({task.name: [each.key for each in grouped.members(task)] for task in [*left, *inside]})
+        if failed:
+            self._stages[failed.stage] = self._stage
+        executor = InProcess(self._report, self._begun) if self._here else self._workers.executor(len(left))
+        executor.admits = room.admits if room else always
+        if room and needs:
+            room.begin(needs)
+        sizes = {task.name: task.size for task in listed}
+        quiet = self.options.quiet
+        title = f"{self.stage}: {what}" if self.stage else what
+        with Progress(title, sizes.values(), unit, quiet=quiet, watch=self.options.watch, more=self._here) as progress:
+            self._progress = progress
+            found: dict[str, Result[R]] = {}
+            for task in listed:
+                if task.known is None:
+                    continue
+                found[task.name] = Result(task.name, task.known.value)
+                progress.report(task.known.documents, 0)
+                progress.end(task.size, 0)
+                if failed:
+                    self._note(failed, task.key, found[task.name])
+
+            def run(work: grouped.Work[P, R], tasks: list[Task[Any]]) -> Iterator[Result[Any]]:
+                return executor.run(partial(journals.knowing, uuid.uuid4().hex, work), tasks, at_once=at_once)
+
+            for result in work.results(run, left):
+                found[result.name] = result
+                if room:
+                    room.end(result.name)
+                progress.end(sizes[result.name], result.reported)
+                if failed:
+                    self._note(failed, self._stage.keys[result.name][0], result)
+                if result.failure and not quiet:
+                    progress.tell(f"failed: {result.failure.message}")
+                    if self.options.debug and result.failure.details:
+                        progress.tell(result.failure.details)
+        journals.begin(uuid.uuid4().hex)
+        return [found[task.name] for task in listed]
+
+    @contextmanager
+    def here(self, facts: Callable[[], list[str]]) -> Iterator[None]:
+        """Let stages run in this process within the block, their tasks one after the other; `facts` shows how far."""
+        self._here = facts
+        try:
+            yield
+        finally:
+            self._here = None
+
+    @property
+    def cores(self) -> int:
+        """Return the number of processes that may work at a time."""
+        return self._workers.cores
+
+    def _report(self, documents: int, size: int) -> None:
+        if self._progress:
+            self._progress.report(documents, size)
+
+    def _begun(self, name: str) -> None:
+        self._stage.doing.update(self._stage.keys[name])
+
+    def _note(self, failed: FailureRecords, key: str, result: Result[Any]) -> None:
+        self._stage.doing.discard(key)
+        if why := result.failure:
+            failed.note(key, FailureRecord(task=result.name, message=why.message, details=why.details))
+        else:
+            failed.forget(key)
+
+    def claimed(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Return a context manager, within which no other run works on something with other settings.
+
+        See `toolkit.runs.claims`.
+
+        Args:
+            folder: the bookkeeping folder of a dataset or an output.
+            what: is worked on, for messages.
+            holds: digests of the settings; empty where no other run may work.
+        """
+        share = "" if self.options.shard is None else " --shard {}/{}".format(*self.options.shard)
+        run = f"toolkit {self.options.command}{share}"
+
+        def doing() -> dict[str, list[str]]:
+            return {name: sorted(stage.doing.copy()) for name, stage in self._stages.copy().items()}
+
+        return claims.claimed(claims.folder_in(folder), what, holds, run, doing)
+
+    def claimed_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
+        """Return a context manager, within which no other run works on the output of a mix.
+
+        With a digest, runs whose settings have the same one may.
+        """
+        return self.claimed(work_folder(output), output, {"the output": digest})

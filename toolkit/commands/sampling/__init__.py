@@ -1,0 +1,1 @@
+"""Samples of a dataset: made for taggers to be tried on, and looked at."""

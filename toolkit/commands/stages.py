@@ -1,0 +1,22 @@
+"""The stages of a run, each a section of the configuration and a command; and which commands write records."""
+
+from toolkit.whole import section as dedup_section
+
+_WHOLE = dedup_section.SECTIONS
+MAKING = ("align", "tag", *_WHOLE[: _WHOLE.index("calibrate")], "annotate", *_WHOLE[_WHOLE.index("calibrate") :])
+"""The sections that make attribute sets, which are commands as well, in the order of a run: documents of a sample are
+annotated, and scores of annotations calibrated."""
+
+STAGES = ("ingest", *MAKING, "mix", "tokenize")
+"""The stages of a run, in order."""
+
+WRITES = ("run", *STAGES, "train", "validate", "evaluate", "clean")
+"""Commands that write records of datasets."""
+
+REMAKES = ("ingest", "align", "tag", "annotate", "run")
+"""Those that have made again, or will, what was lost with damaged records of row indexes and sets."""
+
+
+def before(section: str) -> list[str]:
+    """Return the sections whose sets a section may read; models read those of all."""
+    return [*MAKING[: MAKING.index(section) if section in MAKING else len(MAKING)]]

@@ -1,0 +1,72 @@
+"""Texts of others for a terminal: a piece of one, on a line, without what a terminal or a reader could be misled by."""
+
+import shutil
+import unicodedata
+from functools import lru_cache
+
+WIDTH = 100
+"""Columns where the output goes to no terminal and ``COLUMNS`` does not say how many there are."""
+
+_PLAIN = {"\n": "⏎", "\t": " ", "\u200c": "\u200c", "\u200d": "\u200d"}
+"""Joiners (U+200C, U+200D) belong to the spelling of some languages, and do nothing else."""
+
+
+def width() -> int:
+    """Return how many columns the terminal has."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
+@lru_cache(4096)
+def _shown(character: str) -> str:
+    if character in _PLAIN:
+        return _PLAIN[character]
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+        return f"\\x{ord(character):02x}" if character < "\x80" else f"\\u{{{ord(character):x}}}"
+    return character
+
+
+def escaped(text: str) -> str:
+    r"""Return a text on one line: line ends as ⏎; control characters, marks of direction and the like by their number.
+
+    >>> escaped("a\nb\x1b[31m \u202eabc")
+    'a⏎b\\x1b[31m \\u{202e}abc'
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def columns(text: str) -> int:
+    """Return how many columns a text takes in a terminal: wide characters take two, marks upon others none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.category(c) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def head(text: str, room: int) -> str:
+    """Return the beginning of a text on one line, which takes so many columns at most; ``…`` where it goes on."""
+    found, used = [], 0
+    for character in text[: 4 * max(room, 1)]:
+        piece = escaped(character)
+        size = columns(piece)
+        if used + size > room - 1:
+            break
+        found.append(piece)
+        used += size
+    else:
+        if len(text) <= 4 * max(room, 1):
+            return "".join(found)
+    whole = escaped(text) if len(text) <= room else ""
+    return whole if whole and columns(whole) <= room else "".join(found) + "…"
+
+
+def around(text: str, start: int, end: int, room: int) -> str:
+    """Return a stretch of a text between ``[`` and ``]``, with what stands around it, in so many columns at most."""
+    inside = head(text[start:end], max(room - 12, 8))
+    left = max(room - columns(inside) - 4, 0) // 2
+    before = escaped(text[max(0, start - left) : start])
+    while columns(before) > left:
+        before = before[1:]
+    after = head(text[end : end + left + 1], left + 1) if left else ""
+    return f"{'…' if start > left else ''}{before}[{inside}]{after}"

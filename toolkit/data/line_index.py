@@ -1,0 +1,108 @@
+"""The index of a JSON Lines file: where each line is, so that any can be read without those before it.
+
+``NAME.idx`` beside ``NAME.jsonl`` is a pickled list of pairs (offset, length) in bytes, the line end not counted, as
+Modalities 0.5 writes and reads it (``create_index.py``, ``large_file_lines_reader.py``). Of a compressed file in which
+each line is a gzip member (or zstd frame) of its own, the pairs are those of the members.
+"""
+
+import pickle
+import pickletools
+from collections.abc import Iterable, Iterator
+from typing import IO, cast
+
+from toolkit.errors import DataError
+from toolkit.storage import Stat
+from toolkit.storage.outputs import write_file
+from toolkit.storage.reading import open_stored
+
+SUFFIX = ".idx"
+
+_PROTOCOL = 4  # of the pickles that Modalities writes under Python 3.8 to 3.13
+
+_LONGEST = 256
+"""Bytes of an argument at most; a number of 8 bytes has about 20 as text."""
+
+_NUMBERS = {"BININT", "BININT1", "BININT2", "LONG1", "INT", "LONG"}
+_AROUND = {"PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "MARK", "APPEND", "APPENDS"}
+
+
+def path_of(path: str) -> str:
+    """Return the path of a file's index: its last suffix is replaced."""
+    return path.rpartition(".")[0] + SUFFIX
+
+
+def write(path: str, lengths: Iterable[int], between: int) -> Stat:
+    """Write the index of a file; return its `Stat`.
+
+    Args:
+        path: of the file.
+        lengths: of its lines or members, in order.
+        between: bytes from the end of one to the begin of the next.
+    """
+    found, offset = [], 0
+    for length in lengths:
+        found.append((offset, length))
+        offset += length + between
+    return write_file(path_of(path), pickle.dumps(found, protocol=_PROTOCOL))
+
+
+def read(path: str) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of an index, whoever wrote it, one by one; errors as of `pairs_in`."""
+    with open_stored(path) as stream:
+        yield from pairs_in(stream, path)
+
+
+def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of a pickled list of pairs of numbers, one by one.
+
+    Nothing is unpickled, because that can run code: of the instructions of a pickle only those are followed that make
+    a list of pairs of numbers.
+
+    Args:
+        stream: at the beginning of the pickle; it is read to the end of that.
+        path: of the file, for errors.
+
+    Raises:
+        DataError: if there are others, or it is damaged; the pairs before that have been given.
+    """
+    expected = "expected a pickled list of pairs of numbers, as Modalities writes it, got"
+    numbers: list[int] = []
+    began = False
+    try:
+        for instruction, argument, place in pickletools.genops(cast("IO[bytes]", _Short(stream))):
+            name = instruction.name
+            if name in _NUMBERS and type(argument) is int and argument >= 0:
+                numbers.append(argument)
+            elif name == "TUPLE2" and began and len(numbers) == 2:
+                yield numbers[0], numbers[1]
+                numbers.clear()
+            elif name == "EMPTY_LIST" and not began:
+                began = True
+            elif name == "STOP" and began and not numbers:
+                return
+            elif name not in _AROUND:
+                raise DataError(f"{expected} {name} at byte {place}; it was not executed", path=path)
+    except (ValueError, UnicodeDecodeError, IndexError) as error:
+        raise DataError(f"{expected} damaged data ({error})", path=path) from None
+
+
+class _Short:
+    """A pickle whose instructions have short arguments: one that says it has gigabytes is not read into memory.
+
+    Args:
+        stream: the bytes.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.tell = stream.tell
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes; a ValueError if they are more than a number can have."""
+        if size > _LONGEST:
+            raise ValueError(f"an argument of {size:,} bytes")
+        return self._stream.read(size)
+
+    def readline(self) -> bytes:
+        """Return a line, or as much as a number can have of it."""
+        return self._stream.readline(_LONGEST)

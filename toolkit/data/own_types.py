@@ -1,0 +1,279 @@
+"""The types of the fields that documents bring with them: ``metadata.lang``, ``document.url``.
+
+They are known before documents are made, each row is held against them when it is, and they are recorded with it: so
+rules over such fields can be checked before anything is read.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import Any
+
+import msgspec
+
+from toolkit.data import schema
+from toolkit.data.documents import BAD_ROW, explain_bad_row
+from toolkit.data.metadata_fields import DOCUMENT, METADATA, ROOTS
+from toolkit.data.schema import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INT,
+    NEVER,
+    NULL,
+    SPAN,
+    SPANS,
+    STR,
+    Type,
+    from_json,
+    list_of,
+    nullable,
+    to_json,
+)
+from toolkit.errors import DataError
+
+MOST_FIELDS = 200
+"""Fields that an object has in rows; one with more has keys that are data, and its fields have no types."""
+
+_SCALARS = {type(None): NULL, bool: BOOL, int: INT, float: FLOAT, str: STR}
+
+_PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+class OwnTypes(msgspec.Struct, frozen=True, kw_only=True):
+    """The types of the own fields of documents.
+
+    Attributes:
+        fields: by root (`metadata`, `document`), then by name, in the form of `toolkit.data.schema`; fields of unknown
+            type are there as ``any``, or not at all.
+        closed: dotted paths of objects that have no other fields than these.
+        known_by: for messages: ``the schemas of all files``, ``the first 1,000 rows``.
+    """
+
+    fields: dict[str, dict[str, Any]] = {}
+    closed: list[str] = []
+    known_by: str = ""
+
+    def of(self, root: str) -> tuple[tuple[str, Type], ...]:
+        """Return the fields of a root, whose objects are maps that have types for some of their keys."""
+        return tuple((name, _as_values(from_json(value))) for name, value in self.fields.get(root, {}).items())
+
+
+def own_types(fields: Mapping[str, Mapping[str, Type]], closed: Iterable[str], known_by: str) -> OwnTypes:
+    """Return the types of fields by root and name."""
+    listed = {root: {name: to_json(type_) for name, type_ in inner.items()} for root, inner in fields.items()}
+    return OwnTypes(fields=listed, closed=sorted(closed), known_by=known_by)
+
+
+def together(found: Iterable[OwnTypes | None]) -> OwnTypes | None:
+    """Return the types of documents that come from several places; None if those of one are not known."""
+    listed = list(found)
+    known = [each for each in listed if each is not None]
+    if not known or len(known) < len(listed):
+        return None
+    different = list({msgspec.json.encode(each): each for each in known}.values())
+    return reduce(_both, different)
+
+
+def is_within(narrow: OwnTypes, wide: OwnTypes) -> bool:
+    """Return whether documents that have the first types have the second ones, too."""
+    both = _both(narrow, wide)
+    return (both.fields, both.closed) == (_both(wide, wide).fields, sorted(wide.closed))
+
+
+def _both(a: OwnTypes, b: OwnTypes) -> OwnTypes:
+    fields = {}
+    for root in ROOTS:
+        one, other = (
+            Type("object", fields=tuple((name, from_json(value)) for name, value in each.fields.get(root, {}).items()))
+            for each in (a, b)
+        )
+        open_in = [root not in each.closed for each in (a, b)]
+        merged = _merged_fields(one, other, open_in)
+        fields[root] = {name: to_json(type_) for name, type_ in merged}
+    closed = sorted(set(a.closed) & set(b.closed))
+    return OwnTypes(fields=fields, closed=closed, known_by=a.known_by if a.known_by == b.known_by else "all inputs")
+
+
+def _merged_fields(a: Type, b: Type, open_in: list[bool]) -> list[tuple[str, Type]]:
+    """Return the fields of two objects; of one that may have others, a field that is not named is of any type."""
+    one, other = dict(a.fields), dict(b.fields)
+    found = []
+    for name in dict.fromkeys((*one, *other)):
+        if name in one and name in other:
+            found.append((name, merged(one[name], other[name])))
+        else:
+            absent_open = open_in[0] if name not in one else open_in[1]
+            found.append((name, ANY if absent_open else nullable(one.get(name) or other[name])))
+    return found
+
+
+# --- from rows --------------------------------------------------------------------------------------------------------
+
+
+def infer(value: Any, *, spans: bool = False) -> Type:
+    """Return the type of a decoded JSON value; what is in objects may be absent in others, so it may be null.
+
+    Args:
+        value: the value.
+        spans: whether a list of ``[int, int, number]`` is one of spans.
+    """
+    if plain := _SCALARS.get(type(value)):
+        return plain
+    if isinstance(value, list):
+        if spans and value and all(map(_is_span, value)):
+            return SPANS
+        return list_of(reduce(merged, (infer(each, spans=spans) for each in value), NEVER))
+    if isinstance(value, dict):
+        if len(value) > MOST_FIELDS:
+            return Type("map", ANY)
+        return Type(
+            "object", fields=tuple((str(name), _optional(infer(inner, spans=spans))) for name, inner in value.items())
+        )
+    return ANY
+
+
+def _is_span(value: Any) -> bool:
+    return schema.infer(value) == SPAN if isinstance(value, list) else False
+
+
+def merged(a: Type, b: Type) -> Type:
+    """Return the type that holds the values of both; an object has the fields of both, null where it lacks them."""
+    if b in (a, NEVER):
+        return a
+    if a == NEVER or ANY in (a, b):
+        return b if a == NEVER else ANY
+    if {"null", "nullable"} & {a.kind, b.kind}:
+        inner = [t.item or ANY if t.kind == "nullable" else t for t in (a, b) if t.kind != "null"]
+        return nullable(reduce(merged, inner)) if inner else NULL
+    return _of_kinds(a, b)
+
+
+def _of_kinds(a: Type, b: Type) -> Type:
+    """Return the type that holds the values of both, neither of which is null."""
+    match {a.kind, b.kind}:
+        case kinds if kinds == {"int", "float"}:
+            return FLOAT
+        case kinds if kinds in ({"list"}, {"map"}):
+            return Type(a.kind, merged(a.item or ANY, b.item or ANY))
+        case kinds if kinds == {"list", "span"}:
+            return merged(*(list_of(FLOAT) if each == SPAN else each for each in (a, b)))
+        case kinds if kinds == {"object"}:
+            fields = _merged_fields(a, b, [False, False])
+            return Type("object", fields=tuple(fields)) if len(fields) <= MOST_FIELDS else Type("map", ANY)
+        case kinds if kinds == {"object", "map"}:
+            return Type("map", ANY)
+    return ANY
+
+
+def _optional(type_: Type) -> Type:
+    return ANY if type_ == NULL else nullable(type_)
+
+
+def of_rows(rows: Iterable[Mapping[str, Any]], known_by: str) -> OwnTypes:
+    """Return the types of documents, as far as their first rows tell; each field may be null in others.
+
+    Fields in which there are values of several types, or nulls alone, are of any type.
+    """
+    metadata, others = [], []
+    for row in rows:
+        inside = row.get(METADATA)
+        metadata.append(inside if isinstance(inside, dict) else {})
+        others.append({name: value for name, value in row.items() if name not in KEYS})
+    found = {METADATA: field_types(metadata), DOCUMENT: field_types(others)}
+    fields = {root: {} if len(types) > MOST_FIELDS else types for root, types in found.items()}
+    return own_types(fields, (), known_by)
+
+
+def field_types(rows: Iterable[Mapping[str, Any]], *, spans: bool = False) -> dict[str, Type]:
+    """Return the types of the fields of objects, each of which may be null, or absent, in others; see `infer`."""
+    types: dict[str, Type] = {}
+    for row in rows:
+        for name, value in row.items():
+            type_ = infer(value, spans=spans)
+            types[name] = merged(types[name], type_) if name in types else type_
+    return {name: _optional(type_) for name, type_ in types.items()}
+
+
+KEYS = ("id", "text", "source", "added", "created", "metadata", "attributes")
+"""Fields of every document, which are none of its own."""
+
+
+# --- the check of a row -----------------------------------------------------------------------------------------------
+
+
+class RowCheck:
+    """Holds documents against the types of their own fields.
+
+    Args:
+        types: of their fields.
+        path: of the input, for messages.
+    """
+
+    def __init__(self, types: OwnTypes) -> None:
+        roots = {root: _parts(types.fields.get(root, {}).items()) for root in ROOTS}
+        parts = roots[DOCUMENT]
+        if inside := roots[METADATA]:
+            needed = any(len(part) == 2 for part in inside)  # a field without a default
+            metadata = _struct(inside)
+            parts = [*parts, (METADATA, metadata) if needed else (METADATA, metadata | None, None)]
+        self.checks = bool(parts)
+        self._decode = msgspec.json.Decoder(_struct(parts)).decode
+        self._types = types
+
+    def check(self, line: bytes) -> None:
+        """Check a row.
+
+        Raises:
+            DataError: if a field is of another type, or null where none may be.
+        """
+        try:
+            self._decode(line)
+        except msgspec.ValidationError as error:
+            told = explain_bad_row(line, error).replace("- at $.", "- at ")
+            hint = "name it under `typed:` if it may be null or is of another type"
+            message = f"{told}; its type is that of {self._types.known_by}: {hint}"
+            raise DataError(message) from None
+        except BAD_ROW:
+            return  # it is told where the row is decoded
+
+
+def _parts(fields: Iterable[tuple[str, Any]]) -> list[Any]:
+    """Return what `msgspec.defstruct` takes: those that must be there first, those of any type not at all."""
+    found = [(name, from_json(value)) for name, value in fields]
+    must = [(name, _checked(type_)) for name, type_ in found if type_.kind not in ("nullable", "any", "null")]
+    return [*must, *((name, _checked(type_), None) for name, type_ in found if type_.kind == "nullable")]
+
+
+def _struct(parts: list[Any]) -> Any:
+    names = {f"f{i}": part[0] for i, part in enumerate(parts)}
+    listed: list[Any] = [(f"f{i}", *part[1:]) for i, part in enumerate(parts)]
+    return msgspec.defstruct("Row", listed, rename=names, gc=False)
+
+
+def _checked(type_: Type) -> Any:
+    """Return the msgspec type that takes the values of a type."""
+    if type_.kind == "object":
+        return _struct(_parts((name, to_json(inner)) for name, inner in type_.fields))
+    if type_.item:
+        inner: Any = _checked(type_.item)
+        if type_.kind == "nullable":
+            return inner | None
+        return list[inner] if type_.kind == "list" else dict[str, inner]
+    return _PYTHON.get(type_.kind, Any)
+
+
+def _as_values(type_: Type) -> Type:
+    """Return the type as expressions see plain JSON values: objects are maps that have types for some keys."""
+    if type_.kind == "object":
+        return Type("map", ANY, fields=tuple((name, _as_values(inner)) for name, inner in type_.fields))
+    if type_.kind == "nullable":
+        return nullable(_as_values(type_.item or ANY))
+    if type_.kind in ("list", "map"):
+        inner = _as_values(type_.item or ANY)
+        return Type(type_.kind, inner if _is_scalar(inner) else ANY)
+    return type_
+
+
+def _is_scalar(type_: Type) -> bool:
+    inner = type_.item if type_.kind == "nullable" and type_.item else type_
+    return inner.kind in _PYTHON

@@ -1,0 +1,1 @@
+"""Tables of Arrow and Parquet: their types and values as those of JSON, and attributes that are rows of one."""

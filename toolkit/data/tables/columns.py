@@ -1,0 +1,89 @@
+"""The types of columns as the footers of Parquet files, and schemas of Arrow files, have them; rows are not read."""
+
+from collections.abc import Collection
+from typing import Any
+
+from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, Type, list_of, nullable
+
+
+def types_of(about: Any, also_null: Collection[str] = ()) -> dict[str, Type]:
+    """Return the types of the columns of a Parquet file; those without a null by its statistics are not nullable.
+
+    Args:
+        about: the file's metadata, of pyarrow.
+        also_null: columns in which something becomes null.
+    """
+    nulls = leaves_with_nulls(about)
+    nulls |= {path for path in _leaves(about) if path.partition(".")[0] in also_null}
+    return {
+        field.name: _placed(field.name, field.type, nulls, may_be_null=field.nullable or field.name in also_null)
+        for field in about.schema.to_arrow_schema()
+    }
+
+
+def _leaves(about: Any) -> list[str]:
+    return [about.schema.column(i).path for i in range(len(about.schema))]
+
+
+def leaves_with_nulls(about: Any) -> set[str]:
+    """Return the paths of the leaves of which not all row groups have statistics that count no null."""
+    found = set()
+    for group in range(about.num_row_groups):
+        row_group = about.row_group(group)
+        for i in range(row_group.num_columns):
+            column = row_group.column(i)
+            statistics = column.statistics
+            if statistics is None or not statistics.has_null_count or statistics.null_count:
+                found.add(column.path_in_schema)
+    return found
+
+
+def _placed(path: str, type_: Any, nulls: Collection[str], *, may_be_null: bool) -> Type:
+    """Return the type of a column, or a field of one, by its path; an object is null where none of its fields tells."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(type_):
+        inside = [type_.field(i) for i in range(type_.num_fields)]
+        fields = [(each.name, _placed(f"{path}.{each.name}", each.type, nulls, may_be_null=True)) for each in inside]
+        found = Type("object", fields=tuple(fields))
+        told = any(inner.kind not in ("nullable", "any") for _, inner in fields)  # of a null object all are
+        return found if told or not may_be_null else nullable(found)
+    has_nulls = any(each == path or each.startswith(f"{path}.") for each in nulls)
+    found = plain_type(type_, inner_nulls=has_nulls)
+    return nullable(found) if may_be_null and has_nulls else found
+
+
+def plain_type(type_: Any, *, inner_nulls: bool = True) -> Type:
+    """Return the type of the JSON values that a type of Arrow becomes.
+
+    Args:
+        type_: of Arrow.
+        inner_nulls: whether what is inside may be null.
+    """
+    import pyarrow as pa
+
+    def inner(of: Any) -> Type:
+        found = plain_type(of, inner_nulls=inner_nulls)
+        return nullable(found) if inner_nulls else found
+
+    is_ = pa.types
+    if is_.is_dictionary(type_):
+        return plain_type(type_.value_type)
+    if is_.is_struct(type_):
+        inside = [type_.field(i) for i in range(type_.num_fields)]
+        return Type("object", fields=tuple((each.name, inner(each.type)) for each in inside))
+    if is_.is_map(type_):
+        return Type("map", inner(type_.item_type))
+    if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
+        return list_of(inner(type_.value_type))
+    known = (
+        (is_.is_boolean, BOOL),
+        (is_.is_integer, INT),
+        (is_.is_floating, FLOAT),
+        (is_.is_string, STR),
+        (is_.is_large_string, STR),
+        (is_.is_date, STR),
+        (is_.is_timestamp, STR),
+        (is_.is_time, STR),
+    )
+    return next((found for is_such, found in known if is_such(type_)), ANY)

@@ -1,0 +1,125 @@
+"""Values of Arrow as those of JSON: with which types they are read, and rows as objects."""
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import Any
+
+from toolkit.data.documents import MAX_NESTING
+from toolkit.distribution import missing_extra
+from toolkit.errors import DAMAGED, DataError
+
+READ = 1 << 20
+"""Bytes of a column that are read at a time."""
+
+HELD = 4 << 20
+"""Bytes of rows, about, that are objects at a time."""
+
+
+def check_installed(what: str) -> None:
+    """Raise MissingExtra if pyarrow is not there, which reads such files."""
+    if find_spec("pyarrow") is None:
+        raise missing_extra("parquet", what, "pyarrow")
+
+
+def damage(what: str, error: BaseException, path: str, place: str, row: int | None = None) -> DataError:
+    """Return the error of a file that pyarrow cannot read.
+
+    Args:
+        what: the file should be.
+        error: of pyarrow.
+        path: of the file.
+        place: in it, in words.
+        row: the first one that could not be read.
+    """
+    said = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+    message = f"expected a sound {what}, got damage {place}: {said}; {DAMAGED}"
+    return DataError(message, path=path, line=row)
+
+
+def names_in(fields: Iterable[Any]) -> list[str]:
+    """Return the names of fields, at any depth.
+
+    Raises:
+        UnicodeDecodeError: if one is not UTF-8.
+    """
+    found = []
+    for field in fields:
+        inner = field.type
+        found += [field.name, *names_in(inner.field(i) for i in range(inner.num_fields))]
+    return found
+
+
+def plain_schema(schema: Any, path: str) -> Any:
+    """Return the schema with types whose values Python has: times in microseconds, texts in place of numbers for them.
+
+    Raises:
+        DataError: if values are nested more deeply than a document may have them.
+    """
+    import pyarrow as pa
+
+    fields = []
+    for field in schema:
+        if (depth := _depth(field.type)) >= MAX_NESTING:
+            message = (
+                f"expected at most {MAX_NESTING} lists and objects in each other, got {depth + 1} in {field.name!r}"
+            )
+            raise DataError(message, path=path)
+        fields.append(field.with_type(_plain(field.type)))
+    return pa.schema(fields)
+
+
+def _depth(type_: Any) -> int:
+    return 1 + max((_depth(type_.field(i).type) for i in range(type_.num_fields)), default=0)
+
+
+def _plain(type_: Any) -> Any:
+    """Return a type whose values can be had as those of Python, and hold the same."""
+    import pyarrow as pa
+
+    is_ = pa.types
+    if is_.is_dictionary(type_):
+        return _plain(type_.value_type)
+    if is_.is_struct(type_):
+        return pa.struct([type_.field(i).with_type(_plain(type_.field(i).type)) for i in range(type_.num_fields)])
+    if is_.is_map(type_):
+        return pa.map_(_plain(type_.key_type), type_.item_field.with_type(_plain(type_.item_type)))
+    if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
+        inner = _plain(type_.value_type)
+        return type_ if inner == type_.value_type else pa.large_list(type_.value_field.with_type(inner))
+    if getattr(type_, "unit", "") == "ns":
+        times = ((is_.is_timestamp, pa.timestamp("us", getattr(type_, "tz", None))), (is_.is_time64, pa.time64("us")))
+        return next((plain for is_such, plain in times if is_such(type_)), pa.duration("us"))
+    return type_
+
+
+def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
+    """Return rows of Arrow as objects.
+
+    Args:
+        piece: a record batch.
+        schema: as `plain_schema` gives it.
+
+    Raises:
+        ValueError, OverflowError: if Python cannot have a value.
+    """
+    columns = []
+    for column, field in zip(piece.columns, schema, strict=True):
+        values = column if column.type == field.type else column.cast(field.type)
+        columns.append(values.to_pylist(maps_as_pydicts="strict"))
+    return [dict(zip(schema.names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def not_finite(values: Any) -> int:
+    """Return how many numbers there are that JSON does not have, at any depth; they become null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    type_ = values.type
+    if pa.types.is_floating(type_):
+        finite = pc.sum(pc.is_finite(values)).as_py() or 0
+        return int(len(values) - values.null_count - finite)
+    if pa.types.is_struct(type_):
+        return sum(map(not_finite, values.flatten()))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        return not_finite(values.flatten())
+    return 0

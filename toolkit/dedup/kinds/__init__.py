@@ -1,1 +1,0 @@
-"""Kinds of duplicates, a module or package each; the contract is `toolkit.dedup.kind`."""

@@ -1,0 +1,304 @@
+"""What is measured of predictions and labels. Each measure is a function of the weights of the documents.
+
+The weights of all documents are 1 (or, where equal documents are taken together, how many there are); those of a round
+of the bootstrap say how often each was drawn. What is not defined is None: an AUC of one class, say.
+
+Sources: the definitions are scikit-learn's (``f1_score``, ``roc_auc_score``, ``average_precision_score``,
+``jaccard_score``) and scipy's (``spearmanr``): mid-ranks for ties. ECE: Naeini et al. 2015, ten bins of one width.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from toolkit.evaluating import agreement
+from toolkit.evaluating.agreement import Array
+
+Task = Literal["numbers", "score", "classes", "lists"]
+Measured = dict[str, float | None]
+
+HIGHER = (
+    "spearman", "auc", "average_precision", "accuracy", "macro_f1", "micro_f1", "jaccard", "kappa", "alpha",
+)  # fmt: skip
+LOWER = ("mae", "rmse", "brier", "ece")
+"""Metrics of which more, or less, is better."""
+
+HEADLINES: dict[Task, tuple[str, ...]] = {
+    "numbers": ("spearman", "mae"),
+    "score": ("auc",),
+    "classes": ("accuracy", "macro_f1"),
+    "lists": ("micro_f1", "accuracy"),
+}
+"""What is measured within groups; the first one is what baselines are held against."""
+
+MOST_RANKS = 20
+"""Different whole numbers up to which labels are taken as the ranks of a scale."""
+
+BINS = 10
+
+
+class Measure:
+    """Measures the predictions of some documents.
+
+    Attributes:
+        names: of what it gives for all documents.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ()
+
+    def headlines(self, weights: Array) -> Measured:
+        """Return the metrics of `HEADLINES`."""
+        raise NotImplementedError
+
+    def more(self, weights: Array) -> Measured:
+        """Return the other metrics."""
+        return {}
+
+    def of_labels(self, weights: Array) -> Mapping[str, Array]:
+        """Return ``precision recall f1 documents`` of each label, in the order of the labels' table."""
+        return {}
+
+
+class Numbers(Measure):
+    """Numbers that predict numbers.
+
+    Args:
+        labels, predictions: of the documents.
+        ranks: the numbers of a scale, if all labels are on one; predictions are then rounded to whole numbers, half up,
+            for accuracy, F1, kappa and alpha.
+        folds: of the documents, if predictions are ranked in each by itself.
+    """
+
+    def __init__(
+        self, labels: Array, predictions: Array, ranks: Array | None = None, folds: Array | None = None
+    ) -> None:
+        self._errors = predictions - labels
+        self._varies = len(predictions) > 0 and predictions.min() < predictions.max()
+        self._folds = None
+        if folds is not None:
+            self._folds = [np.flatnonzero(folds == fold) for fold in range(int(folds.max(initial=0)) + 1)]
+        self._both = (_Ranked(labels, folds), _Ranked(predictions, folds))
+        self._values = (labels, predictions)
+        self._scale: _Classes | None = None
+        if ranks is not None:
+            rounded = rounded_off(predictions)
+            table, codes = np.unique(np.concatenate([ranks, rounded]), return_inverse=True)
+            self._rounded = (labels, rounded)
+            self._scale = _Classes(np.searchsorted(table, labels), codes[len(ranks) :], len(table))
+
+    def headlines(self, weights: Array) -> Measured:
+        found: Measured = {"spearman": None, "mae": _mean(np.abs(self._errors), weights)}
+        if self._varies:
+            one, other = (each.ranks(weights) for each in self._both)
+            found["spearman"] = _correlation(one, other, weights, self._folds)
+        return found
+
+    def more(self, weights: Array) -> Measured:
+        mean = _mean(self._errors**2, weights)
+        found: Measured = {"rmse": None if mean is None else mean**0.5, "bias": _mean(self._errors, weights)}
+        if self._scale is None:
+            return {**found, "alpha": agreement.alpha_numbers(*self._values, weights)}
+        scale = self._scale
+        return {
+            **found,
+            **scale.headlines(weights),
+            "kappa": agreement.cohen_quadratic(*self._rounded, weights),
+            "alpha": agreement.alpha_ordinal(scale.labels, scale.predictions, scale.size, weights),
+        }
+
+
+class Score(Measure):
+    """Numbers that predict true or false (1 or 0).
+
+    Args:
+        labels, predictions: of the documents.
+        probable: whether the numbers are from 0 to 1, as probabilities are.
+        folds: of the documents, if predictions are ranked in each by itself.
+    """
+
+    def __init__(self, labels: Array, predictions: Array, *, probable: bool, folds: Array | None = None) -> None:
+        self._labels, self._predictions = labels, predictions
+        self._ranked = _Ranked(predictions, folds)
+        self._errors = (predictions - labels) ** 2
+        self._bins = np.clip((predictions * BINS).astype(np.int64), 0, BINS - 1) if probable else None
+
+    def headlines(self, weights: Array) -> Measured:
+        positive = self._ranked.counts(weights * self._labels)
+        negative = self._ranked.counts(weights) - positive
+        before = np.cumsum(negative, axis=1) - negative / 2
+        pairs = positive.sum(axis=1) * negative.sum(axis=1)
+        return {"auc": _over_folds((positive * before).sum(axis=1), pairs)}
+
+    def more(self, weights: Array) -> Measured:
+        true, every = (self._ranked.counts(each)[:, ::-1] for each in (weights * self._labels, weights))
+        so_far, of = np.cumsum(true, axis=1), np.cumsum(every, axis=1)
+        precision = np.divide(so_far, of, out=np.zeros(of.shape), where=of > 0)
+        found: Measured = {"average_precision": _over_folds((true * precision).sum(axis=1), true.sum(axis=1))}
+        if self._bins is not None:
+            sums = [np.bincount(self._bins, weights * each, BINS) for each in (self._predictions, self._labels)]
+            found["brier"] = _mean(self._errors, weights)
+            found["ece"] = float(np.abs(sums[0] - sums[1]).sum() / weights.sum())
+        return found
+
+
+class _Classes(Measure):
+    """Labels that predict labels, as codes of a table of this size."""
+
+    def __init__(self, labels: Array, predictions: Array, size: int) -> None:
+        self.labels, self.predictions, self.size = labels, predictions, size
+        self._same = (labels == predictions).astype(np.float64)
+
+    def headlines(self, weights: Array) -> Measured:
+        _, _, f1, _ = _f1(*self._counts(weights))
+        return {"accuracy": _mean(self._same, weights), "macro_f1": _mean_of(f1)}
+
+    def more(self, weights: Array) -> Measured:
+        one, other, _ = self._counts(weights)
+        return {
+            "kappa": agreement.cohen(one, other, self._same, weights),
+            "alpha": agreement.alpha_nominal(one, other, self._same, weights),
+        }
+
+    def of_labels(self, weights: Array) -> Mapping[str, Array]:
+        return dict(zip(("precision", "recall", "f1", "documents"), _f1(*self._counts(weights)), strict=True))
+
+    def _counts(self, weights: Array) -> tuple[Array, Array, Array]:
+        return (
+            np.bincount(self.labels, weights, self.size),
+            np.bincount(self.predictions, weights, self.size),
+            np.bincount(self.labels, weights * self._same, self.size),
+        )
+
+
+class Lists(Measure):
+    """Sets of labels that predict sets of labels.
+
+    Args:
+        labels, predictions: codes of sets.
+        sets: the labels of each set, as codes of labels.
+        size: how many labels there are.
+    """
+
+    def __init__(self, labels: Array, predictions: Array, sets: list[frozenset[int]], size: int) -> None:
+        self._size = size
+        self._same = (labels == predictions).astype(np.float64)
+        pairs, at = np.unique(np.stack([labels, predictions]), axis=1, return_inverse=True)
+        self._at, self._pairs = at.reshape(-1), pairs.shape[1]
+        both = [(sets[one], sets[other]) for one, other in pairs.T]
+        near = [len(one & other) / len(one | other) if one | other else 1.0 for one, other in both]
+        self._jaccard = np.array(near)[self._at] if near else np.empty(0)
+        self._parts = [_members(each) for each in zip(*((a, b, a & b) for a, b in both), strict=True)] or [
+            _members([])
+        ] * 3
+
+    def headlines(self, weights: Array) -> Measured:
+        labels, predictions, both = self._counts(weights)
+        total = float(labels.sum() + predictions.sum())
+        return {
+            "micro_f1": 2 * float(both.sum()) / total if total else None,
+            "accuracy": _mean(self._same, weights),
+        }
+
+    def more(self, weights: Array) -> Measured:
+        _, _, f1, _ = _f1(*self._counts(weights))
+        return {"macro_f1": _mean_of(f1), "jaccard": _mean(self._jaccard, weights)}
+
+    def of_labels(self, weights: Array) -> Mapping[str, Array]:
+        return dict(zip(("precision", "recall", "f1", "documents"), _f1(*self._counts(weights)), strict=True))
+
+    def _counts(self, weights: Array) -> Iterator[Array]:
+        of_pairs = np.bincount(self._at, weights, self._pairs)
+        for pairs, labels in self._parts:
+            yield np.bincount(labels, of_pairs[pairs], self._size)
+
+
+def rounded_off(values: Array) -> Array:
+    """Return numbers rounded to whole ones, half up, as annotators' scores are."""
+    return np.floor(values + 0.5)
+
+
+def ranks_of(labels: Array, predictions: Iterable[Array]) -> Array | None:
+    """Return the numbers of the scale that labels are on, and rounded predictions; None if there is none."""
+    found = np.unique(labels)
+    if len(found) > MOST_RANKS or not (found == np.floor(found)).all():
+        return None
+    return found if all(len(np.unique(rounded_off(each))) <= MOST_RANKS for each in predictions) else None
+
+
+def classes(labels: Array, predictions: Array, size: int) -> Measure:
+    """Return the measure of labels, as codes of a table of this size."""
+    return _Classes(labels, predictions, size)
+
+
+def _members(sets: Any) -> tuple[Array, Array]:
+    """Return the numbers of sets and their members, one behind the other."""
+    listed = [(i, each) for i, members in enumerate(sets) for each in members]
+    pairs = np.array(listed, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _mean(values: Array, weights: Array) -> float | None:
+    total = float(weights.sum())
+    return float(weights @ values) / total if total else None
+
+
+def _mean_of(values: Array) -> float | None:
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if len(there) else None
+
+
+def _f1(labels: Array, predictions: Array, both: Array) -> tuple[Array, Array, Array, Array]:
+    """Return precision, recall and F1 of each label, and its documents; nan of a label that is not there."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return both / predictions, both / labels, 2 * both / (labels + predictions), labels
+
+
+class _Ranked:
+    """Values with their order, so that ranks need no sorting; in each fold by itself, if there are some."""
+
+    def __init__(self, values: Array, folds: Array | None = None) -> None:
+        table, codes = np.unique(values, return_inverse=True)
+        self._shape = (1 if folds is None else int(folds.max(initial=0)) + 1, len(table))
+        self._codes = codes if folds is None else folds * len(table) + codes
+
+    def counts(self, weights: Array) -> Array:
+        """Return the weight of each different value, ascending, by fold."""
+        return np.bincount(self._codes, weights, self._shape[0] * self._shape[1]).reshape(self._shape)
+
+    def ranks(self, weights: Array) -> Array:
+        """Return the mid-ranks, less a constant."""
+        counts = self.counts(weights)
+        middle: Array = (np.cumsum(counts, axis=1) - counts / 2).reshape(-1)[self._codes]
+        return middle
+
+
+def _over_folds(sums: Array, totals: Array) -> float | None:
+    """Return the mean of sum / total over the folds in which it is defined."""
+    there = totals > 0
+    return float((sums[there] / totals[there]).mean()) if there.any() else None
+
+
+def _correlation(labels: Array, predictions: Array, weights: Array, folds: list[Array] | None) -> float | None:
+    """Return Pearson's coefficient, or its mean over the folds; None where one of the two does not vary.
+
+    In folds, predictions that do not vary order nothing, which is 0.
+    """
+    if folds is not None:
+        listed = [_varying(labels[part], predictions[part], weights[part]) for part in folds]
+        there = [0.0 if found is None else found for varies, found in listed if varies]
+        return sum(there) / len(there) if there else None
+    return _varying(labels, predictions, weights)[1]
+
+
+def _varying(labels: Array, predictions: Array, weights: Array) -> tuple[bool, float | None]:
+    """Return whether labels vary, and Pearson's coefficient."""
+    total = float(weights.sum())
+    if not total:
+        return False, None
+    labels, predictions = (each - float(weights @ each) / total for each in (labels, predictions))
+    of_labels, of_predictions = (float(weights @ (each * each)) for each in (labels, predictions))
+    if min(of_labels, of_predictions) <= 1e-9:
+        return of_labels > 1e-9, None
+    return True, min(1.0, max(-1.0, float(weights @ (labels * predictions)) / math.sqrt(of_labels * of_predictions)))

@@ -1,0 +1,155 @@
+"""Per shard: what the expressions of an evaluation give for each document, in columns."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from toolkit.align.values import hash_of
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.documents import Document
+from toolkit.data.row_index import row_hash
+from toolkit.errors import ConfigError, DataError
+from toolkit.evaluating.columns import Part, part_of
+from toolkit.evaluating.labels import Match, text_hash
+from toolkit.inspect.stats.keys import of_document
+from toolkit.mix.join import JoinedShard, at_document, inputs_of, joint_rows
+from toolkit.runs.executors import Report
+from toolkit.whole.expressions import Checked, Evaluator, checked
+from toolkit.whole.kind import Asked
+
+WHERE = "when"
+"""The name of the question which documents are looked at."""
+
+NAMED = ("source", "host", "crawl")
+"""What documents can be grouped by without an expression."""
+
+
+class Question(ConfigStruct):
+    """What is asked of each document.
+
+    Attributes:
+        name: what the values are called; the one called `WHERE` says which documents are looked at.
+        text: an expression, or one of `NAMED`.
+        sets: that it reads.
+        option: that it is given by, for messages.
+    """
+
+    name: str
+    text: str
+    sets: list[str] = []
+    option: str = ""
+
+    @property
+    def is_named(self) -> bool:
+        return self.text in NAMED and not self.sets
+
+    def checked(self, work: JoinedShard) -> Checked:
+        """Return the expression, checked against the types of the sets that it reads.
+
+        Raises:
+            ConfigError: if it is none.
+        """
+        sets = [joined for joined in work.sets if joined.set in self.sets]
+        wanted: Any = "condition" if self.name == WHERE else "value"
+        return checked(self.name, Asked(self.text, wanted), sets, work.stream.own, self.option)
+
+    def check(self, work: JoinedShard) -> None:
+        """Raise ConfigError if it cannot be asked of documents with these sets."""
+        if not self.is_named:
+            self.checked(work)
+
+
+class ShardToAsk(ConfigStruct):
+    """A shard, with the sets that are read, and what is asked."""
+
+    work: JoinedShard
+    questions: list[Question]
+    match: Match = ""
+
+
+class Answers(ConfigStruct):
+    """What was asked of a shard's documents.
+
+    Attributes:
+        documents: in the shard.
+        columns: of those that are looked at, by question.
+        hashes: xxh3-64 of source and id of each.
+        keys: 16 bytes each, by which they are found in files of labels.
+    """
+
+    documents: int
+    columns: dict[str, Part]
+    hashes: bytes
+    keys: bytes = b""
+
+
+def ask_shard(job: ShardToAsk, report: Report) -> Answers:
+    """Ask a shard's documents.
+
+    Raises:
+        DataError: if documents or sets are not what they should be, or an expression cannot use their values.
+    """
+    work = job.work
+    state, _ = inputs_of(work)
+    asking = [Asking(question, work) for question in job.questions]
+    where = next((each for each in asking if each.question.name == WHERE), None)
+    others = [each for each in asking if each is not where]
+    columns: list[list[Any]] = [[] for _ in others]
+    hashes: list[int] = []
+    keys = bytearray()
+    used = {name for each in asking for name in each.used}
+    with ExitStack() as stack:
+        for document, number, _, values in joint_rows(work, stack, used):
+            try:
+                if where and not where.holds(document, values):
+                    continue
+                for column, each in zip(columns, others, strict=True):
+                    column.append(each.of(document, values))
+            except DataError as error:
+                raise at_document(error, work, number, document.id) from None
+            hashes.append(row_hash(document.source, document.id))
+            keys += _key(document, job.match)
+    report(state.rows, 0)
+    try:
+        parts = {
+            each.question.name: part_of(found, each.question.text) for each, found in zip(others, columns, strict=True)
+        }
+    except ConfigError as error:
+        raise DataError(str(error), path=work.path) from None
+    return Answers(state.rows, parts, np.array(hashes, dtype=np.uint64).tobytes(), bytes(keys))
+
+
+def _key(document: Document, match: Match) -> bytes:
+    if not match:
+        return b""
+    if match == "text":
+        return text_hash(document.text)
+    return hash_of(document.source if match == "source and id" else None, document.id)
+
+
+class Asking:
+    """Asks one question.
+
+    Attributes:
+        used: names that are joined for it.
+    """
+
+    def __init__(self, question: Question, work: JoinedShard) -> None:
+        self.question, self._path = question, work.path
+        self.used: set[str] = set()
+        if question.is_named:
+            return
+        found = question.checked(work)
+        self._columns = [i for i, joined in enumerate(work.sets) if joined.set in question.sets]
+        self._evaluator = Evaluator([found], len(self._columns))
+        self.used = {name for name in found.expression.names if name != "document"}
+
+    def holds(self, document: Document, values: list[Any]) -> bool:
+        return self._evaluator.competes([values[i] for i in self._columns], document)
+
+    def of(self, document: Document, values: list[Any]) -> Any:
+        if self.question.is_named:
+            return msgspec.json.decode(of_document(self.question.text, self._path, document))
+        return self._evaluator.values([values[i] for i in self._columns], document)[0]

@@ -1,0 +1,265 @@
+"""The commands that make something as functions; what only looks is in `looks`.
+
+They take a configuration, return what ``--json`` prints, typed, and raise `ToolkitError`. Nothing here is heavy to
+import: commands are imported when they are called.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from toolkit.in_python.carrying import carried_out, configured, part
+from toolkit.in_python.given import Configuration, Overrides
+
+if TYPE_CHECKING:
+    from toolkit.in_python import results
+    from toolkit.runs.progress import Reached
+
+
+def run(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    per_shard: bool = False,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Ran":
+    """Ingest, align, tag, dedup, sample, mix: those sections that the configuration has, as ``toolkit run`` does.
+
+    Args:
+        configuration: path of a YAML file, YAML itself (a text of several lines), or the same as a mapping.
+        overrides: ``["tag.lines-0.model=…"]``, or a mapping from such keys to values.
+        overwrite: replace what was made with other settings.
+        limit: only the first so many shards, or inputs.
+        shard: ``(i, n)``: only the share i of n, counted from 0.
+        per_shard: input by input; documents and attributes are deleted when they are mixed.
+        progress: True shows it on standard error, as the command line does; a function is told how far a stage is, a
+            few times a second and at the end. If it raises an error, that ends the call.
+        **settings: at the top of the configuration, in place of what it says: ``processes=4``.
+
+    Raises:
+        Failed: if something has failed; what has not is done, and is in `Failed.result`.
+        ToolkitError: for whatever else is wrong.
+    """
+    from toolkit.commands.making.run import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how, per_shard=per_shard))
+    return results.checked(results.ran(outcome, per_shard=per_shard), outcome)
+
+
+def ingest(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Ingested":
+    """Make documents from the files of others, as ``toolkit ingest`` does. Arguments and errors as of `run`."""
+    from toolkit.commands.making.ingest import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how))
+    return results.checked(results.typed(results.Ingested, outcome), outcome)
+
+
+def align(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Aligned":
+    """Make attribute sets of values of others, found by id, as ``toolkit align`` does.
+
+    Arguments and errors as of `run`.
+    """
+    from toolkit.commands.making.align import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress)
+    outcome = carried_out(Options(**how, overwrite=overwrite))
+    return results.checked(results.typed(results.Aligned, outcome), outcome)
+
+
+def tag(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    accept_code: Iterable[str] = (),
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Tagged":
+    """Compute attributes of documents, as ``toolkit tag`` does.
+
+    Arguments and errors as of `run`; `accept_code` names sets whose taggers were edited and give the same values: what
+    was made is kept.
+    """
+    from toolkit.commands.making.tag import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how, accept_code=tuple(accept_code)))
+    return results.checked(results.typed(results.Tagged, outcome), outcome)
+
+
+def dedup(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Resolved":
+    """Find duplicates, as ``toolkit dedup`` does. Arguments and errors as of `run`."""
+    from toolkit.commands.making.dedup import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how))
+    return results.checked(results.typed(results.Resolved, outcome), outcome)
+
+
+def sample(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Resolved":
+    """Draw samples, exactly so many documents, as ``toolkit sample`` does. Arguments and errors as of `run`."""
+    from toolkit.commands.making.sample import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how))
+    return results.checked(results.typed(results.Resolved, outcome), outcome)
+
+
+def annotate(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    retry_failed: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Annotated":
+    """Let language models score or label documents, as ``toolkit annotate`` does.
+
+    Arguments and errors as of `run`; with `retry_failed` what was refused, or could not be read, is asked again, too.
+    """
+    from toolkit.commands.making.annotate import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how, retry_failed=retry_failed))
+    return results.checked(results.typed(results.Annotated, outcome), outcome)
+
+
+def calibrate(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    refit: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Resolved":
+    """Make ranks and maps of scores, as ``toolkit calibrate`` does.
+
+    Arguments and errors as of `run`; with `refit` maps are fitted anew, which otherwise stay as they were fitted first.
+    """
+    from toolkit.commands.making.calibrate import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how, refit=refit))
+    return results.checked(results.typed(results.Resolved, outcome), outcome)
+
+
+def train(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Trained":
+    """Train models on labels that attributes have, as ``toolkit train`` does. Arguments and errors as of `run`."""
+    from toolkit.commands.making.train import Options
+    from toolkit.in_python import results
+
+    options = Options(**configured(configuration, overrides, settings, progress), overwrite=overwrite)
+    outcome = carried_out(options)
+    return results.checked(results.typed(results.Trained, outcome), outcome)
+
+
+def mix(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    lock: str | None = None,
+    locked: str | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Mixed":
+    """Join documents and attributes under rules, and write an output, as ``toolkit mix`` does.
+
+    `lock` and `locked` are paths of locks: one that is written, and one by which the output is made. Other arguments,
+    and errors, as of `run`.
+    """
+    from toolkit.commands.making.mix import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how, lock=lock, locked=locked))
+    return results.checked(results.typed(results.Mixed, outcome), outcome)
+
+
+def tokenize(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    lock: str | None = None,
+    locked: str | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Mixed":
+    """Write the tokens of the documents that the mix keeps, or of all, as ``toolkit tokenize`` does.
+
+    `lock` and `locked` are paths of locks: one that is written, and one by which the output is made. Other arguments,
+    and errors, as of `run`.
+    """
+    from toolkit.commands.making.tokenize import Options
+    from toolkit.in_python import results
+
+    how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
+    outcome = carried_out(Options(**how, lock=lock, locked=locked))
+    return results.checked(results.typed(results.Mixed, outcome), outcome)

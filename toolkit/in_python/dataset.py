@@ -1,0 +1,234 @@
+"""A dataset as rows: documents, and documents joined with attribute sets."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolkit.config.settings import Source
+from toolkit.data.documents import Document
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.in_python import given
+from toolkit.in_python.given import Configuration, Overrides
+from toolkit.in_python.rows import Row, Rows, rules_of
+
+if TYPE_CHECKING:
+    from toolkit.commands.steps.context import Context
+    from toolkit.data.dataset import Dataset as Places
+    from toolkit.in_python.vectors import Vectors
+    from toolkit.mix.join import JoinedShard
+    from toolkit.mix.joined_sets import JoinedSet
+    from toolkit.mix.settings import Stream
+    from toolkit.storage.options import StorageOptions
+
+Set = str | Mapping[str, Any]
+"""An attribute set, or ``{"set": NAME, "as": {KEY: ITS_NAME}}``."""
+
+
+class Dataset:
+    """A dataset on disk, in a bucket, or of the files of others in place.
+
+    Args:
+        dataset: a folder with ``documents`` and ``attributes``, or the path of one in a bucket; or a configuration: a
+            path that ends in .yaml or .yml, YAML (a text of several lines), or a mapping such as ``{"documents":
+            "s3://…", "attributes": "data/…"}``.
+        overrides: of the configuration: ``["dataset=data/other"]``, or a mapping.
+
+    Raises:
+        ConfigError: if the configuration cannot be read.
+    """
+
+    def __init__(self, dataset: Configuration, *, overrides: Overrides = ()) -> None:
+        given.check(dataset)
+        if given.is_configuration(dataset) or os.path.isfile(dataset):  # type: ignore[arg-type]  # a mapping is one
+            self._name = given.named(dataset)
+            source = given.read(dataset, overrides)
+        else:
+            folder = os.fspath(dataset)  # type: ignore[arg-type]  # mappings are configurations
+            if overrides:
+                raise ConfigError(f"expected overrides with a configuration, got the folder {folder}")
+            self._name = folder
+            source = Source({"dataset": folder}, folder)
+        if isinstance(source.value, dict):  # reading needs no processes
+            source.value = {**source.value, "executor": {"type": "in_process"}}
+        self._source = source
+
+    @property
+    def shards(self) -> list[str]:
+        """The relative paths of all shards, sorted.
+
+        Raises:
+            NoDocuments: if there are none.
+            DataError: if a file among them is no shard, or one that was ingested is gone.
+        """
+        from toolkit.commands.steps import shards as sharing
+
+        with self._context() as context:
+            return sharing.shards(context, context.dataset)[0]
+
+    @property
+    def sets(self) -> list[str]:
+        """The names of the attribute sets on disk."""
+        with self._context() as context:
+            return context.dataset.sets()
+
+    def documents(
+        self,
+        *,
+        shards: Iterable[str] | None = None,
+        shard: tuple[int, int] | None = None,
+        where: str | None = None,
+        ids: Iterable[str] | None = None,
+    ) -> Rows[Document]:
+        """Return the documents; see `joined`. An expression may use ``document`` and ``metadata``."""
+        works, joined, storage = self._plan((), shards, shard, where)
+        return Rows(works, joined, _ids(ids), storage, joined=False)
+
+    def joined(
+        self,
+        *sets: Set,
+        shards: Iterable[str] | None = None,
+        shard: tuple[int, int] | None = None,
+        where: str | None = None,
+        ids: Iterable[str] | None = None,
+        text: bool = True,
+    ) -> Rows[Row]:
+        """Return the documents joined with attribute sets, checked as a mix of them would be.
+
+        What concerns the whole is checked here, what concerns a shard when it is read: a set that is missing, short,
+        damaged or stale is an error that names file, line and id, and never a row without its attributes.
+
+        Args:
+            *sets: to be joined; ``{"set": NAME, "as": {KEY: ITS_NAME}}`` where two have the same key.
+            shards: relative paths of those that are read, in this order; all by default.
+            shard: ``(i, n)``: only the share i of n, as the commands count it.
+            where: an expression as rules have it; documents for which it is not true are left out.
+            ids: of documents that are wanted; all shards are looked through for them.
+            text: False reads attributes and row indexes alone, as a dry run does, which is several times as fast: of
+                documents there are `id`, `source` and `chars` then.
+
+        Raises:
+            ConfigError: for whatever is wrong with sets, shards or the expression.
+            DataError: if shards are gone, or sets of duplicates were resolved over others.
+        """
+        if not sets:
+            with self._context() as context:
+                there = ", ".join(context.dataset.sets()) or "none"
+            raise ConfigError(f"joined: expected attribute sets, got none; there are: {there}")
+        works, joined, storage = self._plan(sets, shards, shard, where, text=text)
+        return Rows(works, joined, _ids(ids), storage, joined=True, text=text)
+
+    def array(
+        self,
+        attribute: str,
+        *,
+        shards: Iterable[str] | None = None,
+        shard: tuple[int, int] | None = None,
+        where: str | None = None,
+    ) -> "Vectors":
+        """Return the vectors of an attribute, such as the embeddings of ``embed-0.embedding``, in memory.
+
+        Args:
+            attribute: ``SET.KEY[.field]``, a list of as many numbers in each document.
+            shards: as of `joined`.
+            shard: as of `joined`.
+            where: as of `joined`; such as ``embedding is not None``, for a set with ``when``.
+
+        Raises:
+            ConfigError: as `joined` does.
+            DataError: if a document has none, or of another length, with its place.
+        """
+        from toolkit.in_python.vectors import vectors_of
+
+        set_name, *path = attribute.split(".") if isinstance(attribute, str) else [""]
+        if not path or not all((set_name, *path)):
+            raise ConfigError(f"array: expected SET.KEY[.field], got {attribute!r}")
+        return vectors_of(self.joined(set_name, shards=shards, shard=shard, where=where, text=False), attribute, path)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self._name!r})"
+
+    # --- how they are read --------------------------------------------------------------------------------------------
+
+    def _context(self, shard: tuple[int, int] | None = None) -> "Context":
+        from toolkit.commands.command_line.options import Options
+        from toolkit.commands.opening import open_context
+
+        context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=given.share(shard)))
+        if context.is_dolma:
+            raise ConfigError(
+                f"{self._name}: expected a configuration of our own form, or a folder; got one of Dolma's"
+            )
+        return context
+
+    def _plan(
+        self,
+        sets: Sequence[Set],
+        shards: Iterable[str] | None,
+        shard: tuple[int, int] | None,
+        where: str | None,
+        *,
+        text: bool = True,
+    ) -> "tuple[list[JoinedShard], list[JoinedSet], StorageOptions]":
+        """Return the shards, what is joined to them, and how they are reached."""
+        from toolkit.commands.mixing import preparation
+        from toolkit.commands.steps import foreign_sets
+        from toolkit.commands.steps import shards as sharing
+        from toolkit.ingest import own_types
+        from toolkit.mix import joined_sets
+        from toolkit.mix.join import JoinedShard
+        from toolkit.whole import check as dedup_check
+
+        with self._context(shard) as context:
+            stream = _stream(context.dataset, sets, where)
+            preparation.check_sets(context, [stream])
+            there, _ = sharing.shards(context, stream.dataset, judges=bool(sets))
+            chosen = there if shards is None else _named(shards, there, stream.dataset)
+            whole = not (context.in_part or stream.dataset.include or stream.dataset.exclude)
+            for joining in stream.attributes:
+                dedup_check.check_resolved(stream.dataset, joining.set, there, whole=whole)
+            seen, unreadable = foreign_sets.look_at_all(context, stream, there)  # types are those of all shards
+            if broken := [unreadable[each] for each in chosen if each in unreadable]:
+                raise ToolkitError("\n".join(broken))
+            joined = joined_sets.resolve_sets(stream, {}, seen)
+            stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, there))
+            rules = rules_of(stream, joined)
+            if rules.needs.documents and not text:
+                raise ConfigError(f"where: expected an expression over attributes with `text=False`, got {where!r}")
+            limit = context.config.max_document_bytes
+            works = [JoinedShard(stream=stream, sets=joined, shard=each, max_document_bytes=limit) for each in chosen]
+            return works, joined, context.config.storage
+
+
+def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":
+    from toolkit.mix.section import read_joined
+    from toolkit.mix.settings import Stream
+    from toolkit.rules import read_rules
+
+    for each in sets:
+        if not isinstance(each, str | Mapping):
+            raise ConfigError(f"joined: expected attribute sets, one after the other, got {each!r}")
+    entries = Source({"attributes": [each if isinstance(each, str) else dict(each) for each in sets]}, "joined")
+    if where is not None and (not isinstance(where, str) or not where.strip()):
+        raise ConfigError(f"where: expected an expression, got {where!r}")
+    rules = [] if where is None else read_rules(Source([{"keep": where, "name": where}], "where"))
+    return Stream(name="", dataset=dataset, attributes=read_joined(entries), rules=rules)
+
+
+def _named(shards: Iterable[str], there: list[str], dataset: "Places") -> list[str]:
+    """Return the shards that are named, each once.
+
+    Raises:
+        ConfigError: if one is not there.
+    """
+    found = list(dict.fromkeys(given.words("shards", shards)))
+    for shard in found:
+        if shard not in there:
+            hint = did_you_mean(shard, there) or f"; there are {len(there)}, such as {there[0]}"
+            raise ConfigError(f"shards: expected relative paths below {dataset.documents}, got {shard!r}{hint}")
+    return found
+
+
+def _ids(ids: Iterable[str] | None) -> frozenset[str] | None:
+    return None if ids is None else frozenset(given.words("ids", ids))

@@ -1,0 +1,246 @@
+"""The commands that only look as functions, like those of `toolkit.in_python.calls`."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from toolkit.in_python import given
+from toolkit.in_python.carrying import carried_out, configured, looked_at, of_dataset
+from toolkit.in_python.given import Configuration, Overrides
+
+if TYPE_CHECKING:
+    from toolkit.in_python import results
+    from toolkit.runs.progress import Reached
+
+
+def dry_run(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    limit: int | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Previewed":
+    """Return what the rules of a mix would do, as ``toolkit mix --dry-run`` shows it; no output is written.
+
+    Arguments and errors as of `run`.
+    """
+    from toolkit.commands.making.mix import Options
+    from toolkit.in_python import results
+
+    options = Options(
+        **configured(configuration, overrides, settings, progress), limit=given.positive("limit", limit), dry_run=True
+    )
+    outcome = carried_out(options)
+    return results.checked(results.typed(results.Previewed, outcome), outcome)
+
+
+def compare(
+    configuration: Configuration,
+    other: Configuration,
+    *,
+    overrides: Overrides = (),
+    samples: int = 3,
+    limit: int | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Compared":
+    """Return what changes from the mix of a configuration to that of another, as ``toolkit mix --compare`` shows it.
+
+    No output is written. Arguments and errors as of `run`; `other` is the second configuration, which overrides and
+    settings do not change, and `samples` says how many documents are shown for each kind of change.
+    """
+    from toolkit.commands.making.mix import Options
+    from toolkit.in_python import results
+
+    options = Options(
+        **configured(configuration, overrides, settings, progress),
+        limit=given.positive("limit", limit),
+        compare=given.named(other),
+        other=given.read(other),
+        count=given.positive("samples", samples),
+    )
+    outcome = carried_out(options)
+    return results.checked(results.typed(results.Compared, outcome), outcome)
+
+
+def evaluate(  # noqa: PLR0913  # each is an option, given by its name
+    what: Configuration,
+    predictions: str | Iterable[str],
+    *,
+    against: str | Mapping[str, Any],
+    where: str | None = None,
+    by: Iterable[str] = (),
+    language: str | None = None,
+    attributes: Iterable[str] = (),
+    task: Literal["numbers", "score", "classes", "lists"] | None = None,
+    rounds: int = 1000,
+    seed: int = 0,
+    top: int = 30,
+    plots: str | os.PathLike[str] | None = None,
+    overrides: Overrides = (),
+    limit: int | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Evaluated":
+    """Return how well predictions agree with labels, as ``toolkit evaluate`` shows it.
+
+    Args:
+        what: a configuration, or the path of a dataset.
+        predictions: one expression, or two that are compared.
+        against: the labels: an expression, or a mapping ``{"files": …, "id": …, "value": …}``.
+        where: an expression: only documents for which it is true.
+        by: more groups than source, language and length.
+        language: an expression for the language of documents.
+        attributes: sets whose keys are meant where several have one.
+        task: what is predicted, if values do not tell it.
+        rounds: of the bootstrap.
+        seed: of its random numbers.
+        top: groups of each kind, the largest.
+        plots: a folder for pictures.
+        overrides: as of `run`; `limit`, `progress` and `settings`, too.
+        limit: only the first so many shards.
+        progress: whether it is shown.
+        **settings: at the top of the configuration.
+
+    Raises:
+        Failed: if some shards cannot be read; what the others give is in `Failed.result`.
+        ToolkitError: for whatever else is wrong.
+    """
+    from toolkit.commands.looking.evaluate import Options
+    from toolkit.in_python import results
+
+    options = Options(
+        **of_dataset(what, overrides, settings, progress),
+        targets=(predictions,) if isinstance(predictions, str) else tuple(predictions),
+        against=given.as_text(against),
+        where=where,
+        by=tuple(by),
+        language=language,
+        attributes=tuple(attributes),
+        task=task,
+        rounds=given.positive("rounds", rounds) or 0,
+        seed=seed,
+        top=given.positive("top", top) or 0,
+        plots=None if plots is None else os.fspath(plots),
+        limit=given.positive("limit", limit),
+    )
+    outcome = carried_out(options)
+    return results.checked(results.typed(results.Evaluated, outcome), outcome)
+
+
+def compare_sets(
+    what: Configuration,
+    one: str,
+    other: str,
+    *,
+    sample: bool = False,
+    samples: int = 3,
+    seed: int = 0,
+    overrides: Overrides = (),
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.ComparedSets":
+    """Return how two attribute sets of the same documents differ, as ``toolkit compare`` shows it.
+
+    `what` is a configuration, or the path of a dataset. `one` and `other` are sets, or ``SET.KEY``, ``SET.KEY.field``.
+    `sample` compares in the sample that ``toolkit tag --sample`` has made. `samples` documents are shown of each
+    difference, drawn by `seed` where labels differ. Other arguments and errors as of `run`.
+    """
+    from toolkit.commands.looking.compare import Options
+    from toolkit.in_python import results
+
+    options = Options(
+        **of_dataset(what, overrides, settings, progress),
+        targets=(one, other),
+        sample=sample,
+        count=given.positive("samples", samples),
+        seed=seed,
+    )
+    outcome = carried_out(options)
+    return results.checked(results.typed(results.ComparedSets, outcome), outcome)
+
+
+def validate(
+    what: Configuration | Iterable[str | os.PathLike[str]],
+    *,
+    overrides: Overrides = (),
+    first: int | None = None,
+    labels: Literal["known", "any"] = "known",
+    lock: str | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Validated":
+    """Return what is wrong with documents, attribute sets and outputs, as ``toolkit validate`` does.
+
+    Findings are no error: the result is true if there are none. `what` is a configuration (a path that ends in .yaml or
+    .yml, YAML, or a mapping), the path of a dataset, an output or a file, or several paths. `first` limits the rows of
+    each file that are looked at, `labels` says which labels rows of an OSCAR release may have, `lock` is the path of
+    a lock that the output is checked by, too; other arguments as of `run`.
+
+    Raises:
+        ToolkitError: if something cannot be looked at.
+    """
+    from toolkit.commands.looking.validate import Options
+    from toolkit.in_python import results
+
+    options = Options(
+        **looked_at(what, overrides, settings, progress),
+        first=given.positive("first", first),
+        labels=labels,
+        lock=lock,
+    )
+    return results.typed(results.Validated, carried_out(options))
+
+
+def stats(
+    what: Configuration | Iterable[str | os.PathLike[str]],
+    *,
+    by: Iterable[str] = (),
+    attributes: Iterable[str] = (),
+    label: str | None = None,
+    unicode_words: bool = False,
+    first: int | None = None,
+    overrides: Overrides = (),
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "results.Counted":
+    """Return counts of documents, lines, characters, bytes and words, as ``toolkit stats`` does.
+
+    `what` as of `validate`. There is a table for each of `by`: label, source, crawl, host, or an expression as rules
+    have it. `attributes` are those whose distributions are wanted, or values in them (``language.prob``). `label` is
+    the expression of the label, if not that of the mix or the output. `unicode_words` counts words by Unicode's
+    boundaries, too, and `first` limits the rows of each file that are read. Other arguments as of `run`.
+
+    Raises:
+        Failed: if files cannot be read.
+        ToolkitError: for whatever else is wrong.
+    """
+    from toolkit.commands.looking.stats import Options
+    from toolkit.in_python import results
+
+    options = Options(
+        **looked_at(what, overrides, settings, progress),
+        by=given.words("by", by),
+        attributes=given.words("attributes", attributes),
+        label=label,
+        unicode_words=unicode_words,
+        first=given.positive("first", first),
+    )
+    outcome = carried_out(options)
+    return results.checked(results.typed(results.Counted, outcome), outcome)
+
+
+def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "results.Status":
+    """Return what is done of a configuration, what has failed and what is at work, as ``toolkit status`` does.
+
+    Arguments as of `run`. What is not done is no error: `Status.done` says it.
+
+    Raises:
+        ToolkitError: if that cannot be told.
+    """
+    from toolkit.commands.looking.status import Options
+    from toolkit.in_python import results
+
+    options = Options(**configured(configuration, overrides, settings, progress=False))
+    return results.typed(results.Status, carried_out(options))

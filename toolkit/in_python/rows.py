@@ -1,0 +1,264 @@
+"""Rows of a dataset that were chosen: documents, by themselves or joined, read shard by shard."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from toolkit.data.documents import Document
+from toolkit.errors import ConfigError, DataError, did_you_mean
+
+if TYPE_CHECKING:
+    import datasets
+    import pyarrow as pa
+
+    from toolkit.data.schema import Type
+    from toolkit.mix.join import JoinedShard, Joint
+    from toolkit.mix.joined_sets import JoinedSet
+    from toolkit.mix.settings import Stream
+    from toolkit.rules import RuleSet
+    from toolkit.storage.options import StorageOptions
+
+T = TypeVar("T")
+
+TOGETHER = 64
+"""Documents that are looked at together where rows are filtered."""
+
+
+class Row:
+    """A document with its attributes.
+
+    Attributes:
+        document: with `id`, `source`, `text`, `lines`, `metadata` and the other views that taggers have.
+        shard: that it is in.
+        number: of the row in the shard, from 1.
+    """
+
+    __slots__ = ("_names", "_plain", "_values", "document", "number", "shard")
+
+    def __init__(
+        self, document: Document, shard: str, number: int, names: Sequence[dict[str, str]], values: list[Any]
+    ) -> None:
+        self.document, self.shard, self.number = document, shard, number
+        self._names, self._values = names, values
+        self._plain: dict[str, Any] | None = None
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The values by their keys, as plain data: dicts, lists, texts, numbers, None; a span is a tuple."""
+        if self._plain is None:
+            plain: dict[str, Any] = {}
+            for names, values in zip(self._names, self._values, strict=True):
+                found = msgspec.to_builtins(values)
+                plain.update(found if not names else {names[key]: found[key] for key in names})
+            self._plain = plain
+        return self._plain
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the value of a key: ``row["language"]["label"]``."""
+        try:
+            return self.attributes[key]
+        except KeyError:
+            hint = did_you_mean(key, self.attributes) or f"; there are: {', '.join(self.attributes)}"
+            raise KeyError(f"expected a key of the joined sets, got {key!r}{hint}") from None
+
+    def __repr__(self) -> str:
+        return f"Row({self.shard}:{self.number}, id={self.document.id!r}, attributes={self.attributes!r})"
+
+
+def _only_document(row: Row) -> Document:
+    return row.document
+
+
+def _whole(row: Row) -> Row:
+    return row
+
+
+class Unread(Document):
+    """A document of which only attributes and the row index have been read: there are `id`, `source` and `chars`."""
+
+    def __init__(self, id: str, source: str | None, chars: int) -> None:
+        self.id, self.source, self._chars = id, source or "", chars
+
+    @property
+    def chars(self) -> int:
+        return self._chars
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise ConfigError(f"expected id, source or chars of a document that was not read (`text=False`), got {name!r}")
+
+
+class Rows(Generic[T]):
+    """Rows that were chosen, to be read as often as one likes; nothing is kept in memory. `Dataset` makes them.
+
+    They can be pickled and sent to other processes. polars, DuckDB and pyarrow read them as they are, by Arrow's C
+    stream interface: ``polars.DataFrame(rows)``.
+
+    Args:
+        works: the shards.
+        sets: that are joined to them.
+        ids: of documents that are wanted; None for all.
+        storage: how remote files are reached.
+        joined: whether rows have attributes beside their documents.
+        text: whether documents are read, or what attributes and row indexes tell of them is enough.
+    """
+
+    def __init__(
+        self,
+        works: "Sequence[JoinedShard]",
+        sets: "Sequence[JoinedSet]",
+        ids: frozenset[str] | None,
+        storage: "StorageOptions",
+        *,
+        joined: bool,
+        text: bool = True,
+    ) -> None:
+        self._works, self._sets = {work.shard: work for work in works}, sets
+        self._ids, self._storage, self._joined, self._text = ids, storage, joined, text
+
+    @property
+    def shards(self) -> list[str]:
+        """The shards that are read, in their order."""
+        return list(self._works)
+
+    @property
+    def types(self) -> "dict[str, Type]":
+        """The declared type of each attribute, by its key; ``str`` gives it as the docs write it."""
+        return {key.name: key.declared for joined in self._sets for key in joined.keys}
+
+    def __iter__(self) -> Iterator[T]:
+        for shard in self._works:
+            yield from self.of_shard(shard)
+
+    def of_shard(self, shard: str) -> Iterator[T]:
+        """Yield the rows of one of `shards`, in order.
+
+        Raises:
+            ToolkitError: as `Dataset.joined`.
+        """
+        take: Callable[[Row], Any] = _whole if self._joined else _only_document
+        yield from map(take, self._rows(shard, text=self._text))
+
+    def _rows(self, shard: str, *, text: bool) -> Iterator[Row]:
+        from toolkit.mix.join import inputs_of
+        from toolkit.storage.options import set_options
+
+        set_options(self._storage)
+        work = self._works[shard]
+        if work.sets:
+            inputs_of(work)
+        names = [_renamed(joined) for joined in work.sets]
+        if not text and not (rules := rules_of(work.stream, work.sets)).needs.documents:
+            for document, number, values in self._without_text(work, rules):
+                yield Row(document, shard, number, names, values)
+            return
+        with ExitStack() as stack:
+            for document, number, _, values in self._with_text(work, stack):
+                yield Row(document, shard, number, names, values)
+
+    def _without_text(self, work: "JoinedShard", rules: "RuleSet") -> Iterator[tuple[Document, int, list[Any]]]:
+        """Yield documents, of which only attributes and row indexes have been read, with their numbers and values."""
+        from toolkit.mix.effects.preview import blocks
+
+        rules.needs.keys.update(["document", *(key.name for joined in work.sets for key in joined.keys)])
+        rules.needs.fields.clear()
+        rules.needs.source = True
+        number = 0
+        for block in blocks(work, rules):
+            for values, chars, outcome in zip(block.values(), block.chars, block.outcomes, strict=True):
+                number += 1
+                *of_sets, found = values
+                if not isinstance(outcome, int) and (self._ids is None or found.id in self._ids):
+                    yield Unread(found.id, found.source, chars), number, of_sets
+
+    def _with_text(self, work: "JoinedShard", stack: ExitStack) -> "Iterator[Joint]":
+        """Yield the rows that are wanted."""
+        from toolkit.mix.join import joint_rows
+
+        rows = joint_rows(work, stack, {key.name for joined in work.sets for key in joined.keys})
+        if self._ids is not None:
+            ids = self._ids
+            rows = (row for row in rows if row[0].id in ids)
+        return _kept(rows, rules_of(work.stream, work.sets), work) if work.stream.rules else rows
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> "pa.RecordBatchReader":
+        """Return the rows as record batches, for pyarrow, polars, pandas and DuckDB.
+
+        The columns are ``id``, ``source``, ``text``, ``added``, ``created``, ``metadata`` (a JSON text, null where
+        there is none), and one for each attribute, of its declared type: a span is a struct of ``start``, ``end`` and
+        ``score``, a map a list of structs of ``key`` and ``value``, a value of no declared type a JSON text.
+
+        Args:
+            columns: that are wanted, in this order; all that are read by default. If only ``id``, ``source`` and
+                attributes are, no text is read.
+
+        Raises:
+            MissingExtra: if pyarrow is not installed (extra `parquet`).
+            ConfigError: if there is no such column, or an attribute is called as one that documents have.
+        """
+        from toolkit.in_python import arrow
+
+        return arrow.reader(self._read, self.shards, self.types, columns, text=self._text)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return Arrow's C stream of all columns."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _read(self, shard: str, text: bool) -> Iterator[Row]:
+        return self._rows(shard, text=text and self._text)
+
+    def to_iterable_dataset(self) -> "datasets.IterableDataset":
+        """Return the rows as a dataset of Hugging Face's `datasets`, which shares the shards among its workers.
+
+        Examples have the columns of `to_arrow`.
+
+        Raises:
+            MissingExtra: if `datasets` is not installed (extra `datasets`).
+        """
+        from toolkit.in_python import arrow
+
+        return arrow.iterable_dataset(self._read, self.shards, self.types, text=self._text)
+
+    def __repr__(self) -> str:
+        what = f"joined with {', '.join(self.types)}" if self._joined else "documents"
+        return f"Rows({what}; {len(self._works)} shards)"
+
+
+def _renamed(joined: "JoinedSet") -> dict[str, str]:
+    """Return the name of each key; nothing where all have their own."""
+    names = {key.key: key.name for key in joined.keys}
+    return {} if all(key == name for key, name in names.items()) else names
+
+
+def rules_of(stream: "Stream", sets: "Sequence[JoinedSet]") -> "RuleSet":
+    """Return the expression that rows are chosen by, if there is one, checked and compiled.
+
+    Raises:
+        ConfigError: if it cannot be used with these sets.
+    """
+    from toolkit.mix.joined_sets import names_for_rules
+    from toolkit.rules import RuleSet
+
+    return RuleSet(stream.rules, names_for_rules(sets, stream.own), (*(f"r{i}" for i in range(len(sets))), "document"))
+
+
+def _kept(rows: "Iterator[Joint]", rules: "RuleSet", work: "JoinedShard") -> "Iterator[Joint]":
+    """Yield the rows that no rule drops.
+
+    Raises:
+        DataError: naming the document that a rule cannot decide about.
+    """
+    from toolkit.mix.join import at_document
+
+    while some := list(islice(rows, TOGETHER)):
+        columns = [list(column) for column in zip(*(row[3] for row in some), strict=True)]
+        try:
+            outcomes = rules.outcomes([*columns, [row[0] for row in some]])
+        except DataError as error:
+            row = some[(error.line or 1) - 1]
+            raise at_document(error, work, row[1], row[0].id) from None
+        yield from (row for row, outcome in zip(some, outcomes, strict=True) if not isinstance(outcome, int))

@@ -1,0 +1,97 @@
+"""A tagger that is being written, tried on a list of texts."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolkit.data.documents import Document
+from toolkit.errors import ConfigError, DataError
+from toolkit.tag import tagger as taggers
+from toolkit.tag.tagger import TAGGERS, Tagger
+
+if TYPE_CHECKING:
+    from toolkit.tag.plan import Step
+
+PLACE = "texts"
+"""What errors call the list."""
+
+
+def try_tagger(tagger: Tagger | type[Tagger] | str, texts: Iterable[str | Document], **options: Any) -> list[Any]:
+    """Return what a tagger gives for texts, as plain data: what would be read back from its file. Nothing is written.
+
+    ``toolkit.try_tagger(MyTagger(), ["a text", "another"])``
+
+    Args:
+        tagger: configured, or its class, or its name as in a configuration.
+        texts: texts, or documents with what the tagger reads beside the text:
+            ``Document("a text", metadata={…}, attributes={"lines-0": […]})``, by what its options name.
+        **options: of the tagger, if it is not configured.
+
+    Raises:
+        ConfigError: if the tagger cannot be configured so, or a document lacks what it reads.
+        DataError: if it fails, or gives a value that is not of its declared type; its line is the number of the text.
+    """
+    from toolkit.tag.steps import encodable, run_steps
+    from toolkit.text.batch import Batch
+
+    step = _step(tagger, options)
+    documents = _documents(texts, step)
+    if not documents:
+        return []
+    numbered = [(document, number) for number, document in enumerate(documents, 1)]
+    (ran,) = run_steps(Batch(documents), numbered, [step], PLACE)
+    return [msgspec.json.decode(msgspec.json.encode(value)) for value in encodable(ran.values)]
+
+
+def _step(given: Tagger | type[Tagger] | str, options: dict[str, Any]) -> "Step":
+    """Return the tagger, ready to be run."""
+    from toolkit.config.settings import Source, convert
+    from toolkit.tag.plan import Entry, Step
+
+    if isinstance(given, Tagger):
+        if options:
+            raise ConfigError(f"expected a tagger's class with options, got a configured one and {min(options)!r}")
+        built, name = given, type(given).__name__
+    else:
+        class_ = TAGGERS.find(given) if isinstance(given, str) else given
+        if not (isinstance(class_, type) and issubclass(class_, Tagger)):
+            raise ConfigError(f"expected a tagger, its class or its name, got {given!r}")
+        name = given if isinstance(given, str) else class_.__name__
+        built = convert(Source(msgspec.to_builtins(options), "try_tagger"), class_, f"tagger {name}")
+    taggers.check_models(built)
+    return Step(
+        set=PLACE,
+        key=name,
+        entry=Entry(key=name, reference=name, options={}),
+        tagger=built,
+        references=tuple(taggers.references(built)),
+        fields=tuple(taggers.metadata_fields(built)),
+        without=None,
+        when=None,
+        type=taggers.value_type(type(built)),
+        annotation=taggers.value_annotation(type(built)),
+    )
+
+
+def _documents(texts: Iterable[Any], step: "Step") -> Sequence[Document]:
+    """Return the texts as documents, which have what the tagger reads."""
+    if isinstance(texts, str | Document):
+        raise ConfigError("expected a list of texts, got one by itself: write [text]")
+    found = []
+    for number, each in enumerate(texts, 1):
+        if not isinstance(each, str | Document):
+            got = type(each).__name__
+            raise DataError(f"expected a text or a Document, got a value of type {got}", path=PLACE, line=number)
+        document = each if isinstance(each, Document) else Document(each, id=str(number), source="try")
+        for reference in step.references:
+            try:
+                value = document.attribute(reference.text)
+            except KeyError:
+                raise ConfigError(
+                    f"{PLACE}:{number}: the tagger {step.key} reads {reference.text!r}: expected a Document that has "
+                    f"it, got none: Document(text, attributes={{{reference.text!r}: …}})"
+                ) from None
+            document.give(reference.text, msgspec.convert(msgspec.to_builtins(value), reference.type))
+        found.append(document)
+    return found

@@ -1,0 +1,267 @@
+"""Documents in place: ``documents: {format: …, path: …}`` of a configuration, whose files are read, and never ingested.
+
+The reader of the format, and what an ingest does to its documents (`toolkit.ingest.reading.rows`), make the rows that
+`toolkit.data.in_place` asks for: the same ones that an ingest would write.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from toolkit.config import settings as config
+from toolkit.config.settings import ConfigStruct, Source
+from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import open_dataset as open_places
+from toolkit.data.in_place import START, Begin
+from toolkit.data.own_types import OwnTypes
+from toolkit.data.places import is_within, normal
+from toolkit.errors import ConfigError, DataError, ToolkitError
+from toolkit.ingest import own_types
+from toolkit.ingest.plan import InputFile
+from toolkit.ingest.reader import READERS, Input, Reader
+from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.ingest.reading.members import Members
+from toolkit.ingest.reading.rows import Documents
+from toolkit.ingest.section import Common, Entry, settings_of
+from toolkit.storage import json_files, store_of
+from toolkit.storage.paths import fixed_part, is_folder, is_glob, join, lacking, stat
+
+EVERY = 64
+"""Documents from one place to the next at which reading can begin, where each is a member."""
+
+_LONGEST = 1 << 30
+"""Bytes of a row, at most, where types are told by rows; documents have their own limit."""
+
+_PLACES = ("path", "include", "exclude")
+_TAKEN = ("format", "source", "trim", "ids")
+"""Options of all formats that change documents, and so are options of documents in place."""
+
+_WHY_NOT = {
+    "from": "the files are at `path:`",
+    "crawl": "ingest reads crawls; or give its files on disk as `path:`",
+    "on_error": "a bad item is always an error, because row n must stay row n; ingest skips bad items",
+    "max_rejected": "no item is skipped in place; ingest skips bad items",
+    "pack": "each file is a shard; ingest packs small files",
+    "shard_size": "each file is a shard; ingest cuts large files",
+}
+"""Options of an ingest that documents in place cannot have."""
+
+
+class FilesInPlace(ConfigStruct):
+    """The files of others that are documents, and how they are read (a `toolkit.data.in_place.InPlace`).
+
+    Attributes:
+        pattern: the path, glob or folder that names the files.
+        names: of the files below the root, where the store cannot list them; else none.
+        is_folder: whether the pattern is a folder.
+        entry: of an ingest that would make the same documents, as JSON, so that this can be hashed.
+        types: of the documents' own fields, as JSON; empty if they are not known.
+    """
+
+    pattern: str
+    names: tuple[str, ...]
+    entry: str
+    is_folder: bool = False
+    types: str = ""
+
+    @property
+    def is_flat(self) -> bool:
+        inside = self.pattern[len(fixed_part(self.pattern)) :].lstrip("/")
+        return not self.is_folder and "/" not in inside and "**" not in inside
+
+    def files(self) -> Mapping[str, int | None]:
+        if self.names:
+            return dict.fromkeys(self.names)
+        listed = _read(self.entry)[1].inputs(self.pattern)
+        return {relative: there.size if there else None for _, relative, there in listed}
+
+    def read(self, path: str, relative: str, max_bytes: int, begin: Begin) -> "RowsInPlace":
+        return RowsInPlace(_read(self.entry)[0], path, relative, max_bytes, begin, self.own_types())
+
+    def own_types(self) -> OwnTypes | None:
+        return msgspec.json.decode(self.types, type=OwnTypes) if self.types else None
+
+    def settings(self) -> dict[str, Any]:
+        return {name: value for name, value in settings_of(_read(self.entry)[0]).items() if name != "shard_size"}
+
+
+@functools.lru_cache(64)
+def _read(entry: str) -> tuple[Entry, Reader]:
+    found = msgspec.json.decode(entry, type=Entry)
+    return found, found.reader()
+
+
+class RowsInPlace:
+    """The rows of a file of others (a `toolkit.data.in_place.MadeRows`)."""
+
+    def __init__(
+        self, entry: Entry, path: str, relative: str, max_bytes: int, begin: Begin, types: OwnTypes | None
+    ) -> None:
+        found = stat(path)
+        if found is None:
+            raise DataError(f"expected a readable file, got {lacking(path)}; put it back, or exclude it", path=path)
+        common = entry.settings()
+        self._bytes = InputBytes(path, found)
+        reader = entry.reader()
+        self._members = Members() if reader.MEMBERS and begin == START else None
+        watch = self._members.feed if self._members else None
+        opened = partial(self._bytes.open, begin.place if reader.MEMBERS else 0, watch)
+        self._source = Input(path, common.source, max_bytes, None, opened, begin)
+        self._documents = Documents(self._source, common, reader, relative, types)
+        self.counts: Mapping[str, int] = self._source.counts
+        self.begins: Sequence[Begin] = ()
+        self.source = ""
+
+    def rows(self) -> Iterator[bytes]:
+        found, parts, last, sources = list[Begin](), self._source.parts, 0, dict[str, None]()
+        with closing(self._documents.rows()) as rows:
+            for row, (draft, made, line) in enumerate(rows):
+                if len(sources) < 2:
+                    sources[made.source] = None
+                if len(parts) > last:
+                    found.append(Begin(row, *parts[-1]))
+                    last = len(parts)
+                elif self._members and not row % EVERY:
+                    found.append(Begin(row, draft.number - 1))
+                yield line
+        if self._members:
+            starts = self._members.starts
+            whole = not found or len(starts) > found[-1].number  # else items are no members
+            found = [begin._replace(place=starts[begin.number]) for begin in found] if whole else []
+        self.begins = found
+        self.source = next(iter(sources)) if len(sources) == 1 else ""
+
+    def stored(self) -> int:
+        return self._bytes.stored()
+
+    def close(self) -> None:
+        self._bytes.close()
+
+
+def open_dataset(
+    given: Source, dataset: str | None, documents: str | dict[str, Any] | None, attributes: str | None, notes: str = ""
+) -> Dataset:
+    """Return the dataset that a part of a configuration names.
+
+    Args:
+        given: the mapping that has the key `documents`, for messages.
+        dataset: as of `toolkit.data.dataset.open_dataset`, and so are the others.
+        documents: its places, beside a `format` if the files of others are the documents.
+        attributes: root of the attributes.
+        notes: another place for our records.
+
+    Raises:
+        ConfigError: with the place in the file.
+    """
+    files: FilesInPlace | None = None
+    if isinstance(documents, dict) and "format" in documents:
+        section = given.at("documents")
+        places, _ = config.divide(section, _PLACES)
+        root, files = _files(section)
+        documents = {**places.value, "path": root}
+    try:
+        found = open_places(dataset, documents, attributes, notes, files)
+    except ConfigError as error:
+        raise given.error((), str(error)) from None
+    if files and files.is_folder and is_within(normal(found.attributes), normal(found.documents)):
+        raise given.error(
+            ("documents", "path"),
+            f"expected files apart from what is made of them, got {found.documents}, in which the attributes would lie "
+            f"({found.attributes}); give a glob, or another `dataset:` or `attributes:`",
+        )
+    return _typed(found, files) if files else found
+
+
+def _typed(dataset: Dataset, files: FilesInPlace) -> Dataset:
+    """Return the dataset with the types of its documents' own fields, if they can be told, and store these."""
+    entry, _ = _read(files.entry)
+    try:
+        files_of = map(dataset.file_of, dataset.shards())
+        listed = [InputFile(path=join(dataset.documents, file), relative=file, key=file) for file in files_of]
+    except ToolkitError:
+        return dataset  # what is wrong with the files is told where they are read
+    path = join(dataset.bookkeeping, "types", "in-place.json")
+    found = own_types.of_files(entry, listed, _LONGEST, path)
+    if found is None or found.types is None:
+        return dataset
+    with suppress(ToolkitError, OSError):  # one may look at what one may not write
+        if json_files.load(path, own_types.StoredTypes) != found:
+            json_files.save(path, found)
+    types = msgspec.json.encode(found.types).decode()
+    return dataclasses.replace(dataset, in_place=msgspec.structs.replace(files, types=types))
+
+
+def _files(section: Source) -> tuple[str, FilesInPlace]:
+    """Return the documents root, and the files below it."""
+    entry = _entry(section)
+    path = section.value.get("path")
+    if not isinstance(path, str) or not path.strip() or "\0" in path:
+        raise section.error(("path",), f"expected the path of a file or a folder, or a glob, got {path!r}")
+    whole = False
+    if not store_of(path).can_list:
+        root, names = _on_the_web(section, path)
+    elif whole := not is_glob(path) and is_folder(path):
+        root, names = path.rstrip("/") or "/", ()
+    else:
+        root, names = fixed_part(path) or ".", ()
+    encoded = msgspec.json.encode(entry, order="sorted").decode()
+    return root, FilesInPlace(pattern=path, names=names, entry=encoded, is_folder=whole)
+
+
+def _on_the_web(section: Source, path: str) -> tuple[str, tuple[str, ...]]:
+    """Return the root and the names of files that nothing lists: one, or those of ``include:`` below the path."""
+    if "?" in path:
+        raise section.error(("path",), f"expected an address without a query, got {path}; ingest reads it")
+    if not (names := section.value.get("include")):
+        root, _, name = path.rpartition("/")
+        return root, (name,)
+    listed: Sequence[Any] = [names] if isinstance(names, str) else names
+    if not isinstance(listed, list) or not all(isinstance(each, str) and not set("*?[{") & {*each} for each in listed):
+        raise section.error(("include",), f"expected names of files, because nothing lists the web, got {names!r}")
+    return path.rstrip("/"), tuple(each.lstrip("/") for each in listed)
+
+
+def _entry(section: Source) -> Entry:
+    """Return the entry of an ingest that would make the same documents."""
+    value = section.value
+    for key, why in _WHY_NOT.items():
+        if key in value:
+            raise section.error((key,), f"expected no `{key}` with documents in place: {why}")
+    common, _ = config.divide(section, _TAKEN)
+    settings = config.convert(common, Common)
+    try:
+        class_ = READERS.find(settings.format)
+    except ConfigError as error:
+        raise section.error(("format",), str(error)) from None
+    if not class_.IN_PLACE:
+        can = ", ".join(name for name in READERS.names() if _can(name))
+        raise section.error(
+            ("format",), f"expected a format that can be read in place ({can}), got {settings.format!r}; ingest it"
+        )
+    known = (*_TAKEN, *_PLACES)
+    config.refuse_unknown(section, class_, known, f"documents in place of the format {settings.format}")
+    _, options = config.divide(section, known)
+    config.convert(options, class_, f"format {settings.format}")
+    return Entry(common=common.value, options=options.value)
+
+
+def _can(name: str) -> bool:
+    try:
+        return READERS.find(name).IN_PLACE
+    except ConfigError:
+        return False
+
+
+def refuse_ingest(dataset: Dataset, given: Source) -> None:
+    """Raise ConfigError if documents in place were to be written by an ingest."""
+    if dataset.in_place:
+        raise given.error(
+            ("documents", "format"),
+            "expected documents that an ingest writes, got documents in place, which need none: run the other "
+            "commands, without `ingest:`; or move the format and its options there, and the path to its `from:`",
+        )

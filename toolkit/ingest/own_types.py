@@ -1,0 +1,166 @@
+"""The types of the own fields of documents, known before these are made, and stored.
+
+``.toolkit/types/<number of the entry>.json``  a `StoredTypes`
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import xxhash
+
+from toolkit.data.dataset import Dataset
+from toolkit.data.own_types import OwnTypes, together
+from toolkit.errors import ConfigError, DataError, NoDocuments
+from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
+from toolkit.ingest.reader import Input, Reader
+from toolkit.ingest.reading.preview import Unkept
+from toolkit.ingest.section import Entry
+from toolkit.records.ingested import load_undamaged
+from toolkit.storage import json_files, store_of
+from toolkit.storage.paths import join, list_files
+
+
+class StoredTypes(msgspec.Struct, frozen=True, kw_only=True):
+    """The types of an entry of ``ingest:``; the stamp is a digest of its options and the stamps of all inputs."""
+
+    entry: str
+    stamp: str
+    types: OwnTypes | None
+
+
+@dataclass(frozen=True)
+class Told:
+    """The types of inputs' documents.
+
+    Attributes:
+        by_shard: by the shards of the inputs.
+        stored: what is to be stored, by path.
+    """
+
+    by_shard: dict[str, OwnTypes | None]
+    stored: dict[str, StoredTypes]
+
+    def store(self) -> None:
+        """Store the types."""
+        for path, found in self.stored.items():
+            json_files.save(path, found)
+
+
+def told(works: Sequence[InputToIngest], dataset: Dataset) -> Told:
+    """Return the types of inputs' documents; nothing is written.
+
+    They are those of an entry: of all its inputs, by the schemas of all or the first rows. Where nobody can list the
+    inputs, on the web, they are not known.
+
+    Args:
+        works: all inputs of the section.
+        dataset: that they become.
+
+    Raises:
+        ConfigError: for a declared type that cannot be.
+    """
+    by_entry: dict[int, list[InputToIngest]] = {}
+    for work in works:
+        by_entry.setdefault(id(work.entry), []).append(work)
+    found = Told({}, {})
+    for number, of_one in enumerate(by_entry.values()):
+        path = join(dataset.bookkeeping, "types", f"{number}.json")
+        stored = _of_entry(of_one[0].entry, of_one, path)
+        if stored:
+            found.stored[path] = stored
+        found.by_shard.update({work.shard: stored.types if stored else None for work in of_one})
+    return found
+
+
+def _of_entry(entry: Entry, works: Sequence[InputToIngest], path: str) -> StoredTypes | None:
+    files = sorted((file for work in works for file in work.files), key=lambda file: file.relative)
+    limit = max((work.max_document_bytes for work in works), default=0)
+    return of_files(entry, files, limit, path)
+
+
+def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) -> StoredTypes | None:
+    """Return the types of documents of some files, those that are stored if nothing has changed since.
+
+    Args:
+        entry: how they are read.
+        files: all of them, in order.
+        limit: bytes of a document, at most.
+        path: where the types are stored.
+
+    Returns:
+        None if they cannot be told: of other formats, and where nothing lists files, on the web.
+
+    Raises:
+        ConfigError: for a declared type that cannot be.
+    """
+    reader = entry.reader()
+    if type(reader).own_types is Reader.own_types or not all(store_of(file.path).can_list for file in files):
+        return None
+    digest = xxhash.xxh3_128(msgspec.json.encode((entry.common.get("format"), entry.options), order="sorted"))
+    for file, found in zip(files, as_listed(files), strict=True):
+        digest.update(f"{file.key}\0{found}\n".encode())
+    stamp = digest.hexdigest()
+    stored = json_files.load(path, StoredTypes)
+    if stored is not None and stored.stamp == stamp:
+        return stored
+    source = entry.settings().source
+    inputs = [Input(file.path, source, limit, Unkept()) for file in files]
+    try:
+        types = reader.own_types(inputs)
+    except DataError as error:
+        raise ConfigError(f"{entry.place}: {error}" if entry.place else str(error)) from None
+    return StoredTypes(entry=entry.name, stamp=stamp, types=types)
+
+
+def is_stored(dataset: Dataset) -> bool:
+    """Return whether types were stored for a dataset, so that records may have some."""
+    return any(list_files(join(dataset.bookkeeping, "types"), hidden=True))
+
+
+def to_be(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes | None:
+    """Return the types of all documents that there will be when these inputs are ingested; None if one's are unknown.
+
+    Args:
+        works: all inputs of the section, with their types.
+        dataset: that may have documents of other inputs, and of earlier ingests of these.
+    """
+    found = [work.types for work in works]
+    if not any(found):
+        return None
+    maker = makers(works)
+    there = set(list_files(dataset.documents))
+    made = set[str]()
+    for record in load_undamaged(dataset):
+        made.update(record.shards)
+        is_planned = any(maker(shard) for shard in record.shards)
+        if there & record.shards.keys() and (not is_planned or record.types is None):
+            found.append(record.types)
+    if any(maker(shard) is None for shard in there - made):
+        return None
+    return together(found)
+
+
+def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
+    """Return the types of documents that there are, by the records of their inputs; None if one's are unknown.
+
+    Those of documents in place are told by the files.
+    """
+    if dataset.in_place:
+        return dataset.in_place.own_types()
+    if not is_stored(dataset):
+        return None
+    wanted = set(shards)
+    ours = [record for record in load_undamaged(dataset) if wanted & record.shards.keys()]
+    made = {shard for record in ours for shard in record.shards}
+    return together(record.types for record in ours) if ours and wanted <= made else None
+
+
+def of_all(dataset: Dataset) -> OwnTypes | None:
+    """Return the types of all documents that there are; None if there are none, or one's are unknown."""
+    if dataset.in_place or not is_stored(dataset):
+        return of_documents(dataset, ())
+    try:
+        return of_documents(dataset, dataset.shards())
+    except NoDocuments:
+        return None

@@ -1,0 +1,272 @@
+"""Compares two attribute sets of the same documents, row by row: two versions of a tagger, say.
+
+Values are compared by their parts that are one number, text or truth value a document (``language.label``); and as a
+whole, by whether they are the same.
+"""
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.row_index import row_hash
+from toolkit.data.schema import Type, field_name, walk
+from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
+from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, inputs_of, joint_rows
+from toolkit.mix.joined_sets import Key
+from toolkit.runs.executors import Report
+from toolkit.tag.sample import key_of
+
+PAIRS = 10_000
+"""Different pairs of labels that are counted; others are counted together."""
+
+TEXT_CHARS = 2000
+"""Code points of a document's text that an example has."""
+
+
+class Pair(ConfigStruct):
+    """A key of the first set, and the key of the second that it is compared with.
+
+    Attributes:
+        one, other: the keys.
+        path: fields inside both of which alone is asked; empty for all.
+    """
+
+    one: Key
+    other: Key
+    path: str = ""
+
+
+class ShardToCompare(ConfigStruct):
+    """A shard in two sets.
+
+    Attributes:
+        work: joins the two sets.
+        pairs: of keys.
+        examples: of each part, at most so many.
+        seed: of the documents that are shown where labels differ.
+    """
+
+    work: JoinedShard
+    pairs: list[Pair]
+    examples: int
+    seed: int
+
+
+class Example(ConfigStruct):
+    """A document in which a part of the values differs.
+
+    Attributes:
+        rank: the greater, the sooner it is shown.
+        one, other: the values.
+        text: of the document, its beginning.
+    """
+
+    rank: float
+    place: str
+    id: str
+    source: str
+    one: Any
+    other: Any
+    text: str
+
+
+class Part(msgspec.Struct, kw_only=True):
+    """What is counted of a part of the values.
+
+    Attributes:
+        key: of the first set.
+        path: of the part in the value, empty for the value as a whole.
+        kind: ``number``; ``label`` (texts and truth values); ``whole``, of which is only told whether it is the same.
+        null_in_both, null_in_one, null_in_other: documents without a value in both sets, in the first alone, in the
+            second alone.
+        both: documents with a value in both.
+        same: of these, documents with the same one.
+        pairs: of labels, how often each is met, as JSON ``[one, other]``; those beyond `PAIRS` under the empty text.
+        sums: of the numbers x and y: x, y, xx, yy, xy, and the absolute difference.
+        largest: absolute difference.
+        differences: y - x.
+        examples: documents in which it differs, those first that differ most; of labels drawn by their hashes.
+    """
+
+    key: str
+    other_key: str
+    path: str
+    kind: Literal["number", "label", "whole"]
+    null_in_both: int = 0
+    null_in_one: int = 0
+    null_in_other: int = 0
+    both: int = 0
+    same: int = 0
+    pairs: Counter[str] = msgspec.field(default_factory=Counter)
+    sums: list[float] = msgspec.field(default_factory=lambda: [0.0] * 6)
+    largest: float = 0.0
+    differences: Distribution | None = None
+    examples: list[Example] = []
+
+    @property
+    def agreement(self) -> float | None:
+        """Return the share of documents with a value in both sets in which it is the same."""
+        return self.same / self.both if self.both else None
+
+    @property
+    def correlation(self) -> float | None:
+        """Return Pearson's coefficient; None where one of the two does not vary."""
+        x, y, xx, yy, xy, _ = self.sums
+        n = self.both
+        spread = (n * xx - x * x) * (n * yy - y * y)
+        return (
+            max(-1.0, min(1.0, (n * xy - x * y) / math.sqrt(spread)))
+            if n > 1 and spread > 1e-12 * (xx * yy * n * n)
+            else None
+        )
+
+
+class Compared(msgspec.Struct):
+    """The comparison of two sets: documents, and each part of the values."""
+
+    rows: int = 0
+    parts: list[Part] = []
+
+    def add(self, other: "Compared", examples: int) -> None:
+        """Add what was found in another shard."""
+        self.rows += other.rows
+        if not self.parts:
+            self.parts = other.parts
+            return
+        for mine, theirs in zip(self.parts, other.parts, strict=True):
+            _add(mine, theirs, examples)
+
+
+def _add(mine: Part, theirs: Part, examples: int) -> None:
+    for name in ("null_in_both", "null_in_one", "null_in_other", "both", "same"):
+        setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
+    for pair, count in theirs.pairs.items():
+        _count(mine.pairs, pair, count)
+    mine.sums = [a + b for a, b in zip(mine.sums, theirs.sums, strict=True)]
+    mine.largest = max(mine.largest, theirs.largest)
+    if theirs.differences:
+        merged = Distributions()
+        merged.merge([each for each in (mine.differences, theirs.differences) if each])
+        mine.differences = merged.finished()[0]
+    mine.examples = first(mine.examples + theirs.examples, examples)
+
+
+def _count(pairs: Counter[str], pair: str, count: int = 1) -> None:
+    pairs[pair if pair in pairs or len(pairs) < PAIRS else ""] += count
+
+
+def first(examples: Sequence[Example], count: int) -> list[Example]:
+    """Return the examples that are shown, of some; of equal ones those that come first."""
+    return heapq.nsmallest(count, examples, key=lambda each: -each.rank)
+
+
+def parts_of(pairs: Sequence[Pair]) -> list[tuple[Pair, Leaf | None, Leaf | None, Part]]:
+    """Return the parts of values that can be compared: those of both keys that are of one kind, then the whole."""
+    found: list[tuple[Pair, Leaf | None, Leaf | None, Part]] = []
+    for pair in pairs:
+        theirs = {leaf.path: leaf for leaf in _leaves(pair.other)}
+        own = [leaf for leaf in _leaves(pair.one) if _is_asked(leaf.path, pair.path)]
+        for leaf in own:
+            other = theirs.get(leaf.path)
+            if other and (other.kind == "number") == (leaf.kind == "number"):
+                kind: Literal["number", "label"] = "number" if leaf.kind == "number" else "label"
+                part = Part(key=pair.one.key, other_key=pair.other.key, path=leaf.path.removeprefix("."), kind=kind)
+                found.append((pair, leaf, other, part))
+        if not pair.path and any(_has_more(key.declared) for key in (pair.one, pair.other)):
+            found.append((pair, None, None, Part(key=pair.one.key, other_key=pair.other.key, path="", kind="whole")))
+    return found
+
+
+def _leaves(key: Key) -> list[Leaf]:
+    return [leaf for leaf in leaves("", key.declared) if "[]" not in leaf.path]
+
+
+def _has_more(type_: Type) -> bool:
+    """Return whether values have something in them that is none of the parts."""
+    return any(each.kind in ("list", "map", "any", "span") for _, each in walk(type_))
+
+
+def _is_asked(path: str, wanted: str) -> bool:
+    return not wanted or path == f".{wanted}" or path.startswith(f".{wanted}.") or path == f"len(.{wanted})"
+
+
+def compare_shard(job: ShardToCompare, report: Report) -> Compared:
+    """Return the comparison of two sets in a shard.
+
+    Raises:
+        DataError: as a mix of the two would.
+    """
+    work = job.work
+    state, _ = inputs_of(work)
+    found = Compared()
+    parts = parts_of(job.pairs)
+    diffs = [Distributions() for _ in parts]
+    held: list[list[tuple[float, int, Example]]] = [[] for _ in parts]
+    names = {key.name for joined in work.sets for key in joined.keys}
+    with ExitStack() as stack:
+        for document, number, lines, values in joint_rows(work, stack, names, late=True):
+            found.rows += 1
+            raws = None
+            for i, (pair, leaf, other_leaf, part) in enumerate(parts):
+                if leaf is None or other_leaf is None:
+                    raws = raws or [RAW_ATTRIBUTES.decode(line) for line in lines]
+                    one, other = raws[0].value(pair.one.key), raws[1].value(pair.other.key)
+                else:
+                    one = leaf.get(getattr(values[0], field_name(pair.one.key)))[0]
+                    other = other_leaf.get(getattr(values[1], field_name(pair.other.key)))[0]
+                rank = _note(part, one, other, diffs[i])
+                if rank is None:
+                    continue
+                if part.kind != "number":
+                    rank = float(key_of(row_hash(document.source, document.id), job.seed))
+                if len(held[i]) < job.examples or (held[i] and (rank, -number) > held[i][0][:2]):
+                    example = Example(
+                        rank,
+                        f"{work.name}:{number}",
+                        document.id,
+                        document.source,
+                        one,
+                        other,
+                        document.text[:TEXT_CHARS],
+                    )
+                    push = heapq.heappush if len(held[i]) < job.examples else heapq.heapreplace
+                    push(held[i], (rank, -number, example))
+    report(state.rows, 0)
+    for i, (_, _, _, part) in enumerate(parts):
+        part.examples = [each[2] for each in sorted(held[i], key=lambda each: each[:2], reverse=True)]
+        finished = diffs[i].finished()
+        part.differences = finished[0] if finished else None
+        found.parts.append(part)
+    return found
+
+
+_DIFFERENCE = Leaf("difference", "number", lambda value: (value,))
+
+
+def _note(part: Part, one: Any, other: Any, differences: Distributions) -> float | None:
+    """Count the values of a document; return by how much they differ, None if they do not."""
+    if one is None or other is None:
+        name = "null_in_both" if one is None and other is None else "null_in_one" if one is None else "null_in_other"
+        setattr(part, name, getattr(part, name) + 1)
+        return None
+    part.both += 1
+    same = one == other
+    part.same += same
+    if part.kind == "label":
+        _count(part.pairs, msgspec.json.encode([one, other]).decode())
+    elif part.kind == "number":
+        x, y = float(one), float(other)
+        difference = y - x
+        part.sums = [
+            total + each for total, each in zip(part.sums, (x, y, x * x, y * y, x * y, abs(difference)), strict=True)
+        ]
+        part.largest = max(part.largest, abs(difference))
+        differences.add("", _DIFFERENCE, [difference])
+        return abs(difference) if not same else None
+    return None if same else 0.0

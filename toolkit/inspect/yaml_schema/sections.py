@@ -1,0 +1,258 @@
+"""The JSON Schema of the whole configuration, section by section."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit.annotate.annotator import Annotator
+from toolkit.annotate.prompt import Prompt
+from toolkit.config.settings import Config
+from toolkit.ingest.reader import READERS
+from toolkit.ingest.section import Common as Input
+from toolkit.inspect.describe.about import About
+from toolkit.inspect.yaml_schema.options import (
+    Definitions,
+    Schema,
+    about,
+    by_name,
+    classes,
+    closed,
+    has,
+    named,
+    required,
+    when,
+)
+from toolkit.mix.budget.settings import BudgetForm
+from toolkit.mix.section import TOKENS, SectionForm, StreamForm
+from toolkit.mix.settings import JoinedOption, OutputSettings
+from toolkit.mix.writer import WRITERS
+from toolkit.rules.kinds import all_forms
+from toolkit.rules.reading import GroupForm, IncludeForm
+from toolkit.runs.workers import DEFAULT, EXECUTORS
+from toolkit.storage.options import StorageOptions
+from toolkit.tag.plan import OF_SETS
+from toolkit.tag.tagger import TAGGERS
+from toolkit.train import section as train_section
+from toolkit.train.trainer import TRAINERS
+from toolkit.whole import section as dedup_section
+from toolkit.whole.kind import KINDS
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
+_SET = "^[A-Za-z0-9_-]+$"
+_VALUE: Schema = {"type": ["string", "number", "boolean"]}
+_PARAMETERS: Schema = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]},
+}
+_SCOPE: dict[str, Schema] = {
+    "parameters": {"description": "numbers under names that rules use", **_PARAMETERS},
+    "languages": {
+        "description": "parameters by label: a mapping, a table, or a glob of files, one a label",
+        "anyOf": [_TEXT, {"type": "object", "additionalProperties": _PARAMETERS}],
+    },
+}
+
+
+def whole() -> Schema:
+    """Return the JSON Schema (draft 2020-12) of a configuration, with the plugins that are installed.
+
+    It accepts whatever the toolkit accepts. What depends on data, on other files, or on several settings together, such
+    as the names of attributes in a rule, it does not look at.
+    """
+    made = Definitions()
+    sections = {
+        "documents": _documents(),
+        "executor": _executor(made),
+        "storage": closed(made.properties(StorageOptions)),
+        "ingest": {"type": "array", "items": _input(made)},
+        "tag": {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": _set(made)},
+        **{name: _of_whole(made, name) for name in dedup_section.SECTIONS},
+        "annotate": _annotations(made),
+        "train": _models(made),
+        "mix": _mix(made),
+        "tokenize": _tokenize(made),
+        "about": closed(made.properties(About)),
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "Configuration of toolkit",
+        **closed(made.properties(Config, sections)),
+        "$defs": made.found,
+    }
+
+
+def _documents() -> Schema:
+    """Return the schema of a path, or of a mapping; one of files of another format has that format's options, too."""
+    return {
+        "anyOf": [
+            _TEXT,
+            {"type": "null"},
+            {
+                "type": "object",
+                "properties": {"path": _TEXT, "include": _TEXTS, "exclude": _TEXTS},
+                "required": ["path"],
+                **when({"required": ["format"]}, {}),
+                "else": {"propertyNames": {"enum": ["path", "include", "exclude"]}},
+            },
+        ]
+    }
+
+
+def _executor(made: Definitions) -> Schema:
+    found = classes(EXECUTORS)
+
+    def of(name: str) -> Schema:
+        return closed({"type": _TEXT, **made.properties(found[name].Settings)}, required(found[name].Settings))
+
+    schema = by_name("type", found, "which one", lambda name, _: of(name))
+    return {**schema, "if": {"not": has("type")}, "then": of(DEFAULT)}
+
+
+def _input(made: Definitions) -> Schema:
+    shared = made.properties(Input)
+
+    def of(name: str, class_: type[Any]) -> Schema:
+        schema = {"description": about(class_), **closed({**made.properties(class_), **shared}, required(class_))}
+        return made.add(f"input.{name}", schema)
+
+    return {
+        **by_name("format", classes(READERS), "the input format", of),
+        "required": ["format"],
+        "oneOf": [{"required": ["from"]}, {"required": ["crawl"]}],
+        "dependentRequired": {"files": ["crawl"], "base_url": ["crawl"]},
+    }
+
+
+def _set(made: Definitions) -> Schema:
+    """Return the schema of an attribute set: a tagger, several, or several with options for all of them."""
+    found = classes(TAGGERS)
+    of_sets = dict.fromkeys(OF_SETS, _TEXT)
+    own = {"tagger": _TEXT, "as": {"description": "the key, in place of the tagger's name", **_TEXT}, **of_sets}
+
+    def of(name: str, class_: type[Any]) -> Schema:
+        schema = {"description": about(class_), **closed({**made.properties(class_), **own}, required(class_))}
+        return made.add(f"tagger.{name}", schema)
+
+    alone = [name for name, class_ in found.items() if not required(class_)]
+    tagger = made.add(
+        "tagger",
+        {
+            "anyOf": [
+                named(alone, "the name of a tagger, `package.module:Class` or `path/file.py:Class`"),
+                {**by_name("tagger", found, "the tagger", of), "required": ["tagger"]},
+            ]
+        },
+    )
+    several = {"type": "array", "items": tagger, "minItems": 1}
+    together = closed({"taggers": {"anyOf": [tagger, several]}, **of_sets}, ["taggers"])
+    is_list = when({"type": "array"}, several)
+    return {**is_list, "else": {**when({"type": "object", **has("taggers")}, together), "else": tagger}}
+
+
+def _of_whole(made: Definitions, section: str) -> Schema:
+    """Return the schema of a section whose sets are made of the whole dataset."""
+    found = {name: class_ for name, class_ in classes(KINDS).items() if section == class_.SECTION}
+    joined = {"type": "array", "items": _joined(made)}
+    shared = made.properties(dedup_section.Common, {"attributes": joined})
+    against = {"description": "other datasets, whose documents stay: ROOT, {dataset: ROOT}, {documents: …}, or some"}
+
+    def of(name: str, class_: type[Any]) -> Schema:
+        properties = {**shared, **made.properties(class_), **({"against": against} if class_.AGAINST else {})}
+        return made.add(f"{section}.{name}", closed(properties, required(class_)))
+
+    entry = by_name("kind", found, "of what", of)
+    if section in found:  # which need not be named
+        entry |= {"if": {"not": has("kind")}, "then": {"$ref": f"#/$defs/{section}.{section}"}}
+    else:
+        entry |= {"required": ["kind"]}
+    return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
+
+
+def _annotations(made: Definitions) -> Schema:
+    """Return the schema of the sets of what language models say; a prompt is a file, or stands there."""
+    prompt = {"anyOf": [_TEXT, closed(made.properties(Prompt), required(Prompt))]}
+    sets = {"description": "sets that `when` reads", "type": "array", "items": _TEXT}
+    key = {"description": "the key, in place of the prompt's name", **_TEXT}
+    of_sets = {"as": key, "when": _TEXT, "attributes": sets}
+    properties = {**made.properties(Annotator, {"prompt": prompt}), **of_sets}
+    entry = made.add("annotate.entry", closed(properties, required(Annotator)))
+    return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
+
+
+def _models(made: Definitions) -> Schema:
+    """Return the schema of the section of models that are trained."""
+    joined = {"type": "array", "items": _joined(made)}
+    shared: Schema = {"kind": _TEXT, "when": {"anyOf": [_TEXT, {"type": "null"}]}, "attributes": joined}
+
+    def of(name: str, class_: type[Any]) -> Schema:
+        return made.add(f"train.{name}", closed({**shared, **made.properties(class_)}, required(class_)))
+
+    entry = by_name("kind", classes(TRAINERS), "of what kind", of)
+    entry |= {"if": {"not": has("kind")}, "then": {"$ref": f"#/$defs/train.{train_section.DEFAULT}"}}
+    return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
+
+
+def _joined(made: Definitions) -> Schema:
+    return {"anyOf": [_TEXT, made.add("joined", closed(made.properties(JoinedOption), required(JoinedOption)))]}
+
+
+def _mix(made: Definitions) -> Schema:
+    rules = _rules(made)
+    joining = {"attributes": {"type": "array", "items": _joined(made)}, "rules": rules, **_SCOPE}
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    sample = {"anyOf": [share, {"type": "object", "additionalProperties": share}]}
+    stream = closed(made.properties(StreamForm, {**joining, "name": _TEXT, "sample": sample}))
+    streams = {
+        "anyOf": [
+            {"type": "array", "items": made.add("stream", stream), "minItems": 1},
+            {"type": "object", "additionalProperties": {"$ref": "#/$defs/stream"}, "minProperties": 1},
+        ]
+    }
+    budget = made.add("budget", closed(made.properties(BudgetForm)))
+    given = {**joining, "streams": streams, "budget": budget, "output": _output(made)}
+    properties = made.properties(SectionForm, given)
+    return closed(properties)
+
+
+def _tokenize(made: Definitions) -> Schema:
+    class_ = WRITERS.find(TOKENS)
+    shared = made.properties(OutputSettings)
+    common = {key: schema for key, schema in shared.items() if key not in ("format", "compression")}
+    return closed({**common, **made.properties(class_)}, ["path", *required(class_)])
+
+
+def _output(made: Definitions) -> Schema:
+    shared = made.properties(OutputSettings)
+
+    def of(name: str, class_: type[Any]) -> Schema:
+        common = {key: schema for key, schema in shared.items() if key != "compression" or class_.CONCATENATES}
+        schema = {"description": about(class_), **closed({**common, **made.properties(class_)}, required(class_))}
+        return made.add(f"output.{name}", schema)
+
+    return {**by_name("format", classes(WRITERS), "the output format", of), "required": ["format", "path"]}
+
+
+def _rules(made: Definitions) -> Schema:
+    """Return the schema of a list of rules; its entries are known by the key that they have."""
+    list_of_rules: Schema = {"$ref": "#/$defs/rules"}
+    forms = all_forms()
+    entries = []
+    for form in forms:
+        schema = _form(made, form, {})
+        others = [other.WORD for other in forms if other.KEY == form.KEY and other.WORD and not form.WORD]
+        is_other = [{"not": has(form.KEY, *others)}] if others else []
+        is_it = has(form.KEY, form.WORD) if form.WORD else {"allOf": [has(form.KEY), *is_other]}
+        entries.append(when(is_it, schema))
+    for form_, key in ((GroupForm, "group"), (IncludeForm, "include")):
+        entries.append(when(has(key), _form(made, form_, {**_SCOPE, "rules": list_of_rules})))
+    keys = [*dict.fromkeys([*sorted(form.KEY for form in forms), "group", "include"])]
+    rule = {"type": "object", "anyOf": [{"required": [key]} for key in keys], "allOf": entries}
+    return made.add("rules", {"type": ["array", "null"], "items": made.add("rule", rule)})
+
+
+def _form(made: Definitions, form: type[msgspec.Struct], other: Mapping[str, Schema]) -> Schema:
+    return made.add(f"rule.{form.__name__.removesuffix('Form')}", closed(made.properties(form, other), required(form)))

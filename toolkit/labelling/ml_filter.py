@@ -1,0 +1,286 @@
+"""Annotation files of ml_filter: one for each raw file, in the order of its documents.
+
+Source: ml_filter, ``documentation/data_format.md``, "Prompt-based annotation pipeline", and `Annotation` in
+``data_processing/document.py``. The name is the documented one, without the underscore that ml_filter itself writes
+before the suffix; ``prompt_lang`` is the language of the prompt.
+
+    EXPERIMENT/generated_annotations/2014-41/de/00055__annotations_meta-llama--Llama-3.1-70B_educational_value_en.jsonl
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.errors import DataError, short
+from toolkit.labelling.asked import ShardAsked
+from toolkit.labelling.raw_files import RawFile
+from toolkit.runs.executors import Report
+from toolkit.storage import Stat, json_files
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.outputs import RowOutput
+from toolkit.storage.paths import BOOKKEEPING, fault_of_name, join, remove, stat
+
+FOLDER = "generated_annotations"
+
+STATUSES = ("success", "error_server", "error_no_generated_text", "error_faulty_score", "request_collected")
+"""What ml_filter knows to have become of a sample."""
+
+MOST = 100
+"""Names (of models, prompts, languages) in the values of one raw file: a file is open for each."""
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class Names(ConfigStruct):
+    """What the values of a set do not say themselves: by whom they are.
+
+    Attributes:
+        given: on the command line, which count in place of what values say.
+        model, prompt, language: otherwise.
+    """
+
+    given: dict[str, str]
+    model: str
+    prompt: str
+    language: str
+
+    def of(self, value: dict[str, Any]) -> tuple[str, str, str]:
+        """Return the names of model, prompt and language for a value."""
+        usual = {"model_name": self.model, "prompt_name": self.prompt, "prompt_lang": self.language}
+        model, prompt, language = (self.given.get(key) or value.get(key) or other for key, other in usual.items())
+        return str(model), str(prompt), str(language)
+
+
+class FilesToWrite(ConfigStruct):
+    """Annotation files of raw files that share shards.
+
+    Attributes:
+        shards: in order; those that are not looked at are counted alone.
+        wanted: of them, those that are looked at.
+        files: in order.
+        experiment: the folder.
+    """
+
+    shards: list[ShardAsked]
+    wanted: list[str]
+    files: list[RawFile]
+    names: Names
+    experiment: str
+
+    @property
+    def record(self) -> str:
+        """Return the path of the record of what was written."""
+        return join(self.experiment, BOOKKEEPING, "annotations", f"{self.files[0].name}.json")
+
+
+class WrittenFile(msgspec.Struct, frozen=True):
+    """An annotation file: its path below the experiment, documents, stored bytes and stamp."""
+
+    path: str
+    documents: int
+    size: int
+    stamp: str
+
+
+class WrittenFiles(ConfigStruct):
+    """The record of annotation files.
+
+    Attributes:
+        made_of: digest of all that decides their bytes.
+        files: that there are.
+        without: documents that have no value, and no line.
+        written: whether this run has written them.
+    """
+
+    made_of: str
+    files: list[WrittenFile]
+    without: int
+    written: bool = True
+
+
+def write_files(work: FilesToWrite, report: Report) -> WrittenFiles:
+    """Write the annotation files of some raw files, unless they are there as they would be written.
+
+    Raises:
+        DataError: if documents or sets are not what they should be, or a value has no scores.
+    """
+    looked_at = [each for each in work.shards if each.work.shard in work.wanted]
+    asked = [each.questions for each in looked_at[:1]]
+    made_of = json_digest([asked, work.files, work.names, work.wanted, [each.made_of() for each in looked_at]])
+    before = json_files.load(work.record, WrittenFiles)
+    if before and before.made_of == made_of and all(_is_there(work.experiment, each) for each in before.files):
+        return msgspec.structs.replace(before, written=False)
+    with _Writing(work) as writing:
+        for file, document_id, value in _values(work, report):
+            writing.add(file, document_id, value)
+    found = WrittenFiles(made_of=made_of, files=writing.files, without=writing.without)
+    json_files.save(work.record, found)
+    for path in {each.path for each in before.files} - {each.path for each in found.files} if before else ():
+        remove(join(work.experiment, path))
+    return found
+
+
+def _is_there(experiment: str, file: WrittenFile) -> bool:
+    return stat(join(experiment, file.path)) == Stat(file.size, file.stamp)
+
+
+def _values(work: FilesToWrite, report: Report) -> Iterator[tuple[RawFile, str, Any]]:
+    """Yield the raw file, the id and the value of each document, in order."""
+    files = _Files(work.files)
+    for shard in work.shards:
+        state = row_index.ensure(shard.work.dataset, shard.work.shard, shard.work.max_document_bytes)
+        if shard.work.shard in work.wanted:
+            for number, document, (value,) in shard.answers():
+                yield files.of(number, shard.work.path), document.id, value
+        files.end(state.rows)
+        report(state.rows, 0)
+
+
+class _Files:
+    """Tells of rows, in order, which raw file they are from."""
+
+    def __init__(self, files: list[RawFile]) -> None:
+        self._files, self._next = files, 1
+        self._last = files[0].rows  # row of the shard that is the file's last; None if all are its
+
+    def of(self, number: int, path: str) -> RawFile:
+        """Return the file of a row of the shard.
+
+        Raises:
+            DataError: if there are more rows than files have.
+        """
+        while self._last is not None and number > self._last:
+            if self._next == len(self._files):
+                raise DataError(
+                    "expected as many documents as were ingested, got more; run `toolkit ingest`", path=path
+                )
+            self._last += self._files[self._next].rows or 0
+            self._next += 1
+        return self._files[self._next - 1]
+
+    def end(self, rows: int) -> None:
+        """Go on with the next shard, behind so many rows."""
+        if self._last is not None:
+            self._last -= rows
+
+
+class _Writing:
+    """Writes lines to the files of their raw files and names; those of a raw file are closed behind its last line."""
+
+    def __init__(self, work: FilesToWrite) -> None:
+        self._work = work
+        self._file: RawFile | None = None
+        self._open = ExitStack()
+        self._outputs: dict[str, RowOutput] = {}
+        self.files: list[WrittenFile] = []
+        self.without = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._open.__exit__(kind, error, tb)
+        if error is None:
+            self._note()
+
+    def add(self, file: RawFile, id: str, value: Any) -> None:
+        if file is not self._file:
+            self._open.close()
+            self._note()
+            self._file = file
+        samples = _samples(value, id)
+        if samples is None:
+            self.without += 1
+            return
+        names = self._work.names.of(samples)
+        path = _path(file, names)
+        if path not in self._outputs:
+            if len(self._outputs) == MOST:
+                raise DataError(f"expected at most {MOST} models and prompts for a raw file, got more", id=id)
+            self._outputs[path] = self._open.enter_context(RowOutput(join(self._work.experiment, path)))
+        self._outputs[path].write_row(_ENCODER.encode(_line(id, samples, names, file.path)))
+
+    def _note(self) -> None:
+        self.files += [
+            WrittenFile(path, output.rows, output.stat.size, output.stat.stamp)
+            for path, output in self._outputs.items()
+        ]
+        self._outputs = {}
+
+
+def _path(file: RawFile, names: tuple[str, str, str]) -> str:
+    """Return the path of an annotation file below the experiment.
+
+    Raises:
+        DataError: if the names can be no file's.
+    """
+    folder, slash, stem = file.name.rpartition("/")
+    name = "_".join([f"{stem}__annotations", *(each.replace("/", "--") for each in names)]) + ".jsonl"
+    path = f"{FOLDER}/{folder}{slash}{name}"
+    if fault := fault_of_name(path) or (len(name.encode()) > 255 and f"expected at most 255 bytes, got {name!r}"):
+        raise DataError(f"the name of an annotation file: {fault}; shorten it: --model-name, --prompt-name")
+    return path
+
+
+def _samples(value: Any, id: str) -> dict[str, Any] | None:
+    """Return what a value says, by field; None if it says nothing.
+
+    Raises:
+        DataError: if there are no scores in it.
+    """
+    found = value if isinstance(value, dict) else {"scores": value if isinstance(value, list) else [value]}
+    if value is None:
+        return None
+    if not isinstance(found.get("scores"), list):
+        found = found | {"scores": [found.get("score")]} if "score" in found else found
+    scores = found.get("scores")
+    if not isinstance(scores, list) or any(not isinstance(each, int | float | None) for each in scores):
+        message = f"expected a number, a list of numbers, or an object with `score` or `scores`, got {short(value)}"
+        raise DataError(f"{message}; name a field of it: `--from SET.KEY.field`", id=id)
+    return found | {"scores": [None if each is None else float(each) for each in scores]}
+
+
+def _line(id: str, samples: dict[str, Any], names: tuple[str, str, str], raw: str) -> dict[str, Any]:
+    """Return an annotation as ml_filter's class has it."""
+    model, prompt, language = names
+    scores = samples["scores"]
+    statuses = samples.get("statuses") or []
+    tokens, seconds = samples.get("completion_tokens") or 0, samples.get("seconds") or 0.0
+    speed = samples.get("out_tokens_per_second") or (tokens / seconds if seconds else 0.0)
+    return {
+        "document_id": id,
+        "scores": scores,
+        "explanations": _padded(samples.get("explanations"), scores, ""),
+        "errors": _padded(samples.get("errors"), scores, []),
+        "time_stamps": _padded(samples.get("time_stamps"), scores, 0),
+        "document_processing_status": [
+            _status(score, statuses[i] if i < len(statuses) else "") for i, score in enumerate(scores)
+        ],
+        "meta_information": {
+            "prompt_name": prompt,
+            "prompt_lang": language,
+            "model_name": model,
+            "raw_data_file_path": raw,
+            "out_tokens_per_second": speed,
+        },
+        "request": None,
+    }
+
+
+def _padded(values: list[Any] | None, scores: list[Any], blank: Any) -> list[Any]:
+    """Return a list with an element for each score."""
+    found = values or []
+    return found + [blank] * (len(scores) - len(found))
+
+
+def _status(score: float | None, status: str) -> str:
+    if status in STATUSES:
+        return status
+    if status == "error_refused":  # which ml_filter does not tell from other faults of the server
+        return "error_server"
+    return "success" if score is not None else "error_faulty_score"

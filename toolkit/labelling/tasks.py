@@ -1,0 +1,138 @@
+"""Documents as tasks for people: a list of JSON that Label Studio imports, or Argilla.
+
+Source: Label Studio's documentation, "Basic Label Studio JSON format" and "Import pre-annotated data"; argilla 2.8,
+``records/_resource.py`` (`Record.from_dict`); argilla 1.29, ``client/feedback/schemas/records.py``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.documents import Document
+from toolkit.errors import DataError, short
+from toolkit.labelling.asked import ShardAsked
+from toolkit.runs.executors import Report
+from toolkit.storage.outputs import Output, RowOutput
+from toolkit.storage.reading import Lines
+
+Form = Literal["label-studio", "argilla", "argilla-v1"]
+
+MOST_BYTES = 1_000_000_000
+"""Of a line of what was written for a shard."""
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """What is suggested to people: an answer to a question, and by whom it is."""
+
+    question: str
+    value: float | str | list[str]
+    model: str
+
+
+class TasksToWrite(ConfigStruct):
+    """The tasks of a shard.
+
+    Attributes:
+        asked: the shard; what is asked, if anything, is what is suggested.
+        form: of the tasks.
+        question: that the suggestion answers.
+        model: whose it is.
+        path: of what is written, a line a task.
+    """
+
+    asked: ShardAsked
+    form: Form
+    question: str
+    model: str
+    path: str
+
+
+def write_tasks(work: TasksToWrite, report: Report) -> int:
+    """Write the tasks of a shard, and return how many there are.
+
+    Raises:
+        DataError: if documents or sets are not what they should be, or a value can be no suggestion.
+    """
+    work.asked.made_of()
+    with RowOutput(work.path) as output:
+        for _, document, values in work.asked.answers():
+            found = _suggestion(work, document, values[0]) if values else None
+            output.write_row(_ENCODER.encode(_FORMS[work.form](document, found)))
+    report(output.rows, 0)
+    return output.rows
+
+
+def gather(paths: Sequence[str], path: str) -> None:
+    """Write one list of what was written for shards."""
+    before = b"[\n"
+    with Output(path) as output:
+        for each in paths:
+            with Lines(each, MOST_BYTES) as lines:
+                for line in lines:
+                    output.write(before + line)
+                    before = b",\n"
+        output.write(b"\n]\n")
+
+
+def _suggestion(work: TasksToWrite, document: Document, value: Any) -> Suggestion | None:
+    """Return what a value suggests: itself, or its label, labels or score; None of null."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in ("label", "labels", "score") if value.get(name) is not None), None)
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    if isinstance(value, list) and not all(isinstance(each, str) for each in value):
+        message = f"expected a number, a label or a list of labels to suggest, got {short(value)}"
+        raise DataError(f"{message}; name a field of it: `--from SET.KEY.field`", id=document.id)
+    if not isinstance(value, int | float | str | list):
+        raise DataError(f"expected a number or labels to suggest, got {short(value)}", id=document.id)
+    return Suggestion(work.question, value, work.model)
+
+
+# --- the forms --------------------------------------------------------------------------------------------------------
+
+
+def _label_studio(document: Document, found: Suggestion | None) -> dict[str, Any]:
+    data = {"text": document.text, "document_id": document.id, "source": document.source}
+    if found is None:
+        return {"data": data}
+    kind, value = "choices", dict[str, Any](choices=found.value if isinstance(found.value, list) else [found.value])
+    if isinstance(found.value, int | float):
+        kind, value = "number", {"number": found.value}
+    result = {"id": "suggestion", "from_name": found.question, "to_name": "text", "type": kind, "value": value}
+    return {"data": data, "predictions": [{"model_version": found.model, "result": [result]}]}
+
+
+def _argilla(document: Document, found: Suggestion | None) -> dict[str, Any]:
+    return {
+        "id": document.id,
+        "fields": {"text": document.text},
+        "metadata": {"source": document.source},
+        "suggestions": {found.question: {"value": found.value, "agent": found.model}} if found else {},
+        "responses": {},
+        "vectors": {},
+        "status": "pending",
+    }
+
+
+def _argilla_v1(document: Document, found: Suggestion | None) -> dict[str, Any]:
+    suggested = found and {"question_name": found.question, "value": found.value, "type": "model", "agent": found.model}
+    return {
+        "external_id": document.id,
+        "fields": {"text": document.text},
+        "metadata": {"source": document.source},
+        "suggestions": [suggested] if suggested else [],
+        "responses": [],
+    }
+
+
+_FORMS: Mapping[Form, Callable[[Document, Suggestion | None], dict[str, Any]]] = {
+    "label-studio": _label_studio,
+    "argilla": _argilla,
+    "argilla-v1": _argilla_v1,
+}

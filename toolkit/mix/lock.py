@@ -1,0 +1,291 @@
+"""The lock of an output: by digests, what it was made of and what it holds. It is made of the manifest.
+
+The lock has no path of a machine, and no time: the same mix gives the same lock wherever it is done.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.errors import ConfigError, DataError, amount, short
+from toolkit.mix.join import ShardToMix, inputs_of
+from toolkit.mix.publish import InputEntry, Manifest
+from toolkit.mix.settings import REJECTED
+from toolkit.runs.executors import Report
+from toolkit.storage import json_files
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.outputs import write_file
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a mix as its manifest has them, but the digests of models; and their digest."""
+
+    digest: str
+    settings: dict[str, Any]
+
+
+class LockedSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A joined set.
+
+    Attributes:
+        digest: of the rest.
+        keys: of each its type, its name in the mix and the settings of its tagger, with the tagger's version; those
+            are null in a set of another program.
+        reads: for each set that it was made from, the digest of that set's schema.
+    """
+
+    digest: str
+    keys: dict[str, dict[str, Any]]
+    reads: dict[str, str]
+
+
+class LockedShard(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard: its number of documents, and xxh3-128 (hex) of its uncompressed bytes, and of those of its attributes
+    in each joined set.
+    """
+
+    documents: int
+    digest: str
+    attributes: dict[str, str]
+
+
+class LockedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part.
+
+    Attributes:
+        label: of its documents.
+        documents: in it.
+        size, sha256: of its uncompressed bytes; of a format that does not concatenate, of the encoded documents that
+            the file was made of.
+        files: of such a format, sha256 of the part's files as they are stored, by path; else none.
+    """
+
+    label: str
+    documents: int
+    size: int
+    sha256: str
+    files: dict[str, str]
+
+
+class Lock(msgspec.Struct, frozen=True, kw_only=True):
+    """What an output was made of, and what it holds.
+
+    Attributes:
+        toolkit: version.
+        configuration: of the mix.
+        sets: that are joined; with streams under ``stream/set``.
+        models: what the models of the sets' taggers and of the output format are called, by sha256.
+        documents: shards; with streams under ``stream/shard``.
+        omitted: shards that failed and were left out on request.
+        parts: by path below the output folder.
+    """
+
+    version: Literal[1] = 1
+    toolkit: str
+    configuration: Configuration
+    sets: dict[str, LockedSet]
+    models: dict[str, str]
+    documents: dict[str, LockedShard]
+    omitted: list[str]
+    parts: dict[str, LockedPart]
+
+
+def lock_of(manifest: Manifest, *, concatenates: bool) -> Lock:
+    """Return the lock of an output.
+
+    Args:
+        manifest: of the output.
+        concatenates: whether the files of its format are their documents one behind the other.
+    """
+    settings = dict(manifest.settings)
+    models = {digest: settings["options"][option] for option, digest in settings.pop("models", {}).items()}
+    settings["format"] = _named(settings["format"])
+    return Lock(
+        toolkit=manifest.toolkit,
+        configuration=Configuration(digest=json_digest(settings), settings=settings),
+        sets={name: _set(keys, manifest.lineage.get(name, {})) for name, keys in manifest.sets.items()},
+        models=manifest.models | models,
+        documents={
+            entry.key: LockedShard(documents=entry.rows, digest=entry.documents, attributes=entry.attributes)
+            for entry in manifest.inputs
+        },
+        omitted=sorted(manifest.omitted),
+        parts={
+            part.path: LockedPart(
+                label=part.label,
+                documents=part.documents,
+                size=part.content_size,
+                sha256=part.content_sha256,
+                files={file.path: file.sha256 for file in part.files}
+                if not concatenates and part.label != REJECTED
+                else {},
+            )
+            for part in manifest.parts
+        },
+    )
+
+
+def input_of(work: ShardToMix, report: Report) -> InputEntry:
+    """Return a shard as the manifest of its mix would have it.
+
+    Raises:
+        DataError: if an input is not what it should be.
+    """
+    state, attributes = inputs_of(work)
+    report(state.rows, 0)
+    return InputEntry(
+        stream=work.stream.name, shard=work.shard, documents=state.content, attributes=attributes, rows=state.rows
+    )
+
+
+def _set(keys: list[dict[str, Any]], reads: dict[str, str]) -> LockedSet:
+    found = {}
+    for key in keys:
+        settings = key["settings"] and dict(key["settings"])
+        if settings and isinstance(settings.get("tagger"), str):
+            settings["tagger"] = _named(settings["tagger"])
+        found[key["key"]] = {"name": key["name"], "type": key["type"], "settings": settings}
+    return LockedSet(digest=json_digest([found, reads]), keys=found, reads=reads)
+
+
+def _named(plugin: str) -> str:
+    """Return the name of a plugin; of one in a file the file without its folder, which is another elsewhere."""
+    return plugin.rpartition("/")[2] if ":" in plugin else plugin
+
+
+# --- on disk ----------------------------------------------------------------------------------------------------------
+
+
+def save(path: str, lock: Lock) -> None:
+    """Write a lock: JSON, sorted by key, for people to read, too."""
+    encoded = msgspec.json.encode(lock, order="sorted")
+    write_file(path, msgspec.json.format(encoded, indent=1) + b"\n")
+
+
+def load(path: str) -> Lock:
+    """Return a lock.
+
+    Raises:
+        ConfigError: if there is none, or the file is none.
+    """
+    remedy = "`toolkit mix -c FILE --lock` writes it"
+    try:
+        found = json_files.load_strictly(path, Lock, remedy)
+    except DataError as error:
+        raise ConfigError(str(error).replace("a record of", "a lock of", 1)) from None
+    if found is None:
+        raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}")
+    return found
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+
+def differences(wanted: Lock, found: Lock) -> list[str]:
+    """Return in what the making of an output differs from its lock, a line each: version, settings, sets, models and
+    documents, each by name; nothing of parts.
+    """
+    lines = [f"toolkit: {_got(wanted.toolkit, found.toolkit)}"] if wanted.toolkit != found.toolkit else []
+    lines += _each("configuration", wanted.configuration.settings, found.configuration.settings)
+    for name, before, now in _pairs(wanted.sets, found.sets):
+        if before is None or now is None:
+            lines.append(f"set {name}: {_there(before)}")
+        else:
+            lines += _each(
+                f"set {name}", {**before.keys, "made from": before.reads}, {**now.keys, "made from": now.reads}
+            )
+    lines += _models(wanted.models, found.models)
+    for name, shard, other in _pairs(wanted.documents, found.documents):
+        lines += _shard(name, shard, other)
+    for name in sorted({*wanted.omitted} ^ {*found.omitted}):
+        was = name in wanted.omitted
+        lines.append(f"shard {name}: " + ("expected it to be left out" if was else "expected it, it was left out"))
+    return lines
+
+
+def part_differences(wanted: Lock, found: Lock) -> list[str]:
+    """Return in which parts an output differs from its lock, a line each."""
+    lines = []
+    for name, before, now in _pairs(wanted.parts, found.parts):
+        if before is None or now is None:
+            lines.append(f"part {name}: {_there(before)}")
+        elif before.sha256 != now.sha256:
+            lines.append(
+                f"part {name}: expected {amount(before.documents, 'document')} with the sha256 {before.sha256} "
+                f"(uncompressed), got {now.documents} with {now.sha256}"
+            )
+        else:
+            lines += _each(f"part {name}", [before.label, *sorted(before.files)], [now.label, *sorted(now.files)])
+    return lines
+
+
+def _pairs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what two mappings have under each key, None where one has it not; only what differs."""
+    for name in sorted({*wanted, *found}):
+        before, now = wanted.get(name), found.get(name)
+        if before != now:
+            yield name, before, now
+
+
+def _there(wanted: object) -> str:
+    return "expected it, there is none" if wanted is not None else "expected none, it is not in the lock"
+
+
+def _shard(name: str, wanted: LockedShard | None, found: LockedShard | None) -> Iterator[str]:
+    if wanted is None or found is None:
+        yield f"shard {name}: {_there(wanted)}"
+        return
+    if (wanted.digest, wanted.documents) != (found.digest, found.documents):
+        got = f"got {found.documents} with {found.digest}"
+        yield f"shard {name}: expected {amount(wanted.documents, 'document')} with the digest {wanted.digest}, {got}"
+    for set_name, before, now in _pairs(wanted.attributes, found.attributes):
+        if before is None or now is None:
+            yield f"shard {name}: the set {set_name}: {_there(before)}"
+        else:
+            yield f"shard {name}: expected attributes of the set {set_name} with the digest {before}, got {now}"
+
+
+def _models(wanted: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+    """Yield which models differ; another name of the same model is no difference."""
+    gone = {digest: wanted[digest] for digest in wanted.keys() - found.keys()}
+    new = {digest: found[digest] for digest in found.keys() - wanted.keys()}
+    for name in sorted({*gone.values(), *new.values()}):
+        before, now = (sorted(digest for digest, called in one.items() if called == name) for one in (gone, new))
+        yield f"model {name}: expected sha256 {_all(before)}, got {_all(now)}"
+
+
+def _all(digests: list[str]) -> str:
+    return " and ".join(digests) or "none"
+
+
+def _each(place: str, wanted: Any, found: Any) -> Iterator[str]:
+    """Yield where two values differ, by the keys of mappings and the names of what is in lists."""
+    before, now = _by_name(wanted), _by_name(found)
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        if wanted != found:
+            yield f"{place}: {_got(wanted, found)}"
+        return
+    for key in dict.fromkeys((*before, *now)):
+        inner = place if key in _UNSAID else f"{place}: {key}"
+        yield from _each(inner, before.get(key), now.get(key))
+    if before == now and [*before] != [*now] and isinstance(wanted, list):
+        yield f"{place}: order: {_got([*before], [*now])}"
+
+
+_UNSAID = ("streams", "")
+"""Keys that say nothing: of a mix without streams, the only one has no name."""
+
+
+def _by_name(value: Any) -> Any:
+    """Return a list of what has names (streams, rules, joined sets) as a mapping; anything else as it is."""
+    if not (isinstance(value, list) and all(isinstance(each, dict) for each in value)):
+        return value
+    names = [each.get("name", each.get("set")) for each in value]
+    distinct = None not in names and len({*names}) == len(names)
+    return dict(zip(names if distinct else map(str, range(len(value))), value, strict=True))
+
+
+def _got(wanted: Any, found: Any) -> str:
+    before, now = ("none" if value is None else short(value, 200) for value in (wanted, found))
+    return f"expected {before}, got {now}"

@@ -1,0 +1,77 @@
+"""Pieces with the hash that they are sorted by before them: 8 bytes, big-endian, so that bytes sort as numbers do."""
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal
+
+import xxhash
+
+from toolkit.config.settings import ConfigStruct, Description
+
+_HEAD = struct.Struct(">QI")
+
+HASH = 8
+"""Bytes of the hash, at the beginning."""
+
+HEAD = _HEAD.size
+
+
+class Shuffle(ConfigStruct, kw_only=True):
+    """The option `shuffle` of an output."""
+
+    seed: Annotated[str | int, Description(description="another seed gives another order")] = ""
+    unit: Annotated[
+        Literal["document", "line"],
+        Description(description="what is shuffled; lines, of a format whose files are lines of text and nothing else"),
+    ] = "document"
+    equal: Annotated[
+        Literal["bytes", "documents"],
+        Description(description="what parts have as much of as each other: bytes before compression, or documents"),
+    ] = "bytes"
+
+
+def framed(
+    shuffle: Shuffle, source: str, id: str, copy: int, pieces: Iterable[tuple[str, bytes]]
+) -> list[tuple[str, bytes]]:
+    """Return the pieces of a copy of a document, or each of their lines, with their labels, behind their hashes."""
+    whole = shuffle.unit == "document"
+    parts = ((label, part) for label, data in pieces for part in ((data,) if whole else _lines(data)))
+    name = f"shuffle\0{shuffle.seed}\0{source}\0{id}\0{copy}\0"
+    return [
+        (label, _HEAD.pack(xxhash.xxh3_64_intdigest(f"{name}{i}".encode()), len(data)) + data)
+        for i, (label, data) in enumerate(parts)
+    ]
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Return the lines of a piece with their ends; what is after the last line feed is one, too."""
+    *lines, last = data.split(b"\n")
+    return [line + b"\n" for line in lines] + ([last] if last else [])
+
+
+def hash_of(frame: bytes) -> int:
+    """Return the hash of a frame."""
+    return int.from_bytes(frame[:HASH], "big")
+
+
+def hash_bytes(frame: bytes) -> bytes:
+    """Return the hash of a frame as bytes, by which frames are sorted."""
+    return frame[:HASH]
+
+
+def frames_in(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the hashes and pieces of frames that stand one behind the other."""
+    at = 0
+    while at < len(data):
+        hash_, size = _HEAD.unpack_from(data, at)
+        at += HEAD
+        yield hash_, data[at : at + size]
+        at += size
+
+
+def sizes_of(frames: list[bytes]) -> bytes:
+    """Return the hashes of sorted frames, 8 bytes each, little-endian, then the sizes of their pieces, 4 bytes each."""
+    import numpy as np
+
+    hashes = np.frombuffer(b"".join(map(hash_bytes, frames)), dtype=">u8").astype("<u8")
+    return hashes.tobytes() + np.array([len(frame) - HEAD for frame in frames], dtype="<u4").tobytes()

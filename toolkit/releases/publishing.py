@@ -1,0 +1,125 @@
+"""What is published of an output, the checks before it, and the folder that it is published in.
+
+output ──files of its manifest, descriptions──> checks ──> copies, each checked ──> what only the last one had goes
+
+Records (``.toolkit``) and dropped documents are never among the files. The card comes last: it says that all is there.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+from toolkit.errors import ConfigError
+from toolkit.inspect import targets
+from toolkit.inspect.describe.card import merge, page
+from toolkit.inspect.describe.croissant import document
+from toolkit.mix import publish
+from toolkit.mix.settings import REJECTED
+from toolkit.releases import leaks
+from toolkit.releases.release import File, listing_of
+from toolkit.storage import store_of
+from toolkit.storage.paths import exists, join, list_files, no_folder, remove, remove_empty_folders, size_of
+from toolkit.storage.reading import stored_digest
+
+NEEDED = {page.NAME: "`toolkit card`", document.NAME: "`toolkit croissant`"}
+"""Descriptions that a published output has, and what writes them."""
+
+
+def files_of(output: str) -> list[File]:
+    """Return what is published of an output, in the order in which it is: parts, checksums, descriptions, the card.
+
+    Raises:
+        ConfigError: if it is no finished output of a mix, or has not both descriptions, or a card of others.
+    """
+    manifest = publish.load_manifest(output)
+    if manifest is None:
+        raise ConfigError(f"{output}: expected the output of a mix, with its manifest, got none{no_folder(output)}")
+    for name, command in NEEDED.items():
+        if not exists(join(output, name)):
+            raise ConfigError(
+                f"{join(output, name)}: expected it to be published, too, got no such file; run {command}"
+            )
+    if not merge.is_ours(_text(join(output, page.NAME))):
+        raise ConfigError(f"{join(output, page.NAME)}: expected a card that `toolkit card` wrote, got another")
+    parts = [file for part in manifest.parts if part.label != REJECTED for file in part.files]
+    found = [File(file.path, file.sha256, file.size, "the manifest") for file in parts]
+    for path, text in manifest.files.items():
+        if ".." not in path.split("/"):  # or it lists dropped documents, whose folder is apart from the output
+            data = text.encode()
+            found.append(File(path, hashlib.sha256(data).hexdigest(), len(data), "the manifest"))
+    described = sorted(filter(targets.is_description, list_files(output)), key=_last)
+    return [*found, *(_described(output, path) for path in described)]
+
+
+def _last(path: str) -> tuple[int, str]:
+    """Return the place of a description: the card behind all others."""
+    return [document.NAME, page.NAME].index(path) + 1 if path in NEEDED else 0, path
+
+
+def _described(output: str, path: str) -> File:
+    whole = join(output, path)
+    return File(path, stored_digest(whole, hashlib.sha256()), size_of(whole), "the output")
+
+
+def _text(path: str) -> str:
+    return store_of(path).read(path).decode(errors="replace")
+
+
+def credentials(output: str, files: list[File]) -> Iterator[str]:
+    """Yield a message for each credential in the files that describe an output."""
+    for file in files:
+        if file.path in NEEDED:
+            path = join(output, file.path)
+            for line, what in leaks.found_in(_text(path)):
+                yield f"{path}:{line}: expected no credentials, got {what}; take it out, and write the file again"
+
+
+class Place:
+    """The folder, on disk or in a bucket, that an output is published in; it may have an earlier publication.
+
+    Attributes:
+        known: paths that checksum files there list, and those files: what was published before.
+
+    Raises:
+        ConfigError: if something else is there that would be taken for its data, or that it would replace.
+    """
+
+    def __init__(self, folder: str, files: list[File]) -> None:
+        self.folder = folder
+        self._coming = {file.path for file in files}
+        there = list(list_files(folder))
+        if publish.load_manifest(folder) is not None:
+            raise ConfigError(f"--to: {folder}: expected a folder to publish in, got the output of a mix")
+        self.known = set(self._published(there))
+        card = join(folder, page.NAME)
+        if page.NAME in there and not merge.is_ours(_text(card)):
+            raise ConfigError(f"{card}: expected none, or a card that `toolkit card` wrote, got another; move it away")
+        for path in there:
+            if path not in self.known | self._coming and not _is_hidden(path) and targets.as_part(path):
+                raise ConfigError(
+                    f"{join(folder, path)}: expected only what was published here before, got a file that would be "
+                    "taken for its data; move it away, or choose another --to"
+                )
+
+    def _published(self, there: list[str]) -> Iterator[str]:
+        for path in filter(targets.is_checksum_file, there):
+            yield path
+            address = join(self.folder, path)
+            yield from listing_of(address, path, store_of(address).read(address))
+
+    def may_replace(self, file: File) -> bool:
+        """Return whether what is in the place of a file was published before, or describes that."""
+        return file.path in self.known or targets.is_description(file.path)
+
+    def clear(self) -> list[str]:
+        """Delete what was published before and is no longer; return its paths."""
+        old = sorted(path for path in self.known - self._coming if exists(join(self.folder, path)))
+        for path in old:
+            remove(join(self.folder, path))
+            remove_empty_folders(os.path.dirname(join(self.folder, path)), self.folder)
+        return old
+
+
+def _is_hidden(path: str) -> bool:
+    """Return whether a file is one of version control and the like, which nobody takes for data."""
+    return any(part.startswith(".") for part in path.split("/"))

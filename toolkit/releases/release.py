@@ -1,0 +1,211 @@
+"""The parts that a release has of a label, by its manifest or by the checksum file of the label."""
+
+import os
+import re
+from dataclasses import dataclass
+
+from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable, did_you_mean, few
+from toolkit.inspect import checksums, targets
+from toolkit.mix import publish
+from toolkit.mix.settings import REJECTED
+from toolkit.storage import store_of
+from toolkit.storage.paths import fault_of_name, join, list_files, no_folder, stat_each
+
+_NUMBER = re.compile(r"_part_(\d+)")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a release.
+
+    Attributes:
+        path: below the release.
+        digest: hex, of its bytes as stored: SHA-256 or SHA-384.
+        size: stored bytes; 0 if the store cannot say.
+        listed: path of the checksum file that lists it, below the release.
+    """
+
+    path: str
+    digest: str
+    size: int
+    listed: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a release: its file, and those that belong to it."""
+
+    files: tuple[File, ...]
+
+    @property
+    def size(self) -> int:
+        """Return its stored bytes."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def path(self) -> str:
+        """Return the path of its file below the release."""
+        return self.files[0].path
+
+
+Listing = dict[str, str]
+"""Digests by path below the release; what a checksum file says."""
+
+
+class Release:
+    """A published output.
+
+    Args:
+        address: a folder on disk, in a bucket or on the web.
+
+    Attributes:
+        listings: what each checksum file says that was read, by its path.
+
+    Raises:
+        ConfigError: if the address is none of a folder, or a mix is just being published there.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address.rstrip("/")
+        self.listings: dict[str, Listing] = {}
+        self._store = store_of(self.address)
+        if not self._store.can_list and "?" in self.address:
+            raise ConfigError(f"{self.address}: expected the address of a folder, got one with a query; leave it out")
+        self._manifest = self._load_manifest()
+        for path, text in self._manifest.files.items() if self._manifest else ():
+            if ".." not in path.split("/"):  # dropped documents beside the output, which are none of its own
+                self.listings[path] = listing_of(join(self.address, path), path, text.encode())
+
+    def at(self, path: str) -> str:
+        """Return the address of a file."""
+        return join(self.address, self._store.quoted(path))
+
+    def parts(self, label: str) -> list[Part]:
+        """Return the parts of a label, in the order of their numbers.
+
+        Raises:
+            ConfigError: if the release has no such label.
+            DataError: if its checksum file has other lines, or lists a file that is not there.
+        """
+        if fault := fault_of_name(label):
+            raise ConfigError(f"--label: {fault}")
+        return self._recorded(label) if self._manifest else self._listed(label)
+
+    def labels(self) -> list[str]:
+        """Return the labels that there are, sorted; none where folders cannot be listed and there is no manifest."""
+        if self._manifest:
+            return sorted({part.label for part in self._manifest.parts} - {REJECTED, ""})
+        if not self._store.can_list:
+            return []
+        found = filter(targets.is_checksum_file, list_files(self.address))
+        return sorted({os.path.dirname(path).removesuffix("_meta") or path.rpartition("_")[0] for path in found} - {""})
+
+    def _load_manifest(self) -> publish.Manifest | None:
+        """Return the manifest; None if there is none.
+
+        On the web, where a server may answer anything about a hidden file, what gives no manifest is none.
+        """
+        if self._store.can_list:
+            if publish.is_unfinished(self.address):
+                raise ConfigError(f"{self.address}: expected a finished publication; run `toolkit mix` there first")
+            return publish.load_manifest(self.address)
+        try:
+            return publish.load_manifest(self.address)
+        except ToolkitError:
+            return None
+
+    def _recorded(self, label: str) -> list[Part]:
+        """Return the parts of a label by the manifest."""
+        manifest = self._manifest
+        assert manifest
+        listed = {path: listing for listing, paths in self.listings.items() for path in paths}
+        found = [
+            part
+            for part in manifest.parts
+            if part.label != REJECTED and label in (part.label, manifest.label_of_rows(part.label))
+        ]
+        if not found:
+            raise self._no_such(label, "none in its manifest")
+        files = [[File(file.path, file.sha256, file.size, listed[file.path]) for file in part.files] for part in found]
+        return _in_order([Part(tuple(each)) for each in files])
+
+    def _listed(self, label: str) -> list[Part]:
+        """Return the parts of a label by the first checksum file that there is of it."""
+        candidates, failure = _candidates(label), None
+        for path in candidates:
+            try:
+                data = self._store.read(self.at(path))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except Unreadable as error:  # of a file that is not there, some servers say that nobody may read it
+                failure = failure or error
+                continue
+            self.listings[path] = listing_of(self.at(path), path, data)
+            return self._looked_at(path)
+        raise failure or self._no_such(label, f"no {candidates[0]} there")
+
+    def _looked_at(self, listing: str) -> list[Part]:
+        """Return the parts that a checksum file lists, with the sizes that the store says."""
+        digests = self.listings[listing]
+        parts: dict[str, list[File]] = {}
+        for (path, digest), found in zip(digests.items(), stat_each([*map(self.at, digests)]), strict=True):
+            if found is None:
+                raise DataError(f"expected the file that {listing} lists, got nothing there", path=self.at(path))
+            folder, name = os.path.split(path)
+            stem = join(folder, name.partition(".")[0])  # of a file, and of an index beside it
+            parts.setdefault(stem, []).append(File(path, digest, found.size, listing))
+        if not parts:
+            raise DataError("expected files with their checksums, got none", path=self.at(listing))
+        return _in_order([Part(tuple(files)) for files in parts.values()])
+
+    def _no_such(self, label: str, got: str) -> ConfigError:
+        known = self.labels()
+        there = f"; there are {few(known)}" if known else ""
+        more = did_you_mean(label, known) + there + no_folder(self.address)
+        return ConfigError(f"{self.address}: expected the label {label!r}, got {got}{more}")
+
+
+def _candidates(label: str) -> list[str]:
+    """Return the paths that the checksum file of a label has in outputs of ours, then in releases of OSCAR."""
+    name = label.rpartition("/")[2]
+    return [
+        f"{label}/{name}_sha256.txt",
+        f"{label}_sha256.txt",
+        f"{label}_meta/{name}_meta_sha256.txt",
+        f"{label}_meta/{name}_sha256.txt",
+        *(f"{folder}/checksum.{digest}" for folder in (f"{label}_meta", label) for digest in ("sha256", "sha384")),
+    ]
+
+
+def listing_of(address: str, path: str, data: bytes) -> Listing:
+    """Return what a checksum file says.
+
+    Args:
+        address: of the file, for messages.
+        path: of it, below the release.
+        data: its bytes.
+
+    Raises:
+        DataError: if a line is none with a checksum, or names a file outside of the release.
+    """
+    found: Listing = {}
+    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+        known = checksums.parsed(line)
+        if known is None:
+            raise DataError(f"expected a checksum and a file name, got {line[:80]!r}", path=address, line=number)
+        digest, name = known
+        listed = os.path.normpath(os.path.join(os.path.dirname(path), name))  # an absolute name stays one
+        if fault := fault_of_name(listed):
+            raise DataError(fault, path=address, line=number)
+        found[listed] = digest
+    return found
+
+
+def _in_order(parts: list[Part]) -> list[Part]:
+    """Return parts by their folders, then by their numbers, which `10` and `2` are not in when sorted as texts."""
+
+    def place(part: Part) -> tuple[str, int, str]:
+        folder, name = os.path.split(part.path)
+        return folder, int(found[-1]) if (found := _NUMBER.findall(name)) else 0, name
+
+    return sorted(parts, key=place)

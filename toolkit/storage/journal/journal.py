@@ -1,0 +1,300 @@
+"""Reading, writing and merging a journal."""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from toolkit.errors import DataError, Unreadable, in_words
+from toolkit.storage import store_of
+from toolkit.storage.compression import compressor_for
+from toolkit.storage.journal.entries import Contents, Entry, Place, header, line_of, one_line
+from toolkit.storage.journal.state import State
+from toolkit.storage.json_files import tell_damage
+from toolkit.storage.outputs import RowOutput, Together
+from toolkit.storage.paths import join, list_files, remove
+from toolkit.storage.threads import for_each
+
+T = TypeVar("T")
+
+MERGED = "records"
+SEGMENTS = "segments"
+SUFFIX = ".jsonl.gz"
+UNLIKE_DATA = ".records"
+"""Suffix of the files of a journal that lies among data of others, where a glob for data must not match them."""
+
+AT_ONCE = 256
+"""Segments that are in memory at a time."""
+
+LOOKS = 100
+"""Times that a journal is looked at which others merge meanwhile, each time again."""
+
+REMEDY = "what is damaged counts as not there: what it is about is done again"
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Where earlier versions kept records, a file each, which are read as if they were entries.
+
+    Attributes:
+        folder: of the files; nothing else is in it that `place` takes for one.
+        place: says which entry a file is, by its path below the folder; None if it is none.
+    """
+
+    folder: str
+    place: Callable[[str], Place | None]
+
+    @property
+    def name(self) -> str:
+        return self.folder.rpartition("/")[2]
+
+
+@dataclass
+class _Found:
+    """What there is of a journal.
+
+    Attributes:
+        state: that it comes to.
+        taken: paths of segments and earlier records that the state has.
+        damaged: files that are damaged, with what is wrong with each.
+        empty: names of folders that have no earlier records any more.
+    """
+
+    state: State
+    taken: list[str] = field(default_factory=list)
+    damaged: dict[str, str] = field(default_factory=dict)
+    empty: frozenset[str] = frozenset()
+
+
+class Journal:
+    """The records of a dataset, or of an output, as they are when it is made.
+
+    Several threads may ask it; one thread writes. What others write meanwhile is seen by a new one.
+
+    Attributes:
+        damaged: files that are damaged, with what is wrong with each: of their entries, the sound ones count.
+
+    Args:
+        folder: of the journal.
+        earlier: places of earlier records.
+        known: entries that another journal knew (see `entries`), to work with these alone: nothing is read.
+        suffix: of its files, which are compressed in any case.
+        remedy: what is told of damage, behind what is damaged.
+
+    Raises:
+        Unreadable: if it is not known what there is.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        earlier: Iterable[Earlier] = (),
+        *,
+        known: Iterable[Entry] | None = None,
+        suffix: str = SUFFIX,
+        remedy: str = REMEDY,
+    ) -> None:
+        self.folder = folder
+        self._suffix = suffix
+        self._remedy = remedy
+        self._earlier = tuple(earlier)
+        found = self._look() if known is None else _Found(State())
+        found.state.add(known or ())
+        self._state = found.state
+        self._empty = found.empty
+        self.damaged = found.damaged
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        """Return a record, which is JSON; None if there is none."""
+        entry = self._state.get((kind, key))
+        return entry.record if entry else None
+
+    def load(self, kind: str, key: str, type_: type[T]) -> T | None:
+        """Return a record; None if there is none, or it is not one of this version: that is told, once."""
+        record = self.get(kind, key)
+        if record is None:
+            return None
+        try:
+            return msgspec.json.decode(record, type=type_)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            got = in_words(str(error))
+            message = f"expected a record of this version of the toolkit for {kind} {key}, got: {got}; {self._remedy}"
+            tell_damage(f"{self.folder} {kind} {key}", DataError(message, path=self.folder))
+            return None
+
+    def keys(self, kind: str) -> list[str]:
+        """Return the keys of all records of a kind, sorted."""
+        return [entry.key for entry in self._state.of(kind) if entry.record is not None]
+
+    def items(self, kind: str) -> Iterator[tuple[str, bytes]]:
+        """Yield all records of a kind, which are JSON, each behind its key, sorted by this."""
+        return ((entry.key, entry.record) for entry in self._state.of(kind) if entry.record is not None)
+
+    def entries(self, places: Iterable[Place]) -> list[Entry]:
+        """Return what a worker must know of these places to replace their records."""
+        return [entry for place in places if (entry := self._state.get(place))]
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def forget(self, places: Iterable[Place]) -> None:
+        """Make it durable that there is no record of these places, before their data is replaced.
+
+        Nothing is written if there is none.
+        """
+        known = [entry for place in dict.fromkeys(places) if (entry := self._state.get(place)) and entry.record]
+        self._write([Entry(entry.kind, entry.key, entry.n + 1, None) for entry in known])
+
+    def save(self, records: Mapping[Place, bytes], together: Together | None = None) -> None:
+        """Make records durable, in one segment, when their data is durable.
+
+        Args:
+            records: JSON by place.
+            together: files with which the segment becomes durable; without them it is at once.
+        """
+        listed = sorted(records.items())
+        self._write([Entry(*place, self._next(place), one_line(record)) for place, record in listed], together)
+
+    def _next(self, place: Place) -> int:
+        known = self._state.get(place)
+        return known.n + 1 if known else 1
+
+    def _write(self, entries: list[Entry], together: Together | None = None) -> None:
+        if entries:
+            path = join(self.folder, SEGMENTS, uuid.uuid4().hex + self._suffix)
+            _write_entries(path, len(entries), entries, together=together)
+            self._state.add(entries)
+
+    def is_apart(self, *, forgive: bool = False) -> bool:
+        """Return whether there is something to `merge`, whoever wrote it; two listings tell."""
+        if self.damaged:
+            return forgive
+        earlier = [each for each in self._earlier if each.name not in self._empty]
+        return bool(self._segments() or any(map(_listed, earlier)))
+
+    def merge(self, *, forgive: bool = False) -> None:
+        """Put all that there is now into one file, if it is not.
+
+        The merged file appears first, then what it has taken up is deleted: who reads meanwhile finds the same in
+        both. Only one process may do this at a time (see `toolkit.runs.merging`); others may read and write.
+
+        Args:
+            forgive: whether to merge what is damaged, too, of which nothing is left then but its sound entries: when
+                all that the others may have been about was looked at. Else all stays as it is, so that each command
+                tells of the damage, and a file can be put back from a copy.
+        """
+        found = self._look()
+        if found.damaged and not forgive:
+            self.damaged = found.damaged
+            return
+        if found.taken or found.damaged:
+            _write_entries(self._merged, sum(1 for _ in found.state), found.state, found.empty)
+            for_each(remove, found.taken)
+        self._state, self._empty, self.damaged = found.state, found.empty, {}
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> _Found:
+        """Read all that there is.
+
+        Segments that are gone when they are read have been merged meanwhile: what was read may be older than the merge,
+        so all is looked at again.
+        """
+        for _ in range(LOOKS):
+            try:
+                return self._look_once()
+            except FileNotFoundError:
+                continue
+        raise Unreadable(f"expected records that can be read, they changed {LOOKS} times meanwhile", path=self.folder)
+
+    def _look_once(self) -> _Found:
+        """Do so, once. What a merge may delete is listed before the merged file is read, which then has it."""
+        segments = self._segments()
+        merged = _contents(self._merged, there=False)
+        state = State(merged)
+        empty, earlier = merged.taken, dict[str, Place]()
+        if left := [each for each in self._earlier if each.name not in merged.taken]:
+            listed = {each.name: _listed(each) for each in left}
+            earlier = {path: place for found in listed.values() for path, place in found.items()}
+            empty |= {name for name, found in listed.items() if not found}
+            merged = _contents(self._merged, there=False)
+            state = State(merged)
+        found = _Found(state, [*segments, *earlier], empty=empty)
+        found.damaged = {merged.path: merged.fault} if merged.fault else {}
+        for first in range(0, len(segments), AT_ONCE):
+            for each in for_each(_contents, segments[first : first + AT_ONCE]):
+                found.state.add(each)
+                if each.fault:
+                    found.damaged[each.path] = each.fault
+        new = {path: place for path, place in earlier.items() if found.state.get(place) is None}
+        for (path, place), (record, fault) in zip(new.items(), for_each(_earlier_record, new), strict=True):
+            if fault:
+                found.damaged[path] = fault
+            else:
+                found.state.add([Entry(*place, 0, record)])
+        for path, fault in found.damaged.items():
+            tell_damage(path, f"{fault}; {self._remedy}")
+        return found
+
+    @property
+    def _merged(self) -> str:
+        return join(self.folder, MERGED + self._suffix)
+
+    def _segments(self) -> list[str]:
+        folder = join(self.folder, SEGMENTS)
+        return [join(folder, name) for name in list_files(folder) if name.endswith(self._suffix)]
+
+
+def _listed(earlier: Earlier) -> dict[str, Place]:
+    """Return the paths of earlier records, each with its place."""
+    return {
+        join(earlier.folder, name): place
+        for name in list_files(earlier.folder, hidden=True)
+        if (place := earlier.place(name))
+    }
+
+
+def _write_entries(
+    path: str, count: int, entries: Iterable[Entry], taken: Iterable[str] = (), together: Together | None = None
+) -> None:
+    with RowOutput(path, compress=compressor_for(SUFFIX), together=together) as output:
+        output.write_row(header(count, taken))
+        output.write_rows(map(line_of, entries))
+
+
+def _contents(path: str, *, there: bool = True) -> Contents:
+    """Return what a file has; of the merged one, which need not be `there` yet, maybe nothing.
+
+    Raises:
+        FileNotFoundError: if it is not there.
+        Unreadable: if that is not known.
+    """
+    try:
+        data = store_of(path).read(path)
+    except FileNotFoundError:
+        if there:
+            raise
+        return _Nothing(path, b"")
+    return Contents(path, data)
+
+
+class _Nothing(Contents):
+    """The entries of a file that is not there."""
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(())
+
+
+def _earlier_record(path: str) -> tuple[bytes, str]:
+    """Return an earlier record, and what is wrong with it: nothing, or else there is none.
+
+    Raises:
+        FileNotFoundError: if it is not there any more.
+    """
+    try:
+        return one_line(store_of(path).read(path)), ""
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return b"", str(DataError(f"expected a record, got: {error}", path=path))

@@ -1,0 +1,289 @@
+"""A throwaway sample of a dataset: some of its documents in a dataset of their own, on which taggers are tried.
+
+``.toolkit/samples/documents/sample-*.jsonl.gz``  the documents, copied
+``.toolkit/samples/attributes/SET/…``             the sets that taggers make of them, and rows of sets that are read
+``.toolkit/samples/sample.json``                  a `Sample`: written last
+
+Which documents these are depends on their sources and ids, and on the seed: on nothing else.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.data.alignment import attribute_lines, missing_file
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import LATE_DECODER, AttributesRow, Rows
+from toolkit.errors import AlignmentError
+from toolkit.records import sets
+from toolkit.records.outdated import check_lineage
+from toolkit.runs.executors import Report
+from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
+from toolkit.storage.paths import exists, join, remove_tree
+from toolkit.storage.reading import lines_at
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FOLDER = "samples"
+GROUP_SHARDS = 64
+GROUP_BYTES = 64_000_000
+"""Shards, and bytes of documents drawn from them, that a file of the sample has at most, about."""
+
+_ROWS = msgspec.json.Decoder(AttributesRow)
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a sample.
+
+    Attributes:
+        documents: that it has.
+        of: how many the dataset had.
+        seed: with which they were drawn.
+        input: digest of the documents of the dataset.
+        sets: that were made of it.
+    """
+
+    version: int = 1
+    documents: int
+    of: int
+    seed: int
+    input: str
+    sets: list[str]
+
+    def __str__(self) -> str:
+        return f"on a sample: {self.documents:,} of {self.of:,} documents (seed {self.seed})"
+
+
+def folder_of(dataset: Dataset) -> str:
+    """Return the folder of a dataset's sample."""
+    return join(dataset.bookkeeping, FOLDER)
+
+
+def dataset_of(dataset: Dataset) -> Dataset:
+    """Return the dataset that is the sample of another."""
+    root = folder_of(dataset)
+    return Dataset(join(root, "documents"), join(root, "attributes"), notes=join(root, "notes"))
+
+
+def load(dataset: Dataset) -> Sample | None:
+    """Return what is known of the sample of a dataset; None if there is none."""
+    return json_files.load(_mark(dataset), Sample)
+
+
+def save(dataset: Dataset, found: Sample) -> None:
+    """Declare a sample complete."""
+    json_files.save(_mark(dataset), found)
+
+
+def delete(dataset: Dataset) -> None:
+    """Delete the sample of a dataset, if there is one."""
+    remove_tree(folder_of(dataset))
+
+
+def _mark(dataset: Dataset) -> str:
+    return join(folder_of(dataset), "sample.json")
+
+
+def digest(states: Mapping[str, row_index.ShardState]) -> str:
+    """Return a digest of documents, given the states of their shards."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(sorted((name, each.content) for name, each in states.items())))
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+class ShardToIndex(ConfigStruct):
+    """A shard of which the row index is needed."""
+
+    dataset: Dataset
+    shard: str
+    max_document_bytes: int
+
+
+def index_shard(work: ShardToIndex, report: Report) -> row_index.ShardState:
+    """Return the state of a shard; index it if that has not been done."""
+    state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes)
+    report(state.rows, 0)
+    return state
+
+
+class ShardToDraw(ConfigStruct):
+    """A shard whose documents with the least keys are wanted: those up to a limit."""
+
+    dataset: Dataset
+    shard: str
+    seed: int
+    limit: int
+
+
+class Drawn(ConfigStruct):
+    """Documents of a shard, by row number from 0: their keys, and the bytes of their texts."""
+
+    rows: list[int]
+    keys: list[int]
+    sizes: list[int]
+
+
+def draw_shard(work: ShardToDraw, report: Report) -> Drawn:
+    """Return the documents of a shard with keys up to a limit, in order."""
+    import numpy as np
+
+    found = Drawn([], [], [])
+    first = 0
+    for block in row_index.read(work.dataset, work.shard):
+        keys = keys_of(block["hash"], work.seed)
+        rows = np.flatnonzero(keys <= np.uint64(work.limit))
+        found.rows.extend((rows + first).tolist())
+        found.keys.extend(keys[rows].tolist())
+        found.sizes.extend(block["bytes"][rows].tolist())
+        first += len(block)
+    report(first, 0)
+    return found
+
+
+def keys_of(hashes: "np.ndarray", seed: int) -> "np.ndarray":
+    """Return the keys of documents by which they are drawn: their hashes, mixed with the seed (splitmix64)."""
+    import numpy as np
+
+    start = np.uint64((seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
+    keys = hashes.astype(np.uint64) + start  # uint64 arithmetic is modulo 2**64
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found: np.ndarray = keys ^ (keys >> np.uint64(31))
+    return found
+
+
+def key_of(hash_: int, seed: int) -> int:
+    """Return the key of one document."""
+    import numpy as np
+
+    return int(keys_of(np.array([hash_], dtype=np.uint64), seed)[0])
+
+
+def limit_for(count: int, total: int) -> int:
+    """Return a limit of keys below which there are surely as many documents as are wanted, and not many more."""
+    wanted = count + 8 * count**0.5 + 16
+    return 2**64 - 1 if wanted >= total else int(wanted / total * 2**64)
+
+
+class Pick(NamedTuple):
+    """Documents of a shard that are in the sample: their row numbers, ascending; the bytes of their texts."""
+
+    shard: str
+    rows: list[int]
+    size: int
+
+
+def least(drawn: Mapping[str, Drawn], count: int) -> list[Pick]:
+    """Return so many documents with the least keys of all, by shard; of equal keys those that stand first."""
+    ranked = sorted(
+        (key, name, row, size)
+        for name, each in drawn.items()
+        for key, row, size in zip(each.keys, each.rows, each.sizes, strict=True)
+    )[:count]
+    picks: dict[str, list[tuple[int, int]]] = {}
+    for _, name, row, size in ranked:
+        picks.setdefault(name, []).append((row, size))
+    return [
+        Pick(name, sorted(row for row, _ in rows), sum(size for _, size in rows))
+        for name, rows in sorted(picks.items())
+    ]
+
+
+# --- copying ----------------------------------------------------------------------------------------------------------
+
+
+class FileToCopy(ConfigStruct):
+    """A file of the sample.
+
+    Attributes:
+        dataset: that it is a sample of.
+        name: of the file, as a shard of the sample.
+        picks: shards, and the row numbers of their documents in it.
+        sets: of which the rows are copied, too.
+    """
+
+    dataset: Dataset
+    name: str
+    picks: list[tuple[str, list[int]]]
+    sets: list[str]
+    max_document_bytes: int
+
+
+def files(picks: Sequence[Pick]) -> Iterator[list[tuple[str, list[int]]]]:
+    """Yield what each file of the sample has."""
+    group: list[tuple[str, list[int]]] = []
+    size = 0
+    for pick in picks:
+        group.append((pick.shard, pick.rows))
+        size += pick.size
+        if size >= GROUP_BYTES or len(group) >= GROUP_SHARDS:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def copy_file(work: FileToCopy, report: Report) -> int:
+    """Write a file of the sample, and of each set that is copied; return how many documents it has.
+
+    Raises:
+        DataError: if documents, or rows of these sets, are not what they should be.
+    """
+    dataset, sample = work.dataset, dataset_of(work.dataset)
+    with ExitStack() as stack:
+        documents = stack.enter_context(RowOutput(sample.shard_path(work.name)))
+        outputs = {name: stack.enter_context(RowOutput(sample.attribute_path(name, work.name))) for name in work.sets}
+        for shard, numbers in work.picks:
+            state = row_index.ensure(dataset, shard, work.max_document_bytes)
+            names = []
+            for line in lines_at(dataset.lines(shard, work.max_document_bytes), numbers):
+                row = LATE_DECODER.decode(line)
+                names.append((row.id, row.source))
+                documents.write_row(line)
+            for name, output in outputs.items():
+                check_lineage(dataset, name, shard, state)
+                for line in _attributes(dataset, name, shard, numbers, names):
+                    output.write_row(line)
+            report(len(numbers), 0)
+    made = row_index.build(sample, work.name, work.max_document_bytes)
+    for name, output in outputs.items():
+        if found := sets.load_schema(sample, name):
+            record = sets.ShardRecord(
+                input=made,
+                settings={key: each.settings for key, each in found.keys.items()},
+                reads={},
+                rows=output.rows,
+                counts={"documents": output.rows},
+                output=sets.output_state(output),
+                seconds=0.0,
+            )
+            sets.save_records(sample, work.name, {name: record})
+    return made.rows
+
+
+def _attributes(
+    dataset: Dataset, set_name: str, shard: str, numbers: list[int], names: list[tuple[str, str]]
+) -> Iterator[bytes]:
+    path = dataset.attribute_file(set_name, shard)
+    if not exists(path):
+        raise missing_file(path, dataset, shard, sets.command_of(dataset, set_name))
+    rows = Rows(lines_at(attribute_lines(path), numbers), _ROWS, path)
+    for number, (id, source) in zip(numbers, names, strict=True):
+        row, line = next(rows, (None, b""))
+        if row is None or row.id != id or row.source not in (source, None):
+            got = f"those of {row.id!r}" if row else "no more rows"
+            raise AlignmentError(
+                f"expected the attributes of {dataset.shard_path(shard)}:{number + 1}, got {got}",
+                path=path,
+                line=number + 1,
+                id=id,
+            )
+        yield line

@@ -1,0 +1,155 @@
+"""Classifiers of a folder: what they say of texts."""
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+from toolkit.errors import ConfigError, DataError
+from toolkit.storage import models
+from toolkit.text.encoders.batches import Batches
+from toolkit.text.encoders.config import CONFIG, TOKENIZER, ModelConfig, check_folder, read_config
+from toolkit.text.encoders.outputs import Outputs
+from toolkit.text.encoders.tokens import Tokens, filled_up
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.linear.model import Said
+from toolkit.text.linear.windows import Window
+
+Compute = Callable[[Array, Array], Array]
+"""Returns the numbers of texts, float (texts, width), of their tokens and of what is no filling: int64, twice."""
+
+ModelFolder = Annotated[str, msgspec.Meta(extra={"model": True})]
+"""Type of an option that names the folder of a model on this machine: a digest of its files is recorded."""
+
+
+@dataclass
+class Classifier:
+    """A loaded classifier. Not sent between processes; use the functions that load one where it is needed.
+
+    Attributes:
+        folder: of the model, for messages.
+        outputs: what it computes.
+        tokens: cuts texts.
+        window: what it sees of texts, if nothing else is asked for.
+        compute: the numbers of texts.
+    """
+
+    folder: str
+    outputs: Outputs
+    tokens: Tokens
+    window: Window | None
+    compute: Compute
+
+    def predict(self, texts: Sequence[str], batches: Batches, window: Window | None = None) -> list[Said]:
+        """Return what the model says of texts.
+
+        Args:
+            texts: whole.
+            batches: what is computed at once.
+            window: what it sees of them, if not what it was trained with.
+        """
+        import numpy as np
+
+        if not texts:
+            return []
+        window = window or self.window
+        pieces = [window.of(text) if window else [text] for text in texts]
+        tokens = self.tokens.of([piece for each in pieces for piece in each])
+        values = self.outputs.outcomes(self.numbers(tokens, batches))
+        if window is not None:
+            values = window.together(values, np.cumsum([0, *map(len, pieces)]))
+        return self.outputs.said(values)
+
+    def numbers(self, tokens: Sequence[Sequence[int]], batches: Batches) -> Array:
+        """Return what is computed of texts by their tokens: float32 (texts, width).
+
+        Raises:
+            DataError: if it is no number.
+        """
+        import numpy as np
+
+        found = np.zeros((len(tokens), self.outputs.width), np.float32)
+        for batch in batches.of([*map(len, tokens)]):
+            found[batch] = self.compute(*filled_up([tokens[i] for i in batch], self.tokens.pad))
+        if not np.isfinite(found).all():
+            raise DataError(f"{self.folder}: expected numbers of each text, got some that are none (NaN, or infinite)")
+        return found
+
+
+class ClassifierAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of the classifier in a folder; see the taggers `hf_classifier` and `onnx_classifier`.
+
+    Attributes:
+        model: the folder.
+        file: the ONNX file in it; None for what transformers loads.
+        base: the ``config.json`` of the encoder of a model of ml_filter.
+        targets: names of ml_filter's targets.
+        target: the one that is told.
+        max_tokens: of a text, or a piece of it.
+        device: where it is computed.
+    """
+
+    model: str
+    file: str | None = None
+    base: str | None = None
+    targets: tuple[str, ...] = ()
+    target: str | None = None
+    max_tokens: int | None = None
+    device: str = "auto"
+
+
+def check_classifier(asked: ClassifierAsked) -> None:
+    """Check a classifier, on the cpu: its files are there, and compute what they should of a text.
+
+    Raises:
+        ConfigError: if they are or do not.
+        MissingExtra: if what computes it is not installed.
+    """
+    load_classifier(msgspec.structs.replace(asked, device="cpu")).predict([""], Batches())
+
+
+def load_classifier(asked: ClassifierAsked) -> Classifier:
+    """Return a classifier; loaded once a process, shared by all taggers that ask the same of it."""
+    device = _device(asked)
+    check_folder(asked.model, CONFIG, TOKENIZER, *([asked.file] if asked.file else []))
+    folder = os.path.realpath(asked.model)
+    base = asked.base and os.path.realpath(models.resolve(asked.base))
+    return _loaded(
+        msgspec.structs.replace(asked, model=folder, base=base, device=device),
+        models.digest(folder) + (models.digest(base) if base else ""),
+    )
+
+
+def _device(asked: ClassifierAsked) -> str:
+    if asked.file is None:
+        from toolkit.text.encoders.torch_models import device_of
+    else:
+        from toolkit.text.encoders.onnx_models import device_of
+    return device_of(asked.device)
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(asked: ClassifierAsked, _digest: str) -> Classifier:
+    path = os.path.join(asked.model, CONFIG)
+    config = read_config(path)
+    if asked.base and not config.is_annotator:
+        raise ConfigError("base: expected it for a model of ml_filter, got it for one that has its own config.json")
+    encoder: ModelConfig = read_config(asked.base) if asked.base else config
+    try:
+        outputs = Outputs.of(config, asked.targets, asked.target)
+        tokens = Tokens(asked.model, encoder.tokens(asked.max_tokens), encoder)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    compute: Compute
+    if asked.file is None:
+        from toolkit.text.encoders.torch_models import TorchClassifier
+
+        compute = TorchClassifier(asked.model, config, asked.base, outputs.width, asked.device)
+    else:
+        from toolkit.text.encoders.onnx_models import OnnxClassifier
+
+        compute = OnnxClassifier(asked.model, asked.file, outputs.width, asked.device)
+    return Classifier(asked.model, outputs, tokens, config.toolkit.window if config.toolkit else None, compute)

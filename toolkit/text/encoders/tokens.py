@@ -1,0 +1,95 @@
+"""The tokens of texts as numbers, as a model gets them."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from toolkit.errors import ConfigError
+from toolkit.text.encoders.config import TOKENIZER, ModelConfig
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.tokens import load_tokenizer
+
+_TOGETHER = 64
+"""Texts that are cut at once: the library keeps more of a token than its number."""
+
+_CHARACTERS = 8
+"""Code points that are read at first, for each token that is wanted."""
+_MARGIN = 128
+"""Tokens that must follow those that are wanted: then the end of the beginning changes none of these."""
+
+
+class Tokens:
+    """Cuts texts into tokens, with those that the model wants around them.
+
+    Args:
+        folder: with ``tokenizer.json``.
+        most: of a text, those around it among them.
+        config: of the model, for the token that fills up.
+
+    Raises:
+        ConfigError: if `most` leaves no room for a text.
+    """
+
+    def __init__(self, folder: str, most: int, config: ModelConfig) -> None:
+        self._tokenizer = load_tokenizer(os.path.join(folder, TOKENIZER))
+        self._most = most
+        first_tokens(self._tokenizer, (), most)
+        self.pad = config.pad_token_id if isinstance(config.pad_token_id, int) else self._fills_up()
+
+    def _fills_up(self) -> int:
+        found = map(self._tokenizer.token_to_id, ("[PAD]", "<pad>", "<|pad|>", "<|endoftext|>"))
+        return next((number for number in found if number is not None), 0)
+
+    def of(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each text, at most so many; at least one."""
+        found: list[list[int]] = []
+        for first in range(0, len(texts), _TOGETHER):
+            found += first_tokens(self._tokenizer, texts[first : first + _TOGETHER], self._most)
+        return [ids or [self.pad] for ids in found]
+
+
+def first_tokens(tokenizer: Any, texts: Sequence[str], most: int) -> list[list[int]]:
+    """Return the tokens of each text, at most so many; of a long text, only a beginning is read.
+
+    The beginning grows until enough tokens follow those that are returned, so its end changes none of them.
+
+    Args:
+        tokenizer: of the library; it is told to truncate.
+        texts: what is cut.
+        most: of a text, those around it among them.
+
+    Raises:
+        ConfigError: if `most` leaves no room for a text.
+    """
+    around = tokenizer.num_special_tokens_to_add(False)
+    if most <= around:
+        raise ConfigError(f"max_tokens: expected more than the {around} around a text, got {most}")
+    tokenizer.enable_truncation(most)
+    found: list[list[int]] = [[]] * len(texts)
+    left, size = list(range(len(texts))), (most + _MARGIN) * _CHARACTERS
+    while left:
+        cut = tokenizer.encode_batch([texts[i][:size] for i in left])
+        again = []
+        for i, each in zip(left, cut, strict=True):
+            found[i] = each.ids
+            behind = sum(len(other.ids) - around for other in each.overflowing)
+            if behind < _MARGIN and len(texts[i]) > size:
+                again.append(i)
+        left, size = again, size * 4
+    return found
+
+
+def filled_up(tokens: Sequence[Sequence[int] | Array], pad: int) -> tuple[Array, Array]:
+    """Return texts of a batch as numbers, filled up to the longest, and 1 for each that is no filling.
+
+    Returns:
+        int64 (texts, longest), twice.
+    """
+    import numpy as np
+
+    shape = len(tokens), max(map(len, tokens))
+    ids, mask = np.full(shape, pad, np.int64), np.zeros(shape, np.int64)
+    for i, each in enumerate(tokens):
+        ids[i, : len(each)] = each
+        mask[i, : len(each)] = 1
+    return ids, mask

@@ -1,0 +1,150 @@
+"""Classifiers that `transformers` loads from a folder, computed by PyTorch (extra ``torch``)."""
+
+import atexit
+import functools
+import gc
+import logging
+import os
+from typing import Any
+
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.text.encoders.config import ModelConfig
+from toolkit.text.kernels.signatures import Array
+
+WEIGHTS = "model.safetensors"
+
+_ANNOTATOR = "_base_model."
+"""Before the names of weights that ml_filter's class has saved."""
+
+
+def imported() -> tuple[Any, Any]:
+    """Return the modules `torch` and `transformers`; from now on the process computes with one thread.
+
+    Raises:
+        MissingExtra: if they are not installed.
+    """
+    torch, transformers = _imported()
+    torch.set_num_threads(1)  # processes are what is parallel, and the order of sums is that of one thread
+    return torch, transformers
+
+
+@functools.cache
+def _imported() -> tuple[Any, Any]:
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        raise missing_extra("torch", "models of transformers", "transformers") from None
+    transformers.utils.logging.set_verbosity(logging.CRITICAL)
+    transformers.utils.logging.disable_progress_bar()
+    atexit.register(gc.unfreeze)  # or what executors have frozen is told as leaked when the process ends
+    return torch, transformers
+
+
+def device_of(wanted: str) -> str:
+    """Return the device that is computed on.
+
+    Raises:
+        ConfigError: if it is not here.
+    """
+    torch, _ = imported()
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if wanted == "auto":
+        return next((name for name, is_there in there.items() if is_there), "cpu")
+    if not there.get(wanted.partition(":")[0], True):
+        raise ConfigError(f"device: expected one that PyTorch can use here, got {wanted}; `auto` takes what there is")
+    return wanted
+
+
+class TorchClassifier:
+    """A classifier on a device.
+
+    Args:
+        folder: of the model.
+        config: what its ``config.json`` says.
+        base: the ``config.json`` of the encoder of a model of ml_filter.
+        width: numbers that are computed of a text.
+        device: as `device_of` gives it.
+
+    Raises:
+        ConfigError: if the folder has not all weights of such a model, or others.
+    """
+
+    def __init__(self, folder: str, config: ModelConfig, base: str | None, width: int, device: str) -> None:
+        self._torch, _ = imported()
+        self._device = device
+        try:
+            model = _annotator(folder, base, width) if config.is_annotator else _usual(folder)
+            self._model = model.to(device).eval()
+        except ToolkitError:
+            raise
+        except Exception as error:  # whatever its libraries raise
+            raise ConfigError(
+                f"{folder}: expected a model that transformers can load, got: {cause_of(error)}"
+            ) from error
+
+    def __call__(self, ids: Array, mask: Array) -> Array:
+        """Return the numbers of texts: float32 (texts, width)."""
+        torch = self._torch
+        try:
+            with torch.inference_mode():
+                given = [torch.from_numpy(each).to(self._device) for each in (ids, mask)]
+                found = self._model(input_ids=given[0], attention_mask=given[1]).logits
+        except torch.cuda.OutOfMemoryError as error:
+            raise ToolkitError(f"{self._device}: expected memory for {ids.size:,} tokens; lower `batch`") from error
+        numbers: Array = found.float().cpu().numpy()
+        return numbers
+
+
+def cause_of(error: Exception) -> str:
+    """Return what an error of a library says, in a line."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _usual(folder: str) -> Any:
+    torch, transformers = imported()
+    model, found = transformers.AutoModelForSequenceClassification.from_pretrained(
+        folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+    )
+    _check_keys(folder, sorted(found["missing_keys"]), sorted(str(each) for each in found["mismatched_keys"]))
+    return model
+
+
+def _annotator(folder: str, base: str | None, width: int) -> Any:
+    """Return the model of a folder that ml_filter's class has written: encoder and head in one file, without a config.
+
+    What its head does behind the last layer is in `toolkit.text.encoders.outputs`.
+    """
+    torch, transformers = imported()
+    from safetensors.torch import load_file
+
+    if base is None:
+        raise ConfigError(
+            "base: expected the config.json of the encoder that base_model_name_or_path names, which folders of "
+            "ml_filter do not have"
+        )
+    config = transformers.AutoConfig.from_pretrained(base, local_files_only=True, num_labels=width)
+    model = transformers.AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
+    weights = {
+        name.removeprefix(_ANNOTATOR).replace(".linear.", "."): value
+        for name, value in load_file(os.path.join(folder, WEIGHTS)).items()
+        if not name.endswith((".scaling.scaling_constants", ".logit_mask.raw_logit_mask"))
+    }
+    wanted = model.state_dict()
+    others = [name for name in wanted.keys() & weights.keys() if wanted[name].shape != weights[name].shape]
+    _check_keys(folder, sorted(wanted.keys() - weights.keys()), sorted(others))
+    model.load_state_dict(weights, strict=False)
+    return model
+
+
+def _check_keys(folder: str, missing: list[str], others: list[str]) -> None:
+    """Check that all weights were there: what transformers does not find it draws at random."""
+    if missing or others:
+        what = f"none for {', '.join(missing[:4])}" if missing else f"others in {', '.join(others[:4])}"
+        more = ", …" if len(missing or others) > 4 else ""
+        raise ConfigError(
+            f"{folder}: expected all weights of a classifier, got {what}{more}; an encoder without a head is trained "
+            "by `toolkit train` (kind: encoder)"
+        )

@@ -1,0 +1,318 @@
+"""Linear models: their file, and what they say of texts.
+
+``model.safetensors``: the length of the header (uint64), the header (JSON), then the arrays, little-endian:
+``table`` float32 (buckets, 1 + outputs), of each bucket the inverse document frequency and the weights; ``intercepts``
+float64 (outputs). Metadata: ``about``, what the model is (`About`, JSON), and ``sha256`` of the arrays.
+"""
+
+import functools
+import math
+import os
+from collections.abc import Sequence
+from typing import Annotated, Literal, NoReturn, Protocol, cast
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import ConfigError
+from toolkit.storage import models
+from toolkit.text.encoders import tensors
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.line_table import LineTable
+from toolkit.text.linear import ngrams
+from toolkit.text.linear.ngrams import Orders, Weights
+from toolkit.text.linear.windows import Window
+from toolkit.text.words import Words
+
+Task = Literal["regression", "classes", "multilabel", "ordinal"]
+
+LONGEST_WORDS, LONGEST_CHARACTERS = 5, 10
+"""Of n-grams: the work for each word, and each code point."""
+LEAST_BUCKETS, MOST_BUCKETS = 1 << 8, 1 << 24
+LARGEST = 1e12
+"""Of the numbers in a model, so that no sum overflows."""
+
+
+class Predicts(ConfigStruct, kw_only=True):
+    """What a model predicts.
+
+    Attributes:
+        version: of the file.
+        task: what its outputs are: a number; the logit of the second of two classes, or of each of several; of each of
+            several labels; of each grade but the first, that a text is at least of it.
+        labels: classes or labels, sorted; grades, rising; nothing for a regression.
+    """
+
+    version: Literal[1] = 1
+    task: Task
+    labels: list[str] = []
+
+    @property
+    def outputs(self) -> int:
+        """Return how many numbers the model computes of a text."""
+        if self.task == "regression":
+            return 1
+        less = self.task == "ordinal" or (self.task == "classes" and len(self.labels) == 2)
+        return len(self.labels) - less
+
+    def check(self) -> None:
+        """Raise ConfigError for labels that are none of the task."""
+        if len({*self.labels}) != len(self.labels) or (self.task == "regression") != (not self.labels):
+            raise ConfigError(f"labels: expected different labels for {self.task}, got {self.labels[:5]}")
+        if self.task in ("classes", "ordinal") and len(self.labels) < 2:
+            raise ConfigError(f"labels: expected at least 2 for {self.task}, got {self.labels}")
+        if self.task == "ordinal":
+            grades = grades_of(self.labels)
+            if not all(map(math.isfinite, grades)) or grades != sorted(grades):
+                raise ConfigError(f"labels: expected rising numbers, got {self.labels[:5]}")
+
+
+class About(Predicts, kw_only=True):
+    """What a linear model is.
+
+    Attributes:
+        words, characters: the least and the most of n-grams; characters may be none: ``[]``.
+        buckets: a power of 2.
+        window: that it was trained with.
+    """
+
+    words: tuple[int, int]
+    characters: tuple[int, int] | None = None
+    buckets: int
+    window: Window | None = None
+
+    @property
+    def orders(self) -> Orders:
+        return Orders(*self.words, *(self.characters or (1, 0)), self.buckets)
+
+    def check(self) -> None:
+        """Raise ConfigError for what compiled code cannot take, and labels that are none."""
+        for what, orders, most in (
+            ("words", self.words, LONGEST_WORDS),
+            ("characters", self.characters, LONGEST_CHARACTERS),
+        ):
+            if orders is not None and not 1 <= orders[0] <= orders[1] <= most:
+                raise ConfigError(f"{what}: expected [LEAST, MOST] from 1 to {most}, got {[*orders]}")
+        if not LEAST_BUCKETS <= self.buckets <= MOST_BUCKETS or self.buckets & (self.buckets - 1):
+            raise ConfigError(
+                f"buckets: expected a power of 2 from {LEAST_BUCKETS} to {MOST_BUCKETS}, got {self.buckets}"
+            )
+        super().check()
+        if self.window:
+            self.window.check()
+
+
+def grades_of(labels: Sequence[str]) -> list[float]:
+    """Return labels as numbers.
+
+    Raises:
+        ConfigError: if one is none.
+    """
+    try:
+        return [float(label) for label in labels]
+    except ValueError as error:
+        raise ConfigError(f"labels: expected numbers, got {error}") from None
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a model says of a text.
+
+    Attributes:
+        score: The number that a regression predicts, the mean of grades by their probability, or the probability of
+            the label.
+        label: The most probable class, label or grade; null for a regression.
+        scores: The probability of each class, label or grade, best first; empty for a regression.
+    """
+
+    score: float
+    label: str | None
+    scores: dict[str, float]
+
+
+class LinearModel:
+    """A loaded model. Not sent between processes; use `load_linear` where it is needed.
+
+    Args:
+        about: what it is.
+        table: float32 (buckets, 1 + outputs).
+        intercepts: float64 (outputs).
+    """
+
+    def __init__(self, about: About, table: Array, intercepts: Array) -> None:
+        self.about, self._intercepts = about, intercepts
+        self._weights = Weights(about.outputs, table.reshape(-1), ngrams.tf_table())
+
+    def predict(self, texts: Sequence[str | bytes], window: Window | None = None) -> list[Said]:
+        """Return what the model says of texts.
+
+        Args:
+            texts: whole; bytes are UTF-8.
+            window: what it sees of them, if not what it was trained with.
+        """
+        window = window or self.about.window
+        if window is None:
+            return self.of_words(Words.of(LineTable.of(texts), "segments"))
+        pieces = [window.of(text if isinstance(text, str) else text.decode()) for text in texts]
+        return self.of_words(
+            Words.of(LineTable.of([piece for each in pieces for piece in each]), "segments"),
+            window,
+            [*map(len, pieces)],
+        )
+
+    def of_words(self, words: Words, window: Window | None = None, pieces: Sequence[int] = ()) -> list[Said]:
+        """Return what the model says of texts by their segments; with a window, of how many pieces each has."""
+        import numpy as np
+
+        if len(words.bounds) == 1:
+            return []
+        found = ngrams.predict(words, self.about.orders, self._weights) + self._intercepts
+        values = outcomes(self.about, found)
+        if window is not None:
+            values = window.together(values, np.concatenate([[0], np.cumsum(pieces)]))
+        return said(self.about, values)
+
+
+def outcomes(about: Predicts, sums: Array) -> Array:
+    """Return a number for a regression, else the probability of each label, of the outputs of texts.
+
+    Args:
+        about: the model.
+        sums: float64 (texts, outputs), with intercepts.
+    """
+    import numpy as np
+
+    if about.task == "regression":
+        return sums
+    ones = sigmoid(sums)
+    if about.task == "multilabel":
+        return ones
+    if about.task == "ordinal":
+        return grade_probabilities(ones)
+    if len(about.labels) == 2:
+        return np.hstack([1.0 - ones, ones])
+    total: Array = ones / np.maximum(ones.sum(axis=1, keepdims=True), 1e-300)
+    return total
+
+
+def sigmoid(values: Array) -> Array:
+    """Return 1 / (1 + e^-x)."""
+    import numpy as np
+
+    found: Array = 1.0 / (1.0 + np.exp(-np.clip(values, -700, 700)))
+    return found
+
+
+def grade_probabilities(at_least: Array) -> Array:
+    """Return the probability of each grade, of those that a text is at least of each but the first; none is below 0."""
+    import numpy as np
+
+    least = np.minimum.accumulate(np.hstack([np.ones((len(at_least), 1)), at_least]), axis=1)
+    grades: Array = least - np.hstack([least[:, 1:], np.zeros((len(at_least), 1))])
+    return grades
+
+
+def scores_of(task: Task, labels: Sequence[str], values: Array) -> Array:
+    """Return the score of each text, of what `outcomes` gives; float64 (texts)."""
+    import numpy as np
+
+    if task == "regression":
+        return cast("Array", values[:, 0])
+    if task == "ordinal":
+        found: Array = (values / np.maximum(values.sum(axis=1, keepdims=True), 1e-300)) @ np.array(grades_of(labels))
+        return found
+    return cast("Array", values.max(axis=1))
+
+
+class Labelled(Protocol):
+    """What a model predicts: its task, and the labels of its probabilities."""
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def labels(self) -> Sequence[str]: ...
+
+
+def said(about: Labelled, values: Array) -> list[Said]:
+    """Return what is said of each text, of what `outcomes` gives."""
+    from toolkit.text.portable_floats import shortest_float32
+
+    scores = shortest_float32(scores_of(about.task, about.labels, values))
+    if about.task == "regression":
+        return [Said(score, None, {}) for score in scores]
+    order = (-values).argsort(axis=1, kind="stable")
+    flat = shortest_float32(values[_rows(values), order].reshape(-1))
+    width, found = len(about.labels), []
+    for i, (score, best) in enumerate(zip(scores, order.tolist(), strict=True)):
+        probs = flat[i * width : (i + 1) * width]
+        found.append(Said(score, about.labels[best[0]], dict(zip([about.labels[k] for k in best], probs, strict=True))))
+    return found
+
+
+def _rows(values: Array) -> Array:
+    import numpy as np
+
+    return np.arange(len(values))[:, None]
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def packed(about: About, table: Array, intercepts: Array) -> bytes:
+    """Return the content of a model's file."""
+    import numpy as np
+
+    tables: dict[str, Array] = {"table": table.astype(np.float32), "intercepts": intercepts.astype(np.float64)}
+    return tensors.packed(tables, {"about": msgspec.json.encode(about).decode()}, digest="sha256")
+
+
+def read(path: str) -> LinearModel:
+    """Return the model of a file.
+
+    Raises:
+        ConfigError: if it is not one that `packed` has written, whole.
+    """
+    import numpy as np
+
+    def wrong(got: object) -> NoReturn:
+        raise ConfigError(f"{path}: expected a linear model, whole, got {got}; train or copy it again")
+
+    arrays, metadata = tensors.read(path, what="a linear model", digest="sha256")
+    try:
+        about = msgspec.json.decode(metadata["about"], type=About)
+        about.check()
+    except (msgspec.DecodeError, KeyError, ConfigError) as error:
+        wrong(error)
+    shapes = {"table": (about.buckets, 1 + about.outputs), "intercepts": (about.outputs,)}
+    if {name: array.shape for name, array in arrays.items()} != shapes:
+        wrong(f"arrays of other shapes than {about.task} with {len(about.labels)} labels has")
+    table, intercepts = arrays["table"].reshape(-1), arrays["intercepts"]
+    if not (np.abs(table) <= LARGEST).all() or not (np.abs(intercepts) <= LARGEST).all():
+        wrong("numbers that are none, or too large")
+    return LinearModel(about, table, intercepts)
+
+
+def check_linear(model: str) -> None:
+    """Check the file of a configured path; once for each of its versions.
+
+    Raises:
+        ConfigError: if it is not that of a linear model, whole and consistent.
+    """
+    path = os.path.realpath(models.resolve(model))
+    _loaded(path, models.digest_of_file(path))
+
+
+def load_linear(model: str) -> LinearModel:
+    """Return the model for a configured path; loaded once a process, shared by all taggers that use it."""
+    path = os.path.realpath(models.resolve(model))
+    return _loaded(path, models.digest_of_file(path))
+
+
+@functools.lru_cache(maxsize=8)
+def _loaded(path: str, digest: str) -> LinearModel:
+    return read(path)
+
+
+Linear = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_linear})]
+"""Type of an option that names a linear model, or the folder that ``toolkit train`` has made: a `Model` whose file is
+checked before anything is written."""

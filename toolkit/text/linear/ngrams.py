@@ -1,0 +1,125 @@
+"""N-grams of texts, counted by buckets: what linear models know of a text.
+
+Of each word (see `toolkit.text.words`), without regard to case, there are its n-grams of code points, with a mark
+before the first and behind the last one; and there are n-grams of words. Each is hashed to one of the buckets. The
+value of a bucket is (1 + log times) x its inverse document frequency, and the vector of a text has length 1.
+"""
+
+from typing import NamedTuple
+
+from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import Array, Float32s, Float64s, Int64s, UInt8s, UInt32s, UInt64s
+from toolkit.text.portable_floats import natural_logs
+from toolkit.text.unicode_table import Characters, characters
+from toolkit.text.words import Words
+
+MANY = 255
+"""An n-gram that is there more often counts as if it were there so often."""
+
+WORD, BETWEEN, EDGE = 0x8F4F9AB7C1D2E365, 0xA5A5A5A5, 0x110000
+"""Where hashes of words begin, what stands between words, and before and behind the code points of a word."""
+
+
+class Orders(NamedTuple):
+    """Which n-grams are counted: how long, and in how many buckets, a power of 2."""
+
+    least_words: int
+    most_words: int
+    least_characters: int
+    most_characters: int
+    buckets: int
+
+
+class Counts(NamedTuple):
+    """The n-grams of some texts.
+
+    Attributes:
+        buckets: uint32, those that are met, text by text, each once a text, in the order in which they are met.
+        times: uint8, how often each is met, at most `MANY`.
+        bounds: int64 (texts + 1), where those of each text begin, and the end of all.
+    """
+
+    buckets: UInt32s
+    times: UInt8s
+    bounds: Int64s
+
+
+class Room(NamedTuple):
+    """What compiled code counts in.
+
+    Attributes:
+        points: uint64, for the code points of the longest word and 2.
+        seen: uint8, for each bucket; zero before and after.
+        met: uint32, for the buckets that a text meets.
+    """
+
+    points: UInt64s
+    seen: UInt8s
+    met: UInt32s
+
+
+class Weights(NamedTuple):
+    """What a model weighs.
+
+    Attributes:
+        outputs: numbers that it says of a text.
+        table: float32 (buckets, 1 + outputs): the inverse document frequency, and the weight in each output.
+        tf: float64 (`MANY` + 1), by how often an n-gram is met.
+    """
+
+    outputs: int
+    table: Float32s
+    tf: Float64s
+
+
+_TEXTS = (Words, "int64", Orders, Characters, Room)
+_count = Compiled("toolkit.text.linear.kernel:count", *_TEXTS, Counts)
+_predict = Compiled("toolkit.text.linear.kernel:predict", *_TEXTS, Weights, "float64*")
+
+
+def tf_table() -> Array:
+    """Return what n-grams weigh that are met 0, 1 … `MANY` times: 1 + log times."""
+    import numpy as np
+
+    return np.concatenate([[0.0], 1.0 + natural_logs(np.arange(1.0, MANY + 1))])
+
+
+def most_met(words: Words, orders: Orders) -> Array:
+    """Return how many buckets each text meets at most."""
+    import numpy as np
+
+    of_words = orders.most_words - orders.least_words + 1
+    of_points = max(0, orders.most_characters - orders.least_characters + 1)
+    most = words.sums((words.chars + 2) * of_points + of_words)
+    return np.minimum(most, orders.buckets)
+
+
+def room_for(words: Words, orders: Orders, met: int) -> Room:
+    """Return room to count in."""
+    import numpy as np
+
+    longest = int(words.chars.max(initial=0))
+    return Room(np.empty(longest + 2, np.uint64), np.zeros(orders.buckets, np.uint8), np.empty(met + 1, np.uint32))
+
+
+def count(words: Words, orders: Orders) -> Counts:
+    """Return the n-grams of some texts."""
+    import numpy as np
+
+    texts = len(words.bounds) - 1
+    most = int(most_met(words, orders).sum())
+    found = Counts(np.empty(most + 1, np.uint32), np.empty(most, np.uint8), np.empty(texts + 1, np.int64))
+    _count(words, texts, orders, characters(), room_for(words, orders, 0), found)
+    end = int(found.bounds[-1])
+    return Counts(found.buckets[:end], found.times[:end], found.bounds)
+
+
+def predict(words: Words, orders: Orders, weights: Weights) -> Array:
+    """Return what a model says of some texts, without its intercepts; float64 (texts, outputs)."""
+    import numpy as np
+
+    texts = len(words.bounds) - 1
+    sums = np.empty((texts, weights.outputs), np.float64)
+    room = room_for(words, orders, int(most_met(words, orders).max(initial=0)))
+    _predict(words, texts, orders, characters(), room, weights, sums.reshape(-1))
+    return sums

@@ -1,0 +1,154 @@
+"""A tokenizer of a file ``tokenizer.json``: compiled code for what is byte-level BPE, the library for all else."""
+
+import functools
+import os
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError
+from toolkit.storage.models import resolve
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.tokens import byte_level
+
+BATCH = 1 << 20
+"""Code points that are encoded in one go: the library needs some 100 bytes a token."""
+
+
+class Tokenizer:
+    """Gives the tokens of texts, those that the library gives, without truncation and padding.
+
+    Text that looks like an added token (``<|endoftext|>``) is that token, as the library has it, unless `literal` is
+    true.
+
+    Args:
+        model: a file ``tokenizer.json``, as `toolkit.storage.models.resolve` takes it.
+        special: whether the tokens are given that the tokenizer puts around a text.
+        literal: whether text that looks like an added special token is taken for text.
+
+    Attributes:
+        library: the tokenizer of the library.
+        size: tokens that it has, added ones among them.
+    """
+
+    def __init__(self, model: str, *, special: bool = False, literal: bool = False) -> None:
+        self.library = load_tokenizer(model)
+        self.library.encode_special_tokens = literal
+        self.size: int = max(self.library.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        self._special = special
+        with open(resolve(model), "rb") as stream:
+            file = msgspec.json.decode(stream.read())
+        added = [each for each in file.get("added_tokens") or () if not (literal and each.get("special"))]
+        self._added = _by_beginning([each["content"] for each in added if each.get("content")])
+        normalizer = (file.get("normalizer") or {}).get("type")
+        self._composed = normalizer == "NFC"
+        known = normalizer in (None, "NFC") and not special
+        self._fast = byte_level.byte_level(self.library, file) if known else None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Return whether compiled code does most of it, and not the library."""
+        return self._fast is not None
+
+    def number_of(self, token: str) -> int | None:
+        """Return the number of a token; None if there is no such one."""
+        found: int | None = self.library.token_to_id(token)
+        return found
+
+    @functools.cached_property
+    def added_tokens(self) -> list[str]:
+        """Return the tokens that the file adds to its model's, by their numbers: special ones, as a rule."""
+        added = self.library.get_added_tokens_decoder()
+        return [added[number].content for number in sorted(added)]
+
+    def encode(self, texts: Sequence[str]) -> tuple[Array, Array]:
+        """Return the tokens of texts, uint32, and int64 (texts + 1) where those of each begin, and the end."""
+        import numpy as np
+
+        if self._fast is None:
+            return _joined(self._by_library(texts))
+        left = [i for i, text in enumerate(texts) if self._is_left(text)]
+        if not left:
+            return self._fast.encode(texts)
+        given = list(texts)
+        for i in left:
+            given[i] = ""
+        tokens, bounds = self._fast.encode(given)
+        found = np.split(tokens, bounds[1:-1])
+        for i, of_text in zip(left, self._by_library([texts[i] for i in left]), strict=True):
+            found[i] = of_text
+        return _joined(found)
+
+    def counts(self, texts: Sequence[str]) -> list[int]:
+        """Return how many tokens each text has."""
+        import numpy as np
+
+        found: list[int] = np.diff(self.encode(texts)[1]).tolist()
+        return found
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, special ones among them."""
+        text: str = self.library.decode(list(tokens), skip_special_tokens=False)
+        return text
+
+    def _by_library(self, texts: Sequence[str]) -> list[Array]:
+        import numpy as np
+
+        found: list[Array] = []
+        held: list[str] = []
+        chars = 0
+        for i, text in enumerate(texts):
+            held.append(text)
+            chars += len(text)
+            if chars >= BATCH or i == len(texts) - 1:
+                encoded = self.library.encode_batch_fast(held, add_special_tokens=self._special)
+                found += [np.array(each.ids, np.uint32) for each in encoded]
+                held, chars = [], 0
+        return found
+
+    def _is_left(self, text: str) -> bool:
+        """Return whether a text is left to the library."""
+        if any(begin in text and any(token in text for token in tokens) for begin, tokens in self._added.items()):
+            return True
+        if text.isascii():
+            return False
+        return byte_level.LIKE_S in text or (self._composed and not unicodedata.is_normalized("NFC", text))
+
+
+def load_tokenizer(model: str) -> Any:
+    """Return a tokenizer of the library, told neither to truncate nor to pad.
+
+    Args:
+        model: its file, as `resolve` takes it.
+    """
+    try:
+        from tokenizers import Tokenizer as OfLibrary
+    except ImportError:
+        raise missing_extra("tokens", "tokens", "tokenizers") from None
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # processes are what is parallel
+    path = resolve(model)
+    try:
+        tokenizer = OfLibrary.from_file(path)
+    except Exception as error:  # the library raises nothing narrower
+        raise ConfigError(f"{path}: expected a file of a tokenizer, got: {error}") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _by_beginning(tokens: Sequence[str]) -> dict[str, list[str]]:
+    """Return tokens by their first two characters, which are looked for first."""
+    found: dict[str, list[str]] = {}
+    for token in tokens:
+        found.setdefault(token[:2], []).append(token)
+    return found
+
+
+def _joined(found: Sequence[Array]) -> tuple[Array, Array]:
+    import numpy as np
+
+    bounds = np.cumsum([0, *map(len, found)], dtype=np.int64)
+    return np.concatenate([np.empty(0, np.uint32), *found]), bounds

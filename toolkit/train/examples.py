@@ -1,0 +1,172 @@
+"""The examples of all shards: read back, counted, checked, and made numbers."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+
+from toolkit.errors import DataError
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.linear.model import Task
+from toolkit.train.labels import Label
+
+SPLITS = TRAIN, VALID, TEST = ("train", "valid", "test")
+"""The splits: what is trained on, what settings are chosen by, and what the model is judged by."""
+
+EXAMPLES = "examples.bin"
+"""Of each document that is used a line of JSON: its `Example`."""
+
+BINS = 10
+"""In which numbers are counted."""
+
+NONE = "none"
+"""Under which documents without any of several labels are counted."""
+
+MOST_LABELS = 1000
+"""Classes, labels or grades: more are a mistake, as a rule, say an expression over the id."""
+
+
+class Example(msgspec.Struct, array_like=True):
+    """A document that is used.
+
+    Attributes:
+        label: a number, a text, or a list of texts, by the task.
+        split: the number of its split.
+        pieces: rows that the kind has of it.
+    """
+
+    label: Label
+    split: int
+    pieces: int = 1
+
+
+DECODER = msgspec.json.Decoder(Example)
+
+
+@dataclass
+class Examples:
+    """The documents that are used, of all shards, in order.
+
+    Attributes:
+        task: what they are for.
+        labels: of each document.
+        splits: uint8, the number of its split.
+        pieces: int64, its rows.
+    """
+
+    task: Task
+    labels: list[Label]
+    splits: Array
+    pieces: Array
+
+    @classmethod
+    def of(cls, task: Task, found: Sequence[Example]) -> "Examples":
+        return cls(
+            task,
+            [each.label for each in found],
+            np.array([each.split for each in found], np.uint8),
+            np.array([each.pieces for each in found], np.int64),
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Return the classes or labels, sorted; the grades, rising; nothing for a regression.
+
+        Raises:
+            DataError: if there are too many.
+        """
+        if self.task == "regression":
+            return []
+        found = {name for label in self.labels for name in names_of(label)}
+        if len(found) > MOST_LABELS:
+            raise DataError(f"labels: expected at most {MOST_LABELS:,} different ones, got {len(found):,}")
+        return sorted(found, key=float) if self.task == "ordinal" else sorted(found)
+
+    @cached_property
+    def rows_of(self) -> Array:
+        """Return the first row of each document, and the end of all; int64."""
+        return np.concatenate([[0], np.cumsum(self.pieces)])
+
+    def of_split(self, split: str) -> Array:
+        """Return which documents are in a split; bool."""
+        return cast("Array", self.splits == SPLITS.index(split))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return of each split how many documents have each label; of numbers, in bins of a tenth of their range."""
+        found: dict[str, Counter[str]] = {name: Counter() for name in SPLITS}
+        of_each, order = self._named()
+        for split, names in zip(self.splits.tolist(), of_each, strict=True):
+            found[SPLITS[split]].update(names)
+        return {split: {name: counts[name] for name in order if counts[name]} for split, counts in found.items()}
+
+    def _named(self) -> tuple[list[list[str]], list[str]]:
+        """Return under which names each document is counted, and all of these in their order."""
+        if self.task != "regression":
+            return [names_of(label) or [NONE] for label in self.labels], [*self.names, NONE]
+        values = np.array(self.labels, np.float64)
+        different = np.unique(values)
+        if len(different) <= BINS:
+            return [[f"{value:g}"] for value in values.tolist()], [f"{value:g}" for value in different.tolist()]
+        edges = np.linspace(different[0], different[-1], BINS + 1)
+        bins = [f"{edges[i]:.3g} to {edges[i + 1]:.3g}" for i in range(BINS)]
+        place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BINS - 1)
+        return [[bins[i]] for i in place.tolist()], bins
+
+    def check(self, minimum: int) -> None:
+        """Check that there is enough to train on.
+
+        Raises:
+            DataError: saying what is missing.
+        """
+        there = self.of_split(TRAIN)
+        if not self.names:
+            if there.sum() < minimum:
+                raise DataError(
+                    f"expected at least {minimum:,} documents with a label in train, got {there.sum():,} (of "
+                    f"{len(self.labels):,} in all); label more, or lower `minimum`"
+                )
+            if len({label for label, is_there in zip(self.labels, there.tolist(), strict=True) if is_there}) < 2:
+                raise DataError("expected different labels in train, got the same one everywhere")
+            return
+        if len(self.names) < 2 and self.task != "multilabel":
+            raise DataError(f"labels: expected at least two different ones, got only {self.names[0]!r}")
+        counts = self.counts()[TRAIN]
+        few = [f"{counts.get(name, 0):,} of {name!r}" for name in self.names if counts.get(name, 0) < minimum]
+        if few:
+            more = f" and {len(few) - 10} more" if len(few) > 10 else ""
+            raise DataError(
+                f"expected at least {minimum:,} documents of each label in train, got {', '.join(few[:10])}{more}; "
+                "label more, leave them out with `when`, or lower `minimum`"
+            )
+        if self.task == "multilabel" and (full := [n for n in self.names if counts[n] == int(there.sum())]):
+            raise DataError(f"labels: expected documents in train without {full[0]!r}, got none")
+
+    def targets(self) -> Array:
+        """Return what the model's outputs should be, in the order of `About.outputs`; float64 (documents, outputs)."""
+        if self.task == "regression":
+            return np.array(self.labels, np.float64)[:, None]
+        place = {name: i for i, name in enumerate(self.names)}
+        hot = np.zeros((len(self.labels), len(self.names)))
+        for i, label in enumerate(self.labels):
+            hot[i, [place[name] for name in names_of(label)]] = 1.0
+        if self.task == "ordinal":
+            return hot[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].copy()
+        return hot[:, 1:] if self.task == "classes" and len(self.names) == 2 else hot
+
+    def numbers(self) -> Array:
+        """Return each document's class or grade by its number, or the number itself; float64 (documents)."""
+        if self.task == "regression":
+            return np.array(self.labels, np.float64)
+        place = {name: float(i) for i, name in enumerate(self.names)}
+        return np.array([place[names_of(label)[0]] for label in self.labels])
+
+
+def names_of(label: Any) -> list[str]:
+    """Return the names of a label; that of a grade is its number."""
+    if isinstance(label, list):
+        return label
+    return [label if isinstance(label, str) else f"{label:.17g}" if label != int(label) else str(int(label))]

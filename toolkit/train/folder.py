@@ -1,0 +1,112 @@
+"""The folder of a model: the model, its card and their checksums, which appear together.
+
+``card.json``    a `Card`, written last: without it, and with another model than it says, nothing is loaded
+``SHA256SUMS``   of both, for ``sha256sum -c``
+"""
+
+import hashlib
+import importlib.metadata
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit import distribution
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError
+from toolkit.storage import json_files, store_of
+from toolkit.storage.models import CARD, ModelFile, digest_of_files
+from toolkit.storage.outputs import Output, Together
+from toolkit.storage.paths import join, remove
+
+SUMS = "SHA256SUMS"
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model is, how it was made, and how good it is.
+
+    Attributes:
+        name: of the model.
+        kind, task, labels: what it predicts, and how.
+        licence: of the model, if it was given.
+        made_from: digest of documents, labels and settings.
+        settings: with which it was trained.
+        chosen: settings that were chosen by valid.
+        documents: of each split, how many there are of each label.
+        left_out: documents that were not used, by reason.
+        metrics: of valid and test.
+        versions: of what trained it.
+        files: of the model, with size and sha256.
+    """
+
+    version: int = 1
+    name: str
+    kind: str
+    task: str
+    labels: list[str]
+    licence: str | None
+    made_from: str
+    settings: dict[str, Any]
+    chosen: dict[str, Any]
+    documents: dict[str, dict[str, int]]
+    left_out: dict[str, int]
+    metrics: dict[str, dict[str, Any]]
+    versions: dict[str, str]
+    files: dict[str, ModelFile]
+
+    @property
+    def digest(self) -> str:
+        """Return the sha256 by which the model is known."""
+        return digest_of_files({name: file.sha256 for name, file in self.files.items()})
+
+
+def models_folder(dataset: Dataset) -> str:
+    """Return the folder of the models of a dataset that no path is given for: beside its attributes."""
+    parent, _, name = dataset.attributes.rstrip("/").rpartition("/")
+    return join(parent, "models") if name == "attributes" and parent else "models"
+
+
+def with_files(dataset: Dataset, digests: Collection[str]) -> list[Card]:
+    """Return the cards of those models of a dataset that are known by one of these sha256."""
+    root = models_folder(dataset)
+    cards = [load(join(root, name)) for name in store_of(root).folders(root)]
+    return [card for card in cards if card and card.digest in digests]
+
+
+def load(folder: str) -> Card | None:
+    """Return the card in a folder; None if there is none, or a damaged one."""
+    return json_files.load(join(folder, CARD), Card)
+
+
+def check_free(folder: str, name: str, made_from: str | None, found: Card | None, *, overwrite: bool) -> None:
+    """Check that a model may be written to a folder: nothing is there, or the same model, or it may be replaced.
+
+    Raises:
+        ConfigError: if it may not.
+    """
+    if found is None or overwrite or found.made_from == made_from:
+        return
+    raise ConfigError(
+        f"{folder}: expected no model, or one made from the same labels with the same settings, got another one; give "
+        f"the new one a name of its own ({name} stays, and sets that were made with it), or add --overwrite"
+    )
+
+
+def write(folder: str, model: Mapping[str, bytes], card: Card) -> None:
+    """Write the files of a model, its card and checksums; `files` of the card are set here."""
+    files = {name: ModelFile(size=len(data), sha256=hashlib.sha256(data).hexdigest()) for name, data in model.items()}
+    text = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(card, files=files)), indent=1) + b"\n"
+    digests = {name: file.sha256 for name, file in files.items()} | {CARD: hashlib.sha256(text).hexdigest()}
+    sums = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
+    remove(join(folder, CARD))  # what is not complete has none
+    with Together() as together:
+        for name, content in {**model, SUMS: sums.encode()}.items():
+            with Output(join(folder, name), together) as output:
+                output.write(content)
+    with Output(join(folder, CARD)) as output:
+        output.write(text)
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the versions of the toolkit and of some packages."""
+    return {name: importlib.metadata.version(name) for name in (distribution.NAME, *packages)}

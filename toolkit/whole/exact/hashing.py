@@ -1,0 +1,59 @@
+"""Hashes of the pieces of a buffer: xxh3, compiled for what is short, by its library for the rest."""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import xxhash
+
+from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import Array, Bytes, Int64s
+
+LONGEST = 240
+"""Bytes of a text whose hash is compiled here."""
+
+
+class Texts(NamedTuple):
+    """Texts in one buffer.
+
+    Attributes:
+        utf8: int8, the buffer; 8 bytes at least are behind each text.
+        starts: int64, where each begins.
+        ends: int64, exclusive.
+        items: how many.
+    """
+
+    utf8: Bytes
+    starts: Int64s
+    ends: Int64s
+    items: int
+
+
+_hashes = Compiled("toolkit.whole.exact.xxh3:hashes", Texts, "int8* uint64*", uses=["toolkit.text.kernels.intrinsics"])
+
+_SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
+    "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
+    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
+    "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
+)
+"""The default secret of xxh3; a test holds the hashes against the library."""
+
+
+@cache
+def _secret() -> Array:
+    return np.frombuffer(_SECRET, dtype=np.int8)
+
+
+def hashes_128(texts: Texts) -> bytes:
+    """Return the hashes of texts that are not empty, 16 bytes each, as `xxhash.xxh3_128_digest` gives them."""
+    found = np.zeros((texts.items, 2), dtype=np.uint64)
+    _hashes(texts, _secret(), found.reshape(-1))
+    digests = found.astype(">u8")
+    long = np.flatnonzero(texts.ends - texts.starts > LONGEST)
+    if len(long):
+        view = memoryview(texts.utf8)  # type: ignore[arg-type]
+        bounds = zip(texts.starts[long].tolist(), texts.ends[long].tolist(), strict=True)
+        rest = b"".join([xxhash.xxh3_128_digest(view[begin:end]) for begin, end in bounds])
+        digests[long] = np.frombuffer(rest, dtype=">u8").reshape(-1, 2)
+    return digests.tobytes()

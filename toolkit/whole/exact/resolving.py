@@ -1,0 +1,355 @@
+"""Step 2: which of equal texts or pieces stays, partition by partition.
+
+A partition is a range of hashes: of each run a contiguous slice, so nothing is sorted on disk, and any number of
+partitions gives the same. What is found is written partition by partition, with one section for each run:
+
+``layout``               a `Whole`: the shards, and how many partitions there are
+``part-N-of-M.bin``      the sections of the runs of own shards, one after the other; each ends with its xxh3-64
+``part-N-of-M.offsets``  uint64: where each begins, and where the last ends
+``part-N-of-M.json``     a `Part`, written last: an interrupted run finds it
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import ConfigError, DataError
+from toolkit.runs.executors import Report, Task
+from toolkit.storage import store_of
+from toolkit.storage.json_files import load
+from toolkit.storage.outputs import Output, write_file
+from toolkit.storage.paths import join
+from toolkit.storage.threads import for_each
+from toolkit.whole.exact import bloom
+from toolkit.whole.exact.runs import Array, Layout, RunOfShard, runs_of
+from toolkit.whole.exact.table import numbered
+from toolkit.whole.kind import Resolved, Work
+from toolkit.whole.sealed import damaged, read_sealed, write_sealed
+
+COST = {True: 320, False: 112}
+"""Bytes of memory that a key takes while its partition is resolved, with names and without."""
+
+_MASK = (1 << 128) - 1
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """What is resolved: the runs of all shards, in order, the layout of their keys, and the number of partitions."""
+
+    runs: list[RunOfShard]
+    layout: Layout
+    parts: int
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What was found in a partition.
+
+    Attributes:
+        digests: of what became of each own shard's items, by its number; those of all partitions are added.
+        distinct: different hashes.
+        stay: items of own shards that stay.
+        grouped: of all that stay, those with an upper half that other hashes have, too, if the layout asks for them.
+    """
+
+    digests: dict[int, int]
+    distinct: int
+    stay: int
+    grouped: int = 0
+
+
+class PartToResolve(ConfigStruct):
+    """A partition, in the folder that has the layout."""
+
+    folder: str
+    part: int
+
+
+class Losers(NamedTuple):
+    """What became of the documents of a run whose hash another document has.
+
+    Attributes:
+        keys: their numbers in the run, of which documents are equal to others.
+        copies: how many equal documents there are, for each.
+        stays: whether the one that stays is in this run, for each.
+        names: JSON text of the source and id of the one that stays, for each.
+    """
+
+    keys: Array
+    copies: Array
+    stays: Array
+    names: list[bytes]
+
+
+def resolve(work: Work, layout: Layout, items: str) -> Resolved:
+    """Resolve all partitions; `items` is what is compared, for people."""
+    found, notes = resolve_parts(work, layout, work.folder)
+    fates = {}
+    for signed in work.shards:
+        if signed.own:
+            digest = sum(part.digests.get(signed.number, 0) for part in found) & _MASK
+            fates[signed.shard] = f"{digest:032x}"
+    distinct = sum(part.distinct for part in found)
+    compared = sum(int(signed.record.counts[items]) for signed in work.shards if signed.own)
+    stay = sum(part.stay for part in found)
+    counts = {items: compared, "distinct": distinct, "duplicates": compared - stay}
+    return Resolved(fates, counts, _collisions(layout.bits, distinct) + notes)
+
+
+def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], list[str]]:
+    """Return what was found in each partition, which is written to a folder; and sentences for people."""
+    runs = [run for signed in work.shards for run in runs_of(signed)]
+    total = sum(run.run.keys for run in runs)
+    parts = max(1, -(-total * COST[layout.names] // max(work.memory, 1)))
+    notes = []
+    if layout.rate:
+        parts = max(1, -(-total // bloom.KEYS))
+        notes = [_filters(work.memory, total, parts, layout.rate)]
+    write_sealed(_layout(folder), msgspec.msgpack.encode(Whole(runs, layout, parts)))
+    whole_in.cache_clear()
+    tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
+    return work.run("resolve", resolve_part, tasks), notes
+
+
+def _filters(memory: int, total: int, parts: int, rate: float) -> str:
+    """Return what is to be said of Bloom filters.
+
+    Raises:
+        ConfigError: if one needs more memory than there may be.
+    """
+    keys = -(-total // parts)
+    size = bloom.bits_of(keys, rate) // 8
+    if (needed := size + bloom.BYTES * keys) > memory:
+        raise ConfigError(
+            f"memory: expected at least {-(-needed // 10**6)} MB for `approximate: bloom`, whose filters are as large "
+            f"as `false_positive_rate: {rate:g}` asks for, got {memory:,} bytes"
+        )
+    return (
+        f"Bloom filters of {size / 1e6:,.1f} MB in {parts:,} partitions, one after the other: at most {rate:g} of what "
+        "is new may count as seen"
+    )
+
+
+def _collisions(bits: int, distinct: int) -> list[str]:
+    """Return what is to be said of different texts that may have the same hash."""
+    if bits == 128:
+        return []
+    expected = distinct * (distinct - 1) / 2 / 2**bits
+    what = "so many pairs of different texts may count as equal"
+    return [f"{bits} bits: {expected:.2g} collisions expected among {distinct:,} different hashes: {what}"]
+
+
+def _layout(folder: str) -> str:
+    return join(folder, "layout")
+
+
+def _path(folder: str, part: int, parts: int) -> str:
+    return join(folder, f"part-{part}-of-{parts}")
+
+
+@lru_cache(maxsize=2)
+def whole_in(folder: str) -> Whole:
+    """Return what is resolved in a folder; read once in a process."""
+    path = _layout(folder)
+    try:
+        return msgspec.msgpack.decode(read_sealed(path), type=Whole)
+    except FileNotFoundError:
+        raise damaged(path) from None
+
+
+def resolve_part(work: PartToResolve, report: Report) -> Part:
+    """Resolve a partition, if that has not been done."""
+    whole = whole_in(work.folder)
+    path = _path(work.folder, work.part, whole.parts)
+    if done := load(path + ".json", Part):
+        return done
+    slices = for_each(lambda run: run.slice(whole.layout, work.part, whole.parts), whole.runs)
+    with Output(path + ".bin") as output:
+        part, offsets = _resolve(whole, slices, output)
+    write_file(path + ".offsets", np.array(offsets, dtype="<u8").tobytes())
+    write_file(path + ".json", msgspec.json.encode(part))
+    return part
+
+
+def _resolve(whole: Whole, slices: list[tuple[int, Array]], output: Output) -> tuple[Part, list[int]]:
+    layout = whole.layout
+    ends = np.cumsum([0, *(len(keys) for _, keys in slices)], dtype=np.int64).tolist()
+
+    def column(name: str) -> Array:
+        return np.concatenate([np.zeros(0, dtype=layout.dtype[name]), *(keys[name] for _, keys in slices)])
+
+    high, low = column("hi"), column("lo") if layout.bits == 128 else None
+    writer = None
+    if layout.rate:
+        stays = bloom.first_seen(high, low, layout.rate)
+    else:
+        numbers, chosen = numbered(high, low, _ranks(whole, ends, column("rank")) if layout.ranks else None)
+        stays = np.zeros(len(numbers), dtype=bool)
+        stays[chosen] = True
+        writer = _Documents(whole, ends, slices, numbers, chosen) if layout.names else None
+    grouped = _grouped(high, stays) if layout.grouped else None
+    offsets, digests, stay = [0], dict[int, int](), 0
+    for i, (run, (before, _)) in enumerate(zip(whole.runs, slices, strict=True)):
+        if run.own or grouped is not None:
+            mine = stays[ends[i] : ends[i + 1]]
+            if writer:
+                section, digest = writer.section(i, run.number, before, mine)
+            else:
+                section = len(mine).to_bytes(4, "little") + np.packbits(mine).tobytes()
+                digest = _digest(run.number, before + np.flatnonzero(~mine))
+            if grouped is not None:
+                section += np.packbits(grouped[ends[i] : ends[i + 1]]).tobytes()
+            output.write(section + xxhash.xxh3_64_digest(section))
+            digests[run.shard] = (digests.get(run.shard, 0) + digest) & _MASK
+            stay += int(mine.sum()) * run.own
+        offsets.append(output.size)
+    return Part(digests, int(stays.sum()), stay, 0 if grouped is None else int(grouped.sum())), offsets
+
+
+def _grouped(high: Array, stays: Array) -> Array:
+    """Return which of the hashes that stay have an upper half that others of these have, too; bool."""
+    which = np.flatnonzero(stays)
+    order = which[np.argsort(high[which], kind="stable")]
+    same = high[order[1:]] == high[order[:-1]]
+    found = np.zeros(len(high), dtype=bool)
+    found[order[1:][same]] = found[order[:-1][same]] = True
+    return found
+
+
+def _ranks(whole: Whole, ends: list[int], ranks: Array) -> Array:
+    """Return the ranks of keys, those of other datasets before all."""
+    for i, run in enumerate(whole.runs):
+        if not run.own:
+            ranks[ends[i] : ends[i + 1]] = -np.inf
+    return ranks
+
+
+def _digest(run: int, keys: Array) -> int:
+    """Return a number that tells which keys of a run these are, whatever their order: it can be added to others."""
+    numbers = keys.astype(np.uint64) + np.uint64((run + 1) << 40)
+    found = 0
+    for seed, shift in ((0, 0), (1, 64)):
+        mixed = _mixed(numbers, seed)
+        low, high = mixed & np.uint64(0xFFFFFFFF), mixed >> np.uint64(32)
+        found += (int(low.sum(dtype=np.uint64)) + (int(high.sum(dtype=np.uint64)) << 32)) << shift  # nothing is lost
+    return found & _MASK
+
+
+def _mixed(numbers: Array, seed: int) -> Array:
+    """Return well mixed numbers (the finaliser of splitmix64)."""
+    with np.errstate(over="ignore"):
+        found = numbers * np.uint64(2) + np.uint64(seed)
+        found = (found + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xD1342543DE82EF95)
+        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return found ^ (found >> np.uint64(31))
+
+
+class _Documents:
+    """Makes the sections of documents: only those of which others are equal are in them."""
+
+    def __init__(
+        self, whole: Whole, ends: list[int], slices: list[tuple[int, Array]], numbers: Array, chosen: Array
+    ) -> None:
+        self._ends, self._groups = ends, numbers
+        keys = np.concatenate([np.zeros(0, dtype=whole.layout.dtype), *(found for _, found in slices)])
+        self._copies = np.bincount(numbers, keys["count"], minlength=len(chosen)).astype(np.int64)
+        many = np.flatnonzero(self._copies > 1)
+        winners = chosen[many]
+        self._names = dict(zip(many.tolist(), [b""] * len(many), strict=True))
+        runs = np.searchsorted(np.array(ends), winners, side="right") - 1
+        for i in np.unique(runs).tolist():
+            chosen = np.flatnonzero(runs == i)
+            self._take(whole.runs[i], keys[winners[chosen]], many[chosen].tolist())
+
+    def _take(self, run: RunOfShard, keys: Array, groups: list[int]) -> None:
+        """Read the names of documents that stay, of one run."""
+        low = int(keys["name"].min())
+        high = int((keys["name"] + keys["size"]).max())
+        data = run.bytes_at(run.run.names + low, high - low)
+        for group, at, size in zip(groups, keys["name"].tolist(), keys["size"].tolist(), strict=True):
+            self._names[group] = data[at - low : at - low + size]
+
+    def section(self, i: int, number: int, before: int, stays: Array) -> tuple[bytes, int]:
+        """Return the section of a run, and its digest.
+
+        Args:
+            i: the run.
+            number: of the run in its shard.
+            before: keys of it in partitions before this one.
+            stays: whether its first document of each key stays.
+        """
+        begin, end = self._ends[i], self._ends[i + 1]
+        groups = self._groups[begin:end]
+        copies = self._copies[groups]
+        many = np.flatnonzero(copies > 1)
+        names = [self._names[group] for group in groups[many].tolist()]
+        rows = (many + before).astype("<u4"), copies[many].astype("<u4"), stays[many].astype("u1")
+        digest = 0
+        for name, key, total, stay in zip(names, *(each.tolist() for each in rows), strict=True):
+            digest += xxhash.xxh3_128_intdigest(b"%d %d %d %d " % (number, key, total, stay) + name)
+        return msgspec.msgpack.encode((*(each.tobytes() for each in rows), names)), digest
+
+
+def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
+    """Return what was resolved in a folder, and the places among all runs of those of a shard."""
+    whole = whole_in(folder)
+    return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
+
+
+def sections(folder: str, whole: Whole, run: int) -> list[bytes]:
+    """Return what all partitions say of a run, in order.
+
+    Raises:
+        DataError: if a file is not what was written.
+    """
+    return for_each(lambda part: _section(folder, _path(folder, part, whole.parts), run), range(whole.parts))
+
+
+def _section(folder: str, path: str, run: int) -> bytes:
+    store = store_of(path)
+    try:
+        ends = store.read(path + ".offsets", 8 * run, 16)
+        begin, end = int.from_bytes(ends[:8], "little"), int.from_bytes(ends[8:], "little")
+        data = store.read(path + ".bin", begin, max(end - begin, 0))
+    except FileNotFoundError:
+        data = b""
+    if xxhash.xxh3_64_digest(data[:-8]) != data[-8:]:
+        message = f"expected what was resolved, got other bytes: it was damaged; delete {folder}, then run again"
+        raise DataError(message, path=path + ".bin")
+    return data[:-8]
+
+
+def losers(folder: str, whole: Whole, run: int) -> Losers:
+    """Return what became of the documents of a run whose hash another document has."""
+    keys, copies, stays, names = [], [], [], list[bytes]()
+    for section in sections(folder, whole, run):
+        found: tuple[bytes, bytes, bytes, list[bytes]] = msgspec.msgpack.decode(
+            section, type=tuple[bytes, bytes, bytes, list[bytes]]
+        )
+        keys.append(np.frombuffer(found[0], dtype="<u4"))
+        copies.append(np.frombuffer(found[1], dtype="<u4"))
+        stays.append(np.frombuffer(found[2], dtype="u1"))
+        names += found[3]
+    return Losers(np.concatenate(keys), np.concatenate(copies), np.concatenate(stays), names)
+
+
+def staying(folder: str, whole: Whole, run: int) -> Array:
+    """Return whether each key of a run stays: bool."""
+    return _bits(folder, whole, run, 0)
+
+
+def grouped(folder: str, whole: Whole, run: int) -> Array:
+    """Return whether each key of a run stays, and has an upper half that others have, too: bool."""
+    return _bits(folder, whole, run, 1)
+
+
+def _bits(folder: str, whole: Whole, run: int, row: int) -> Array:
+    found = []
+    for section in sections(folder, whole, run):
+        (count,) = np.frombuffer(section, dtype="<u4", count=1).tolist()
+        bits = np.frombuffer(section, dtype="u1", offset=4 + row * -(-count // 8))
+        found.append(np.unpackbits(bits, count=count).astype(bool))
+    return np.concatenate(found)

@@ -1,0 +1,262 @@
+"""What is kept of a shard: runs of sorted distinct hashes, and which of them each text or piece has.
+
+``runs.bin``, which is sealed, has for each run (about `ITEMS` items: it ends with a document), little-endian:
+
+    fan     2^bits + 1 uint32: how many keys are below each value of the first bits of a hash
+    keys    a record a distinct hash, sorted by it: the hash, what `Layout` adds
+    names   for documents: ``["source","id"]`` of the one that stays of the run's equals, in the order of the keys
+    items   a uint32 an item, in order: the number of its key in the run, + `FIRST` for the one that stays of the run's
+            equals; `ABSENT` if it is not compared
+    sizes   for pieces: a uint32 a piece, its code points
+    bounds  for pieces: two uint32 a document: its pieces, and the code points before the first
+"""
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from toolkit.whole.exact.pieces import Pieces
+from toolkit.whole.exact.table import numbered
+from toolkit.whole.kind import Files
+from toolkit.whole.records import SignedShard
+from toolkit.whole.sealed import read_sealed
+
+ITEMS = 1 << 19
+NAMES = 1 << 25
+"""Bytes of names after which a run ends, too."""
+FIRST = 1 << 31
+ABSENT = (1 << 32) - 1
+FILE = "runs.bin"
+_CELL = 512
+"""Keys of a cell of the fan, about."""
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """What the records of keys have.
+
+    Attributes:
+        bits: of the hashes, 64 or 128.
+        ranks: whether a number says which of equal ones stays: the lowest.
+        names: whether there are names of documents.
+        rate: of new hashes that may count as seen, where a Bloom filter says what was seen; 0: all are compared.
+        grouped: whether it is told of hashes that stay which have an upper half that other hashes have, too.
+    """
+
+    bits: int
+    ranks: bool
+    names: bool
+    rate: float = 0.0
+    grouped: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        fields = [("hi", "<u8")]
+        fields += [("lo", "<u8")] if self.bits == 128 else []
+        fields += [("rank", "<f8")] if self.ranks else []
+        fields += [("count", "<u4"), ("size", "<u4"), ("name", "<u8")] if self.names else []
+        return np.dtype(fields)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run: how many keys, items and documents it has, the bits of its fan, and where its parts begin."""
+
+    keys: int
+    items: int
+    documents: int
+    bits: int
+    fan: int
+    at: int
+    names: int
+    items_at: int
+    sizes: int
+    bounds: int
+
+
+class RunsOutput:
+    """Writes the runs of a shard.
+
+    Args:
+        files: of the shard.
+        layout: of the keys.
+    """
+
+    def __init__(self, files: Files, layout: Layout) -> None:
+        self._out = files.open(FILE)
+        self._layout = layout
+        self.runs: list[Run] = []
+        self.distinct = self.items = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._hashes = bytearray()
+        self._places = array("I")
+        self._ranks = array("d")
+        self._names: list[bytes] = []
+        self._sizes = array("I")
+        self._bounds = array("I")
+        self._count = self._documents = self._named = 0
+
+    def add(
+        self,
+        hashes: list[bytes | None],
+        rank: float = 0.0,
+        name: bytes = b"",
+        sizes: list[int] | None = None,
+        before: int = 0,
+    ) -> None:
+        """Append a document.
+
+        Args:
+            hashes: of its text, or its pieces; None for one that is not compared.
+            rank: the lowest stays.
+            name: JSON text of source and id, if the layout has names.
+            sizes: code points of pieces.
+            before: code points before the first.
+        """
+        found = [each for each in hashes if each is not None]
+        self._hashes += b"".join(found)
+        if len(found) == len(hashes):
+            self._places.extend(range(self._count, self._count + len(hashes)))
+        else:
+            self._places.extend(i for i, each in enumerate(hashes, self._count) if each is not None)
+        if self._layout.ranks:
+            self._ranks.extend([rank] * len(found))
+        if self._layout.names:
+            self._names += [name] * len(found)
+            self._named += len(name)
+        if sizes is not None:
+            self._sizes.extend(sizes)
+            self._bounds.extend((len(hashes), before))
+        self._count += len(hashes)
+        self._documents += 1
+        if self._count >= ITEMS or self._named >= NAMES:
+            self.flush()
+
+    def add_block(self, hashes: bytes, pieces: Pieces, ranks: Array | None = None) -> None:
+        """Append the pieces of some documents.
+
+        Args:
+            hashes: of the pieces that are compared, one behind the other.
+            pieces: all.
+            ranks: float64, of each document; the lowest stays.
+        """
+        compared = pieces.compared.nonzero()[0]
+        self._hashes += hashes
+        self._places.frombytes((compared + self._count).astype("<u4").tobytes())
+        if ranks is not None:
+            self._ranks.frombytes(np.repeat(ranks, pieces.counts)[compared].tobytes())
+        self._sizes.frombytes(pieces.sizes.astype("<u4").tobytes())
+        self._bounds.frombytes(np.stack([pieces.counts, pieces.before], axis=1).astype("<u4").tobytes())
+        self._count += len(pieces.sizes)
+        self._documents += len(pieces.counts)
+        if self._count >= ITEMS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has been added as a run."""
+        if not self._documents:
+            return
+        words = self._layout.bits // 64
+        hashes = np.ascontiguousarray(np.frombuffer(self._hashes, dtype=">u8").reshape(-1, words).T.astype("<u8"))
+        high, low = hashes[0], hashes[1] if words == 2 else None
+        ranks = np.frombuffer(self._ranks, dtype="<f8") if self._layout.ranks else None
+        numbers, first = numbered(high, low, ranks)
+        order = _sorted(high[first], None if low is None else low[first])
+        first = first[order]
+        keys = np.zeros(len(first), dtype=self._layout.dtype)
+        keys["hi"] = high[first]
+        if low is not None:
+            keys["lo"] = low[first]
+        if ranks is not None:
+            keys["rank"] = ranks[first]
+        if self._layout.names:
+            keys["count"] = np.bincount(numbers, minlength=len(first))[order]
+        places_of = np.empty(len(first), dtype="<u4")
+        places_of[order] = np.arange(len(first), dtype="<u4")
+        items = np.full(self._count, ABSENT, dtype="<u4")
+        places = np.frombuffer(self._places, dtype="<u4")
+        items[places] = places_of[numbers]
+        items[places[first]] |= np.uint32(FIRST)
+        self.distinct += len(keys)
+        self.items += len(numbers)
+        self._write(keys, first, items)
+        self._begin()
+
+    def _write(self, keys: Array, first: Array, items: Array) -> None:
+        bits = max(0, (len(keys) // _CELL).bit_length() - 1)
+        fan = (
+            np.searchsorted(keys["hi"] >> np.uint64(64 - bits), np.arange((1 << bits) + 1)) if bits else [0, len(keys)]
+        )
+        names = [self._names[i] for i in first.tolist()] if self._layout.names else []
+        if self._layout.names:
+            keys["size"] = list(map(len, names))
+            keys["name"] = np.r_[0, np.cumsum(keys["size"], dtype=np.uint64)[:-1]] if names else []
+        at = [self._put(np.asarray(fan, dtype="<u4").tobytes()), self._put(keys.tobytes()), self._put(b"".join(names))]
+        at += [self._put(items.tobytes())]
+        at += [self._put(np.array(each, dtype="<u4").tobytes()) for each in (self._sizes, self._bounds)]
+        self.runs.append(Run(len(keys), len(items), self._documents, bits, *at))
+
+    def _put(self, data: bytes) -> int:
+        offset = self._out.length
+        self._out.write(data)
+        return offset
+
+
+def _sorted(high: Array, low: Array | None) -> Array:
+    """Return the order of different hashes."""
+    order = np.argsort(high)
+    if low is None or (high[order[1:]] != high[order[:-1]]).all():
+        return order
+    return np.lexsort((low, high))
+
+
+class RunOfShard(msgspec.Struct, frozen=True):
+    """A run where it is: its file, the number of its shard, its own number in that, and whether it gets fates."""
+
+    path: str
+    shard: int
+    number: int
+    run: Run
+    own: bool
+
+    def read(self, offset: int, count: int, dtype: Any) -> Array:
+        """Return values that begin at a byte of the file."""
+        dtype = np.dtype(dtype)
+        return np.frombuffer(read_sealed(self.path, offset, count * dtype.itemsize), dtype=dtype)
+
+    def bytes_at(self, offset: int, size: int) -> bytes:
+        return read_sealed(self.path, offset, size)
+
+    def slice(self, layout: Layout, part: int, parts: int) -> tuple[int, Array]:
+        """Return the keys of one of so many equal parts of all hashes, and how many keys of the run are before them."""
+        low, high = (part << 64) // parts, ((part + 1) << 64) // parts
+        bits, run = self.run.bits, self.run
+        first, last = 0, run.keys
+        if bits:
+            cells = low >> (64 - bits), ((high - 1) >> (64 - bits)) + 1
+            fan = self.read(run.fan + 4 * cells[0], cells[1] - cells[0] + 1, "<u4")
+            first, last = int(fan[0]), int(fan[-1])
+        keys = self.read(run.at + first * layout.dtype.itemsize, last - first, layout.dtype)
+        begin = int(np.searchsorted(keys["hi"], np.uint64(low)))
+        end = len(keys) if high >> 64 else int(np.searchsorted(keys["hi"], np.uint64(high)))
+        return first + begin, keys[begin:end]
+
+    def items(self) -> Array:
+        return self.read(self.run.items_at, self.run.items, "<u4")
+
+    def sizes(self) -> Array:
+        return self.read(self.run.sizes, self.run.items, "<u4")
+
+    def bounds(self) -> Array:
+        return self.read(self.run.bounds, 2 * self.run.documents, "<u4").reshape(-1, 2)
+
+
+def runs_of(signed: SignedShard) -> Iterator[RunOfShard]:
+    """Yield the runs of a shard, in order."""
+    for number, run in enumerate(msgspec.convert(signed.record.details, list[Run])):
+        yield RunOfShard(signed.path(FILE), signed.number, number, run, signed.own)

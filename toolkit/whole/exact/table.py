@@ -1,0 +1,76 @@
+"""Which hashes are equal: a table in memory, in compiled code."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import Array, Float64s, Int32s, Int64s, UInt64s
+
+
+class Hashes(NamedTuple):
+    """The hashes of items.
+
+    Attributes:
+        high: uint64, the upper halves.
+        low: uint64, the lower ones; those of 64 bits are `high` again.
+        ranks: float64, of the items; read only if `ranked`.
+        items: how many.
+        ranked: whether the item with the lowest rank is chosen, else the first.
+    """
+
+    high: UInt64s
+    low: UInt64s
+    ranks: Float64s
+    items: int
+    ranked: bool
+
+
+class Table(NamedTuple):
+    """Room for a table.
+
+    Attributes:
+        tags: uint64, upper halves.
+        slots: int32, their numbers; -1 where there is none.
+        mask: how many there is room for, a power of two above that of the items, less 1.
+    """
+
+    tags: UInt64s
+    slots: Int32s
+    mask: int
+
+
+class Numbered(NamedTuple):
+    """Which hashes are equal.
+
+    Attributes:
+        numbers: int32, of each item, that of its hash; they count in the order in which hashes come.
+        chosen: int32, of each hash the item with the lowest rank, and of these the first.
+        different: int64, how many hashes there are, as the only value.
+    """
+
+    numbers: Int32s
+    chosen: Int32s
+    different: Int64s
+
+
+_number = Compiled("toolkit.whole.exact.kernel:number", Hashes, Table, Numbered)
+
+
+def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array, Array]:
+    """Return the number of each item's hash, and of each hash the item that is chosen; both int32.
+
+    Args:
+        high: uint64, the upper halves of the hashes.
+        low: the lower halves; None for hashes of 64 bits.
+        ranks: float64, of the items; None if the first is chosen.
+    """
+    items = len(high)
+    room = 1 << max(4, (items + items // 2).bit_length())
+    found = Numbered(np.empty(items, dtype=np.int32), np.empty(items, dtype=np.int32), np.zeros(1, dtype=np.int64))
+    given = Hashes(
+        high, high if low is None else low, np.zeros(1) if ranks is None else ranks, items, ranks is not None
+    )
+    table = Table(np.empty(room, dtype=np.uint64), np.full(room, -1, dtype=np.int32), room - 1)
+    _number(given, table, found)
+    return found.numbers, found.chosen[: found.different[0]]

@@ -1,0 +1,150 @@
+"""What a set of duplicates asks of documents: expressions over earlier sets, checked, and run over joined rows."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolkit.data.documents import Document
+from toolkit.data.own_types import OwnTypes
+from toolkit.data.schema import ANY, Type
+from toolkit.errors import ConfigError, DataError
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.rules import asking
+from toolkit.rules.checker import Name
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Expression, check, check_condition
+from toolkit.rules.running import compile_function
+from toolkit.whole.kind import Asked
+
+_NUMBERS = ("int", "float")
+
+_EXPECTED = {
+    "number": "a number that is never null",
+    "score": "a number, or null",
+    "text": "a text, or null",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An expression that was checked.
+
+    Attributes:
+        name: by which it was asked for.
+        place: in the configuration, for messages.
+        asked: by the kind.
+        expression: over the arguments of all joined sets, and the document.
+    """
+
+    name: str
+    place: str
+    asked: Asked
+    expression: Expression
+
+
+def names_of(sets: Iterable[JoinedSet], own: OwnTypes | None) -> dict[str, Name]:
+    """Return what expressions may use: as rules do, and the text of the document."""
+    names = names_for_rules(sets, own)
+    if names["document"].code == "document":
+        names["document"] = asking.of_document(text=True, own=own)["document"]
+    return names
+
+
+def checked(name: str, asked: Asked, sets: Sequence[JoinedSet], own: OwnTypes | None, place: str) -> Checked:
+    """Return an expression, checked against the types of the joined sets, and of the documents' own fields.
+
+    Raises:
+        ConfigError: naming the place.
+    """
+    names = names_of(sets, own)
+    try:
+        text = reference(asked.text, sets, names) or asked.text
+        found = check_condition(text, names) if asked.wanted == "condition" else check(text, names)
+    except ExpressionError as error:
+        raise ConfigError(f"{place}: {name}: {error}") from None
+    if not _fits(asked.wanted, found.type):
+        hint = ""
+        if asked.wanted == "number" and found.type.kind == "nullable":
+            hint = f"; where it is null, say what stands for it: `{asked.text} if {asked.text} is not None else 0`"
+        expected = _EXPECTED[asked.wanted]
+        raise ConfigError(f"{place}: {name}: expected {expected}, got a value of type {found.type}{hint}")
+    return Checked(name, place, asked, found)
+
+
+def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -> str | None:
+    """Return the expression that ``SET[.KEY[.field]]`` stands for, if a set is called so; else None.
+
+    Raises:
+        ExpressionError: if the set has no such key, or several where none is named.
+    """
+    sets = list(sets)
+    if not asking.is_reference(text, {each.set: [key.key for key in each.keys] for each in sets}):
+        return None
+    set_name, _, path = text.strip().partition(".")
+    joined = next(each for each in sets if each.set == set_name)
+    key, _, fields = path.partition(".")
+    keys = {each.key: each.name for each in joined.keys}
+    name = keys[asking.key_of(set_name, key, keys)]
+    path = f"{name}.{fields}" if fields else name
+    found = null_safe(path, names)
+    if found is None:
+        check(path, names)  # which says what is wrong
+    return found
+
+
+def _fits(wanted: str, type_: Type) -> bool:
+    inner = type_.item if type_.kind == "nullable" else type_
+    if ANY in (type_, inner) or wanted in ("condition", "value"):
+        return True
+    if wanted == "number":
+        return type_.kind in _NUMBERS
+    if wanted == "score":
+        return inner is not None and inner.kind in (*_NUMBERS, "null")
+    return inner is not None and inner.kind in ("str", "null")
+
+
+class Evaluator:
+    """Runs the expressions of an entry.
+
+    Args:
+        found: checked; the one called ``when`` says whether a document competes.
+        arguments: how many sets are joined.
+    """
+
+    def __init__(self, found: Iterable[Checked], arguments: int) -> None:
+        names = (*(f"r{i}" for i in range(arguments)), "document")
+        functions = {each.name: (each, compile_function(each.expression.code, names)) for each in found}
+        self._when = functions.pop("when", None)
+        self._others = functions
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._others)
+
+    def competes(self, values: Sequence[Any], document: Document) -> bool:
+        """Return whether a document is compared."""
+        return self._when is None or _run(*self._when, values, document)
+
+    def values(self, values: Sequence[Any], document: Document) -> list[Any]:
+        """Return what was asked of a document that competes, in the order of `names`."""
+        return [_run(each, function, values, document) for each, function in self._others.values()]
+
+
+def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:
+    value = asking.ask(function, (*values, document), f"{each.place}: {each.name}: `{each.asked.text}`")
+    wanted = each.asked.wanted
+    if wanted == "condition" and not isinstance(value, bool):
+        raise _unlike(each, "true or false", value)
+    if wanted == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    if wanted == "score" and (isinstance(value, bool) or not isinstance(value, int | float | None)):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    if wanted == "text" and not isinstance(value, str | None):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    return msgspec.to_builtins(value) if wanted == "value" else value
+
+
+def _unlike(each: Checked, expected: str, value: Any) -> DataError:
+    return DataError(f"{each.place}: {each.name}: `{each.asked.text}`: expected {expected}, got {value!r}")

@@ -1,0 +1,211 @@
+"""The contract of a kind of duplicates: what it says of itself, and its three steps (see `toolkit.whole`)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.documents import Document
+from toolkit.data.schema import Type
+from toolkit.plugins import Kind as KindOfPlugin
+from toolkit.runs.executors import Report, Task
+from toolkit.storage.outputs import Output
+from toolkit.storage.paths import join
+from toolkit.whole.records import FileState, Model, SignedShard
+from toolkit.whole.sealed import SealedOutput
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+Wanted = Literal["condition", "number", "score", "text", "value"]
+
+
+class Asked(NamedTuple):
+    """Something that a kind asks of each document.
+
+    Attributes:
+        text: an expression over the keys of earlier sets and `document` (which has `text` here, too); or, of the form
+            ``SET[.KEY[.field]]`` with a known set, a value of it, null where a part of the path is.
+        wanted: ``condition``; ``number`` (never null); ``score`` (a number, or null); ``text`` (or null); ``value``
+            (whatever JSON has, or null).
+    """
+
+    text: str
+    wanted: Wanted
+
+
+class Block(NamedTuple):
+    """Some documents of a shard, in order.
+
+    Attributes:
+        first: rows of the shard before them.
+        documents: with their texts.
+        competes: whether each is compared: bool, in order. Others get a value all the same.
+        values: what was asked of each document, by name; None where the document does not compete.
+    """
+
+    first: int
+    documents: Sequence[Document]
+    competes: Sequence[bool]
+    values: dict[str, list[Any]]
+
+
+class Files:
+    """Writes the signature files of a shard, each complete or not at all."""
+
+    def __init__(self, folder: str, stack: "ExitStack") -> None:
+        self._folder, self._stack = folder, stack
+        self._outputs: dict[str, Output] = {}
+
+    def open(self, name: str) -> SealedOutput:
+        """Return a file that is open until all blocks have been given; its name has no slash."""
+        output = SealedOutput(self.path(name))
+        self.add(name, output)
+        return output
+
+    def path(self, name: str) -> str:
+        """Return the path of a file."""
+        return join(self._folder, name)
+
+    def add(self, name: str, output: Output) -> None:
+        """Enter an output of that name, say a `RowOutput`, which is compressed."""
+        self._outputs[name] = self._stack.enter_context(output)
+
+    def states(self) -> dict[str, FileState]:
+        return {
+            name: FileState(output.stat.size, output.stat.stamp, output.sha256)
+            for name, output in self._outputs.items()
+        }
+
+
+class Signer:
+    """Writes the signatures of one shard.
+
+    Args:
+        kind: configured.
+        files: what it writes to.
+    """
+
+    def __init__(self, kind: "Kind", files: Files) -> None:
+        self.kind, self.files = kind, files
+
+    def add(self, block: Block) -> None:
+        """Take the next documents."""
+        raise NotImplementedError
+
+    def finish(self) -> tuple[dict[str, int], Any]:
+        """Write what is left; return counts for people, and details for later steps: what can be written as JSON."""
+        raise NotImplementedError
+
+
+@dataclass
+class Work:
+    """What a kind's `resolve` works with.
+
+    Attributes:
+        shards: all, in their order: first those of other datasets, if the kind compares with any, then its own.
+        folder: where fates are written; whatever an earlier attempt left there has the same content.
+        home: the folder of the set, in which what is fitted stays when there are other shards.
+        settings: a digest of the settings, and of those of the sets that are read.
+        refit: whether what was fitted is fitted anew.
+        memory: bytes that each task may use above what a process has at its start.
+        run: runs tasks on the executor: ``(what, function, tasks)``, the function at the top of a module, payloads
+            `ConfigStruct`; returns their values in order. A failure of one raises.
+    """
+
+    shards: list[SignedShard]
+    folder: str
+    home: str
+    settings: str
+    refit: bool
+    memory: int
+    run: Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
+
+
+@dataclass
+class Resolved:
+    """What `resolve` found.
+
+    Attributes:
+        fates: of each own shard, by its path, a digest of what became of its documents; it must not depend on memory,
+            processes or partitions.
+        counts: for people, by what is counted.
+        notes: sentences for people.
+        tables: for people, by name: rows with the same fields, say of what there is of each group of documents.
+        model: the file of what was fitted, and its digest, where something was.
+    """
+
+    fates: dict[str, str]
+    counts: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    model: Model | None = None
+
+
+class Kind(ConfigStruct, kw_only=True):
+    """A kind of duplicates: a Struct of its options, beside those that all entries have (`kind as when attributes
+    memory against`).
+    """
+
+    VERSION: ClassVar[int] = 1
+    """Raised when the same documents and options give other values."""
+
+    NEUTRAL: ClassVar[frozenset[str]] = frozenset()
+    """Options that change no value."""
+
+    SECTION: ClassVar[str] = "dedup"
+    """The section of the configuration whose entries are of this kind."""
+
+    NAMED: ClassVar[bool] = False
+    """Whether the key of a set is the name of the set without its version, and not the name of the kind."""
+
+    AGAINST: ClassVar[bool] = False
+    """Whether other datasets can be compared with (`against:` of an entry)."""
+
+    FITTED: ClassVar[bool] = False
+    """Whether something is fitted to the documents, which stays when there are others."""
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+
+    def value_type(self) -> Any:
+        """Return the type of the values: a Struct whose docstring says what each field is."""
+        raise NotImplementedError
+
+    def typed(self, types: Mapping[str, Type]) -> Any:
+        """Return the type of the values, where it depends on the types of what is asked, `when` among it."""
+        return self.value_type()
+
+    def asked(self) -> dict[str, Asked]:
+        """Return what is asked of each document, by name; `when` is asked by the framework."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what else the values depend on, say digests of files that the options name; part of the settings."""
+        return {}
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the signatures of a shard."""
+        raise NotImplementedError
+
+    def resolve(self, work: Work) -> Resolved:
+        """Write the fates of all documents; by default there are none, and values come from signatures alone."""
+        return Resolved({signed.shard: "" for signed in work.shards if signed.own})
+
+    def fitted(self, fates: str) -> str:
+        """Return the digest of what was fitted and is to be used, if something is; `fates` is as for `values`."""
+        return ""
+
+    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+        """Yield the value of each row of a shard, in order; `fates` is the folder that `resolve` has written."""
+        raise NotImplementedError
+
+
+KINDS: KindOfPlugin[Kind] = KindOfPlugin("kind of duplicates", "toolkit.whole.kinds", "toolkit.dedup", Kind)
+
+
+def configured(name: str, options: dict[str, Any]) -> Kind:
+    """Return a kind with options that have been checked."""
+    return msgspec.convert(options, KINDS.find(name))

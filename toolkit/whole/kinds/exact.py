@@ -1,0 +1,185 @@
+"""Exact duplicates: documents that are equal, or have equal lines or paragraphs, and which of them stays."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from toolkit.config.settings import Description
+from toolkit.data.documents import Span
+from toolkit.errors import ConfigError, DataError
+from toolkit.whole.competing import Competing, seed_of
+from toolkit.whole.exact import resolving, values
+from toolkit.whole.exact.hashing import hashes_128
+from toolkit.whole.exact.normalize import Normalisation, whole
+from toolkit.whole.exact.pieces import PIECES, Unit, hasher
+from toolkit.whole.exact.runs import Layout, RunsOutput
+from toolkit.whole.kind import Asked, Block, Files, Resolved, Signer, Work
+from toolkit.whole.records import SignedShard
+
+TEXT = "document.text"
+
+RATE, LEAST, MOST = 1e-6, 1e-15, 0.1
+"""The rate of false positives of Bloom filters, unless another is given; and those that may be."""
+
+
+class Copies(msgspec.Struct, frozen=True):
+    """What a document is an exact duplicate of.
+
+    Attributes:
+        duplicate_of: source and id of the equal document that is kept in its place; null if it is that one itself, if
+            there is no other, or if it is not compared.
+        copies: documents that are equal, itself among them; 0 if it is not compared.
+    """
+
+    duplicate_of: list[str] | None
+    copies: int
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Which lines, or paragraphs, of a document are repeats of one that is kept elsewhere, or earlier in it.
+
+    Attributes:
+        seen: of each line or paragraph, in order; false for one that is not compared.
+        spans: the same as spans, with the line ends; those next to each other are one.
+        chars_seen: code points of the spans.
+    """
+
+    seen: list[bool]
+    spans: list[Span]
+    chars_seen: int
+
+
+class Exact(Competing, kw_only=True):
+    """Exact duplicates."""
+
+    VERSION: ClassVar[int] = 2
+
+    unit: Annotated[Unit, Description(description="what is compared")] = "document"
+    of: Annotated[
+        str, Description(description="an expression: the text of a document that is compared; null: it is not")
+    ] = TEXT
+    normalize: Annotated[Normalisation, Description(description="what is made equal before it is compared")] = "none"
+    bits: Annotated[Literal[64, 128], Description(description="of the hashes")] = 128
+    approximate: Annotated[
+        Literal["bloom"] | None, Description(description="bloom: what was seen is asked of Bloom filters")
+    ] = None
+    false_positive_rate: Annotated[
+        float | None, Description(description="of new lines that may count as seen, with `approximate: bloom`")
+    ] = None
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        if self.unit != "document" and self.of != TEXT:
+            raise ConfigError(f"expected `of` only with `unit: document`: {self.unit}s are those of the text")
+        if self.normalize == "url" and self.unit != "document":
+            raise ConfigError("expected `normalize: url` only with `unit: document`")
+        if self.approximate is None and self.false_positive_rate is not None:
+            raise ConfigError("expected `false_positive_rate` only with `approximate: bloom`")
+        if self.approximate is not None and self.unit == "document":
+            raise ConfigError(
+                "expected `approximate: bloom` only with `unit: line` or `paragraph`: a filter knows that it has seen "
+                "a document, and not which"
+            )
+        if self.approximate is not None and self.keep != "first":
+            raise ConfigError("expected `approximate: bloom` only with `keep: first`: a filter is filled in order")
+        if not LEAST <= self.rate <= MOST and self.approximate is not None:
+            raise ConfigError(
+                f"false_positive_rate: expected a number from {LEAST:g} to {MOST:g}, got {self.false_positive_rate}"
+            )
+        super().check()
+
+    def value_type(self) -> Any:
+        """Return the type of the values."""
+        return Copies if self.unit == "document" else Seen
+
+    def asked(self) -> dict[str, Asked]:
+        """Return the expressions of the options."""
+        of = {"of": Asked(self.of, "text")} if self.of != TEXT else {}
+        return of | super().asked()
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the hashes of a shard."""
+        return _Signer(self, files)
+
+    def resolve(self, work: Work) -> Resolved:
+        """Find what stays."""
+        return resolving.resolve(work, self.layout, f"{self.unit}s")
+
+    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+        """Yield what became of each document."""
+        return (values.of_documents if self.unit == "document" else values.of_pieces)(signed, fates)
+
+    @property
+    def layout(self) -> Layout:
+        """Return what is kept of each hash."""
+        return Layout(self.bits, self.keep != "first", self.unit == "document", self.rate)
+
+    @property
+    def rate(self) -> float:
+        """Return the rate of false positives; 0 where all are compared."""
+        if self.approximate is None:
+            return 0.0
+        return RATE if self.false_positive_rate is None else self.false_positive_rate
+
+
+class _Signer(Signer):
+    """Writes the hashes of a shard's texts, or of their pieces."""
+
+    def __init__(self, kind: Exact, files: Files) -> None:
+        super().__init__(kind, files)
+        self._kind = kind
+        self._hash = hasher(kind.bits)
+        self._runs = RunsOutput(files, kind.layout)
+        self._seeds: dict[str, int] = {}
+        self._sign = -1 if kind.descending else 1
+
+    def add(self, block: Block) -> None:
+        """Hash the next documents."""
+        none = [None] * len(block.documents)
+        ranks, scopes = block.values.get("keep", none), block.values.get("scope", none)
+        seeds = self._seeds_of(scopes)
+        if self._kind.unit != "document":
+            self._add_pieces(block, ranks, seeds)
+            return
+        found = zip(block.documents, block.competes, ranks, seeds, strict=True)
+        texts: Sequence[str | None] = block.values.get("of") or [document.text for document in block.documents]
+        for i, ((document, competes, rank, seed), text) in enumerate(zip(found, texts, strict=True)):
+            hashes: list[bytes | None] = [None]
+            if competes and text is not None:
+                try:
+                    compared = whole(self._kind.normalize, text).encode()
+                except DataError as error:
+                    raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
+                if compared:
+                    hashes = [self._hash(compared, seed)]
+            name = msgspec.json.encode((document.source, document.id))
+            self._runs.add(hashes, self._rank(rank), name)
+
+    def _add_pieces(self, block: Block, ranks: Sequence[float | None], seeds: list[int]) -> None:
+        pieces, hash_ = PIECES[self._kind.unit](block.documents, self._kind.normalize), self._hash
+        if not all(block.competes):
+            pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))
+        if any(seeds):
+            of_pieces = np.repeat(np.array(seeds, dtype=np.uint64), pieces.counts)[pieces.compared].tolist()
+            hashes = b"".join([hash_(text, seed) for text, seed in zip(pieces.texts(), of_pieces, strict=True)])
+        elif self._kind.bits == 64:
+            hashes = b"".join(map(hash_, pieces.texts()))
+        else:
+            hashes = hashes_128(pieces.found)
+        ordered = np.array([self._rank(rank) for rank in ranks]) if self._kind.layout.ranks else None
+        self._runs.add_block(hashes, pieces, ordered)
+
+    def _seeds_of(self, scopes: Sequence[Any]) -> list[int]:
+        if self._kind.scope == "all":
+            return [0] * len(scopes)
+        return [seed_of(scope) for scope in scopes]
+
+    def _rank(self, value: float | None) -> float:
+        return 0.0 if value is None else self._sign * float(value)
+
+    def finish(self) -> tuple[dict[str, int], Any]:
+        """Write the last run."""
+        self._runs.flush()
+        return {f"{self._kind.unit}s": self._runs.items}, self._runs.runs

@@ -1,0 +1,129 @@
+"""Near duplicates: documents that have most of their shingles in common."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+
+from toolkit.config.settings import Description
+from toolkit.errors import ConfigError
+from toolkit.storage.paths import exists, join
+from toolkit.whole.competing import Competing
+from toolkit.whole.kind import Asked, Files, Resolved, Signer, Work
+from toolkit.whole.near.bands import ENOUGH, PRESETS, Bands, curve
+from toolkit.whole.near.fates import FATES, NearCopies, values_of
+from toolkit.whole.near.resolving import Comparing, resolve
+from toolkit.whole.near.shingles import Size
+from toolkit.whole.near.signatures import VERSION
+from toolkit.whole.near.signatures import Signer as Signing
+from toolkit.whole.near.signing import NearSigner
+from toolkit.whole.records import SignedShard
+
+_NGRAM = 5
+
+
+class Near(Competing, kw_only=True):
+    """Near duplicates: documents whose sets of shingles are similar; each pair is verified."""
+
+    VERSION: ClassVar[int] = VERSION
+    NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn"})
+
+    preset: Annotated[str | None, Description(description="bands and shingles that somebody has published")] = None
+    jaccard: Annotated[float, Description(description="the least similarity of two duplicates")] = 0.8
+    containment: Annotated[
+        float | None, Description(description="the least part of what is removed that the kept document has, too")
+    ] = None
+    ngram: Annotated[int | None, Description(description="words of a shingle")] = None
+    characters: Annotated[int | None, Description(description="characters of a shingle in scripts without spaces")] = (
+        None
+    )
+    bands: Annotated[int | None, Description(description="bands of a signature")] = None
+    rows: Annotated[int | None, Description(description="hash functions of a band")] = None
+    verify: Annotated[bool, Description(description="whether sets are compared, or sharing a band is enough")] = True
+    language: Annotated[
+        str | None, Description(description="SET.KEY.field with a label: whose losses are told apart")
+    ] = None
+    warn: Annotated[float, Description(description="a part; a source, host or language that loses more is told")] = 0.5
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        if self.preset is not None and self.preset not in PRESETS:
+            raise ConfigError(f"preset: expected one of {', '.join(PRESETS)}, got {self.preset!r}")
+        if self.preset is not None and (self.bands or self.rows):
+            raise ConfigError(f"preset: expected it without `bands` and `rows`, {self.preset} says what they are")
+        if (self.bands is None) != (self.rows is None):
+            raise ConfigError("bands: expected both `bands` and `rows`, or neither, got one of them")
+        for name, least, most in (("ngram", 1, 100), ("characters", 1, 1000), ("bands", 1, 1000), ("rows", 1, 1000)):
+            given = getattr(self, name)
+            if given is not None and not least <= given <= most:
+                raise ConfigError(f"{name}: expected a number from {least} to {most}, got {given}")
+        if not 0 <= self.warn <= 1:
+            raise ConfigError(f"warn: expected a part, a number from 0 to 1, got {self.warn}")
+        if not 0 < self.jaccard <= 1:
+            raise ConfigError(f"jaccard: expected a number above 0 and up to 1, got {self.jaccard}")
+        if self.containment is not None and not self.jaccard < self.containment <= 1:
+            raise ConfigError(
+                f"containment: expected a number above jaccard ({self.jaccard}) and up to 1, got {self.containment}: "
+                "the part that two documents share of one is never less than what they share of both"
+            )
+        if self.containment is not None and not self.verify:
+            raise ConfigError("containment: expected it with `verify: true`, without nothing is compared")
+        super().check()
+        self.cut()
+
+    def cut(self) -> Bands:
+        """Return the bands of signatures."""
+        if self.preset is not None:
+            return PRESETS[self.preset].bands
+        if self.bands is not None and self.rows is not None:
+            return Bands(self.bands, self.rows)
+        return Bands.computed(self.jaccard)
+
+    def size(self) -> Size:
+        """Return the size of shingles."""
+        ngram = self.ngram or (PRESETS[self.preset].ngram if self.preset is not None else _NGRAM)
+        return Size.of(ngram, self.characters)
+
+    def value_type(self) -> Any:
+        """Return the type of the values."""
+        return NearCopies
+
+    def asked(self) -> dict[str, Asked]:
+        """Return the expressions of the options."""
+        language = {"language": Asked(self.language, "value")} if self.language is not None else {}
+        return super().asked() | language
+
+    def facts(self) -> dict[str, Any]:
+        """Return what signatures are made with."""
+        return {"signatures": {**self.cut()._asdict(), **self.size()._asdict()}}
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the signatures of a shard."""
+        return NearSigner(self, files, Signing(self.cut(), self.size()))
+
+    def resolve(self, work: Work) -> Resolved:
+        """Find what is a duplicate of what."""
+        comparing = Comparing(
+            bands=self.cut().bands,
+            size=self.size() if self.verify else None,
+            jaccard=self.jaccard,
+            containment=self.containment or 0.0,
+            warn=self.warn,
+            descending=self.descending,
+        )
+        found = resolve(work, comparing)
+        found.notes.insert(0, curve(self.cut()))
+        chance = self.cut().probability(self.jaccard)
+        if chance < ENOUGH:
+            found.notes.insert(
+                1,
+                f"of pairs as similar as the threshold ({self.jaccard}), {1 - chance:.1%} are not compared; without "
+                "`preset`, `bands` and `rows` the bands are computed so that it is less than 1%",
+            )
+        if not self.verify:
+            unverified = found.counts["unverified"]
+            found.notes.insert(1, f"{unverified:,} documents count as duplicates unverified, by `verify: false`")
+        return found
+
+    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+        """Yield what became of each document."""
+        path = join(fates, f"{FATES}-{signed.number}")
+        return values_of(path if exists(path) else None, signed.record.rows)

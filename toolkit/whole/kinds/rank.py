@@ -1,0 +1,197 @@
+"""Ranks: which share of the documents of its group a document's score is above."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+import xxhash
+
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.data.schema import Type
+from toolkit.errors import ConfigError
+from toolkit.runs.executors import Report, Task
+from toolkit.storage.paths import join
+from toolkit.whole.kind import Resolved, Work
+from toolkit.whole.ranks import exact, runs, sketches
+from toolkit.whole.ranks.calibrating import Calibrating, may_be_null, numbered, some
+from toolkit.whole.ranks.runs import ABSENT, Array, Layout, RunOfShard, runs_of
+from toolkit.whole.records import SignedShard
+from toolkit.whole.sealed import damaged, read_sealed, write_sealed
+
+LEAST, MOST = 1e-5, 0.1
+"""Errors that a sketch may have."""
+
+_FOUND = "ranked"
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """The rank of a document.
+
+    Attributes:
+        rank: The share of the documents of its group that have a lower score, and half of those that have the same.
+    """
+
+    rank: float
+
+
+class MaybeRanked(msgspec.Struct, frozen=True):
+    """The rank of a document, which may have none.
+
+    Attributes:
+        rank: The share of the documents of its group that have a lower score, and half of those that have the same;
+            null for a document that has no score, is not asked for, or whose group is too small.
+    """
+
+    rank: float | None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What was found of each of a document's scores: exactly, or within an error."""
+
+    ranked: list[exact.Ranking] = []
+    sketched: list[dict[str, sketches.Sketch]] = []
+
+    def groups(self) -> list[dict[str, exact.Group] | dict[str, sketches.Group]]:
+        """Return what there is of each group, for each of the scores."""
+        return [*(each.groups for each in self.ranked), *map(sketches.groups, self.sketched)]
+
+
+class Rank(Calibrating, kw_only=True):
+    """Ranks over the corpus, within groups."""
+
+    score: Annotated[
+        str | list[str],
+        Description(description="SET.KEY.field or an expression: a number, or null; or a list of such, with `combine`"),
+    ]
+    combine: Annotated[
+        Literal["max", "mean"] | None, Description(description="of several scores: what is made of their ranks")
+    ] = None
+    minimum: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)],
+        Description(description="documents that a group has at least; those of smaller ones have no rank"),
+    ] = 1
+    sketch: Annotated[
+        float | None,
+        Description(description="0.001: ranks within this error, without the sort that exact ranks need"),
+    ] = None
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        if not self.scores:
+            raise ConfigError("score: expected at least one, got none")
+        if len(self.scores) > 1 and self.combine is None:
+            raise ConfigError("expected `combine: max` or `combine: mean` with several scores, got none")
+        if len(self.scores) == 1 and self.combine is not None:
+            raise ConfigError("combine: expected several scores, `score: [A, B]`, got one")
+        if self.sketch is not None and not LEAST <= self.sketch <= MOST:
+            raise ConfigError(f"sketch: expected an error from {LEAST:g} to {MOST:g}, got {self.sketch:g}")
+
+    @property
+    def scores(self) -> list[str]:
+        """Return the expressions of the scores."""
+        return [self.score] if isinstance(self.score, str) else self.score
+
+    @property
+    def layout(self) -> Layout:
+        """Return what is kept of each document."""
+        return Layout(len(self.scores), self.sketch or 0, labels=False)
+
+    def value_type(self) -> Any:
+        """Return the type of the values."""
+        return MaybeRanked
+
+    def typed(self, types: Mapping[str, Type]) -> Any:
+        """Return the type of the values, whose rank is never null where each document has scores and is asked for."""
+        lacks = any(may_be_null(types[name]) for name in numbered("score", self.scores))
+        return MaybeRanked if lacks or self.minimum > 1 or "when" in types else Ranked
+
+    def resolve(self, work: Work) -> Resolved:
+        """Rank all scores."""
+        if self.sketch is None:
+            found = Found(ranked=[exact.rank(work, i) for i in range(len(self.scores))])
+        else:
+            made = ToAdd(shards=work.shards, scores=len(self.scores), sketch=self.sketch, memory=work.memory)
+            (found,) = work.run("rank", add_up, [Task("rank", made)])
+        write_sealed(join(work.folder, _FOUND), msgspec.msgpack.encode(found))
+        made_of = [each.record.files[runs.FILE].sha256 for each in work.shards]
+        all_ = xxhash.xxh3_128_hexdigest(msgspec.json.encode(made_of))
+        fates = {each.shard: f"{all_} {own}" for each, own in zip(work.shards, made_of, strict=True)}
+        ranked = sum(each.record.counts["ranked"] for each in work.shards)
+        report = self._report(found)
+        counts = {"with a score": ranked} | ({"groups": len({row["group"] for row in report})} if self.groups else {})
+        return Resolved(fates, counts, self._notes(report), {"groups": report})
+
+    def _report(self, found: Found) -> list[dict[str, Any]]:
+        """Return what there is of each score in each group."""
+        return [
+            ({"score": self.scores[i]} if self.combine else {}) | {"group": label} | msgspec.structs.asdict(group)
+            for i, groups in enumerate(found.groups())
+            for label, group in groups.items()
+        ]
+
+    def _notes(self, report: list[dict[str, Any]]) -> list[str]:
+        """Return what one should know of groups that are small, or have nothing to rank by."""
+        notes = []
+        rows = {self._named(row): row for row in report}
+        if flat := [name for name, row in rows.items() if row["lowest"] == row["highest"] and row["documents"] > 1]:
+            notes.append(f"warning: the score does not vary, so each document has the rank 0.5: {some(flat)}")
+        if small := [f"{name} {row['documents']}" for name, row in rows.items() if row["documents"] < self.minimum]:
+            notes.append(f"groups of fewer than {self.minimum:,} documents, which have no rank: {some(small)}")
+        return notes
+
+    def _named(self, row: dict[str, Any]) -> str:
+        return " of ".join(([row["score"]] if self.combine else []) + [row["group"] or "all documents"])
+
+    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+        """Yield the rank of each document."""
+        path = join(fates, _FOUND)
+        try:
+            found = msgspec.msgpack.decode(read_sealed(path), type=Found)
+        except FileNotFoundError:
+            raise damaged(path) from None
+        for number, run in enumerate(runs_of(signed)):
+            for rank in self._combined(found, fates, run, number).tolist():
+                yield MaybeRanked(None if rank < 0 else rank)
+
+    def _combined(self, found: Found, fates: str, run: RunOfShard, number: int) -> Array:
+        """Return the rank of each row of a run; -1 for none."""
+        ranks: list[Array] = []
+        groups = found.groups()
+        for i, column in enumerate(run.run.columns):
+            if found.ranked:
+                of_keys = exact.ranks(fates, found.ranked[i], i, run.shard, number)
+            else:
+                of_keys = sketches.ranks(found.sketched[i], run, i)
+            starts = run.starts(column)
+            for label, begin, end in zip(run.run.groups, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+                if groups[i][label].documents < self.minimum:
+                    of_keys[begin:end] = -1
+            items = run.items(column)
+            ranks.append(np.append(of_keys, -1.0)[np.where(items == ABSENT, len(of_keys), items)])
+        if len(ranks) == 1:
+            return ranks[0]
+        together = np.stack(ranks)
+        combined: Array = together.max(axis=0) if self.combine == "max" else together.mean(axis=0)
+        return combined
+
+
+class ToAdd(ConfigStruct):
+    """Shards whose knots are added up.
+
+    Attributes:
+        shards: in order.
+        scores: how many a document has.
+        sketch: the error.
+        memory: bytes that may be used.
+    """
+
+    shards: list[SignedShard]
+    scores: int
+    sketch: float
+    memory: int
+
+
+def add_up(work: ToAdd, report: Report) -> Found:
+    """Return the ranks of all scores within the error."""
+    return Found(sketched=[sketches.add(work.shards, i, work.sketch, work.memory) for i in range(work.scores)])

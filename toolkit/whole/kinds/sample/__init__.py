@@ -1,0 +1,361 @@
+"""Samples: exactly so many documents, of all or by strata, the same ones whenever they are drawn again."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.errors import ConfigError, DataError
+from toolkit.rules.rule import sample_hash
+from toolkit.runs.executors import Report, Task
+from toolkit.storage import store_of
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import join
+from toolkit.whole import labels
+from toolkit.whole.kind import Asked, Block, Files, Kind, Resolved, Signer, Work
+from toolkit.whole.kinds.sample import quotas, rows
+from toolkit.whole.kinds.sample.choosing import Chosen, Keys, choose
+from toolkit.whole.kinds.sample.quotas import Quota, Short
+from toolkit.whole.kinds.sample.rows import OUT, Rows, Strata
+from toolkit.whole.labels import Labels
+from toolkit.whole.records import SignedShard
+
+SUFFIXES = (".jsonl.gz", ".jsonl.zst", ".jsonl")
+
+_SHOWN = 20
+_FOUND = "chosen.json"
+
+
+class Sampled(msgspec.Struct, frozen=True):
+    """Whether a document is in the sample.
+
+    Attributes:
+        chosen: whether it is.
+        stratum: The value of `by`, as text; null without `by`, and of a document that could not be chosen.
+        split: The split that it is in; null without `splits`, and of a document that is not chosen.
+    """
+
+    chosen: bool
+    stratum: str | None
+    split: str | None
+
+
+class Copy(ConfigStruct):
+    """Where the chosen documents are copied to, as they are.
+
+    Attributes:
+        path: a file, or with `layout: inputs` a folder.
+        layout: one file; or one for each shard under its own relative path, none for one of which nothing is chosen.
+        index: whether an ``.idx`` is written beside each file: offset and length of each line; in a compressed file
+            each line is a member of its own, and these are those of the members.
+    """
+
+    path: str
+    layout: Literal["one", "inputs"] = "one"
+    index: bool = False
+
+
+class Sample(Kind, kw_only=True):
+    """Documents drawn at random."""
+
+    SECTION: ClassVar[str] = "sample"
+
+    NEUTRAL: ClassVar[frozenset[str]] = frozenset({"ids", "copy"})
+
+    documents: Annotated[Annotated[int, msgspec.Meta(ge=1)] | None, Description(description="how many are chosen")] = (
+        None
+    )
+    share: Annotated[
+        Annotated[float, msgspec.Meta(gt=0, le=1)] | None,
+        Description(description="what part of those that can be is chosen, in place of `documents`"),
+    ] = None
+    by: Annotated[
+        str | list[str],
+        Description(description="strata: SET.KEY.field or an expression, or a list of such; each has a quota"),
+    ] = []
+    quota: Annotated[
+        Literal["equal", "proportional"] | dict[str, float],
+        Description(
+            description="what each stratum gives: equal numbers; numbers in proportion to its documents; "
+            "{LABEL: documents}, or {LABEL: share} with `documents` or `share`"
+        ),
+    ] = "equal"
+    short: Annotated[
+        Short | None,
+        Description(
+            description="what becomes of documents that a stratum lacks: others give them (redistribute), or nobody "
+            "does (report); by default redistribute, but report for given numbers"
+        ),
+    ] = None
+    weight: Annotated[
+        str | None,
+        Description(description="an expression, 0 or more: a document with twice the weight is twice as likely drawn"),
+    ] = None
+    seed: Annotated[str | int, Description(description="makes another sample")] = ""
+    splits: Annotated[
+        dict[str, float], Description(description="{NAME: SHARE} that add up to 1: chosen documents are divided so")
+    ] = {}
+    split_by: Annotated[
+        str | None,
+        Description(description="an expression: documents with the same value are in the same split; default: the id"),
+    ] = None
+    ids: Annotated[str | None, Description(description="a file of JSON lines for the ids of what is chosen")] = None
+    copy_: Annotated[
+        Copy | None,
+        Description(description="{path, layout: one | inputs, index}: where the chosen documents are copied to"),
+    ] = msgspec.field(name="copy", default=None)
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        for path in (self.ids, self.copy_.path if self.copy_ else None):
+            if path is not None and not path.strip():
+                raise ConfigError("expected a path, got none")
+        if self.copy_ and self.copy_.layout == "one" and not self.copy_.path.endswith(SUFFIXES):
+            raise ConfigError(f"copy: expected a file ending in {' '.join(SUFFIXES)}, got {self.copy_.path}")
+        given = isinstance(self.quota, dict)
+        if given and not self.by:
+            raise ConfigError("quota: expected `by` with given quotas, got none")
+        if self.documents is not None and self.share is not None:
+            raise ConfigError("expected `documents` or `share`, got both")
+        if self.documents is None and self.share is None and not given:
+            raise ConfigError("expected `documents: N` or `share: P`, got neither")
+        if isinstance(self.quota, dict):
+            _check_quota(self.quota, of_whole=self.documents is not None or self.share is not None)
+        if self.splits and not math.isclose(sum(self.splits.values()), 1.0, abs_tol=1e-9):
+            raise ConfigError(f"splits: expected shares that add up to 1, got {sum(self.splits.values()):g}")
+        if any(share < 0 for share in self.splits.values()) or len(self.splits) > 255:
+            raise ConfigError("splits: expected at most 255 shares, none below 0")
+        if self.split_by is not None and not self.splits:
+            raise ConfigError("split_by: expected `splits` with it, got none")
+
+    def value_type(self) -> Any:
+        """Return the type of the values."""
+        return Sampled
+
+    def asked(self) -> dict[str, Asked]:
+        """Return the expressions of the options."""
+        found = {f"by {i}": Asked(text, "value") for i, text in enumerate(self.strata)}
+        if self.weight is not None:
+            found["weight"] = Asked(self.weight, "number")
+        if self.split_by is not None:
+            found["split_by"] = Asked(self.split_by, "value")
+        return found
+
+    @property
+    def strata(self) -> list[str]:
+        """Return the expressions of `by`."""
+        return [self.by] if isinstance(self.by, str) else self.by
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the keys of a shard."""
+        return _Keys(self, files)
+
+    def resolve(self, work: Work) -> Resolved:
+        """Choose, in one task: it reads the keys of all shards, and nothing else."""
+        made = ToChoose(kind=msgspec.to_builtins(self), shards=work.shards, memory=work.memory)
+        (found,) = work.run("choose", choose_documents, [Task("choose", made)])
+        write_file(join(work.folder, _FOUND), msgspec.json.encode(found))
+        digests = {
+            each.shard: msgspec.json.encode([_of_shard(each, found), each.record.files[rows.FILE].sha256]).decode()
+            for each in work.shards
+        }
+        return Resolved(digests, found.counts, found.notes)
+
+    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+        """Yield whether each document is chosen."""
+        path = join(fates, _FOUND)
+        found = msgspec.json.decode(store_of(path).read(path), type=Found)
+        kept, labels = rows.load(signed), _strata(signed).labels
+        chosen = _chosen(kept, _of_shard(signed, found))
+        splits = [*self.splits, None]
+        for is_chosen, stratum, split in zip(chosen.tolist(), kept.strata.tolist(), kept.splits.tolist(), strict=True):
+            label = labels[stratum] if self.by and stratum != OUT else None
+            yield Sampled(is_chosen, label, splits[split] if is_chosen else None)
+
+
+def _check_quota(quota: Mapping[str, float], *, of_whole: bool) -> None:
+    if not quota or any(each < 0 for each in quota.values()):
+        raise ConfigError("quota: expected at least one label, and no number below 0")
+    whole = sum(quota.values())
+    if of_whole and not math.isclose(whole, 1.0, abs_tol=1e-9):
+        raise ConfigError(
+            f"quota: expected shares that add up to 1, as `documents` or `share` is given, got {whole:g}; for numbers "
+            "of documents leave that out"
+        )
+    if not of_whole and any(each != int(each) for each in quota.values()):
+        raise ConfigError("quota: expected whole numbers of documents; for shares give `documents: N`, too")
+
+
+# --- per shard --------------------------------------------------------------------------------------------------------
+
+
+class _Keys(Signer):
+    """Writes the keys, strata and splits of a shard's rows."""
+
+    kind: Sample
+
+    def __init__(self, kind: Sample, files: Files) -> None:
+        super().__init__(kind, files)
+        self._seed = str(kind.seed)
+        self._keys: list[int] = []
+        self._strata: list[int] = []
+        self._splits: list[int] = []
+        self._labels = Labels("by", "strata")
+        self._bounds = np.cumsum([*kind.splits.values()])
+
+    def add(self, block: Block) -> None:
+        """Take the next documents."""
+        strata = [block.values[f"by {i}"] for i in range(len(self.kind.strata))]
+        for i, (document, competes) in enumerate(zip(block.documents, block.competes, strict=True)):
+            key, stratum, split = 0, OUT, len(self.kind.splits)
+            if competes:
+                key = sample_hash(self._seed, document.source, document.id)
+                weight = block.values["weight"][i] if self.kind.weight is not None else 1.0
+                if not 0 <= weight < math.inf:
+                    raise DataError(
+                        f"weight: expected a number of 0 or more, got {weight!r}", line=block.first + i + 1,
+                        id=document.id,
+                    )  # fmt: skip
+                if self.kind.weight is not None and weight:
+                    key = rows.weighted_key(key, weight)
+                if weight:
+                    stratum = self._labels.number([values[i] for values in strata])
+                if self.kind.splits:
+                    of = (document.source, document.id)
+                    value = block.values["split_by"][i] if self.kind.split_by is not None else of
+                    split = rows.split_of(self._seed, value, self._bounds)
+            self._keys.append(key)
+            self._strata.append(stratum)
+            self._splits.append(split)
+
+    def finish(self) -> tuple[dict[str, int], Any]:
+        """Write the file; return how many documents can be chosen, and the strata."""
+        kept = Rows(
+            np.array(self._keys, dtype=np.uint64),
+            np.array(self._strata, dtype=np.uint32),
+            np.array(self._splits, dtype=np.uint8),
+        )
+        self.files.open(rows.FILE).write(rows.packed(kept))
+        there = Counter(self._strata)
+        counts = [there[number] for number in range(len(self._labels.all))]
+        return {"pool": sum(counts)}, Strata(self._labels.all, counts)
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+class ToChoose(ConfigStruct):
+    """What documents are chosen from.
+
+    Attributes:
+        kind: its options.
+        shards: in order.
+        memory: bytes that may be used.
+    """
+
+    kind: dict[str, Any]
+    shards: list[SignedShard]
+    memory: int
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What was chosen.
+
+    Attributes:
+        strata: what is chosen of each, by label.
+        quotas: of each, by label.
+        counts: for people.
+        notes: for people.
+    """
+
+    strata: dict[str, Chosen]
+    quotas: dict[str, Quota]
+    counts: dict[str, int]
+    notes: list[str]
+
+
+def choose_documents(work: ToChoose, report: Report) -> Found:
+    """Return which documents are chosen."""
+    kind = msgspec.convert(work.kind, Sample)
+    there: Counter[str] = Counter()
+    for signed in work.shards:
+        there.update(dict(zip(*_strata(signed), strict=True)))
+    if len(there) > labels.MOST:
+        raise DataError(f"by: expected at most {labels.MOST:,} strata, got {len(there):,}")
+    all_labels = sorted(there)
+    numbers = {label: i for i, label in enumerate(all_labels)}
+    allotted = allot(kind, there)
+
+    def read() -> Iterator[Keys]:
+        for signed in work.shards:
+            kept = rows.load(signed)
+            own = [numbers[label] for label in _strata(signed).labels]
+            table = np.array([*own, OUT], dtype=np.uint32)
+            yield Keys(kept.keys, table[np.minimum(kept.strata, len(own))])
+
+    wanted = [allotted[label].given if label in allotted else 0 for label in all_labels]
+    chosen = choose(read, [there[label] for label in all_labels], wanted, work.memory)
+    counts = {"chosen": sum(wanted), "to choose from": sum(there.values())}
+    if kind.by:
+        counts["strata"] = len(all_labels)
+    return Found(dict(zip(all_labels, chosen, strict=True)), allotted, counts, _notes(kind, allotted, there))
+
+
+def allot(kind: Sample, there: Mapping[str, int]) -> dict[str, Quota]:
+    """Return what each stratum gives; `there` is how many documents each has."""
+    pool = sum(there.values())
+    if isinstance(kind.quota, dict) and kind.documents is None and kind.share is None:
+        numbers = {label: int(number) for label, number in kind.quota.items()}
+        return quotas.by_numbers(there, numbers, kind.short or "report")
+    total = kind.documents if kind.documents is not None else int((kind.share or 0) * pool + 0.5)
+    short = kind.short or "redistribute"
+    if isinstance(kind.quota, dict):
+        weights = {label: Fraction(str(share)) for label, share in kind.quota.items()}
+        return quotas.by_weights(there, weights, total, short)
+    if kind.quota == "proportional":
+        return quotas.proportional(there, total)
+    return quotas.equal(there, total, short)
+
+
+def _notes(kind: Sample, allotted: Mapping[str, Quota], there: Mapping[str, int]) -> list[str]:
+    """Return what is to be said of strata that have too few documents."""
+    short = quotas.missing(allotted)
+    wanted = sum(each.wanted for each in allotted.values())
+    given = sum(each.given for each in allotted.values())
+    if kind.documents is not None:  # without any document there are no strata that could lack some
+        wanted = kind.documents
+    notes = []
+    if given < wanted:
+        notes.append(f"{wanted - given:,} documents of {wanted:,} are missing: there are no more")
+    if short and kind.by:
+        listed = ", ".join(f"{label} {there.get(label, 0):,} of {allotted[label].wanted:,}" for label in short[:_SHOWN])
+        more = f" and {len(short) - _SHOWN} more" if len(short) > _SHOWN else ""
+        notes.append(f"strata with fewer documents than their quota: {listed}{more}")
+    return notes
+
+
+def _strata(signed: SignedShard) -> Strata:
+    return msgspec.convert(signed.record.details, Strata)
+
+
+def _of_shard(signed: SignedShard, found: Found) -> list[tuple[int, list[int]]]:
+    """Return the bound of each stratum of a shard, in its order, and its rows that have the very bound."""
+    return [
+        (bound.below, [row for shard, row in bound.ties if shard == signed.number])
+        for bound in (found.strata[label] for label in _strata(signed).labels)
+    ]
+
+
+def _chosen(kept: Rows, bounds: list[tuple[int, list[int]]]) -> rows.Array:
+    """Return of each row of a shard whether it is chosen."""
+    found = np.zeros(len(kept.keys), dtype=bool)
+    for stratum, (below, ties) in enumerate(bounds):
+        mine = kept.strata == stratum
+        found |= mine & (kept.keys <= np.uint64(below - 1) if below else False)
+        found[ties] = True
+    return found

@@ -1,0 +1,251 @@
+"""Step 2d, per unit: what is decided about its documents, or what was decided before.
+
+``decided-N``   sections by shard: rows and values of documents that are in a cluster, for `fates`
+``known-N``     kept for later resolutions, beside the fates: of each component its documents' names and values, in
+                order. The index of all says where each component is, by a digest of its documents; a later resolution
+                takes what is there for components that are the same.
+"""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import IO, Self
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.runs.executors import Report
+from toolkit.storage import store_of
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import join
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole.near.decision import Best, decide
+from toolkit.whole.near.fates import DECIDED, SIZES, VALUES, NearCopies
+from toolkit.whole.near.graph import COMPONENT, INDEX, UNIT_TYPES, UNITS
+from toolkit.whole.near.unit import OrderedUnit
+from toolkit.whole.sealed import SealedOutput, read_sealed, write_sealed
+from toolkit.whole.sections import Sections, bounds_of, packed, unpacked, write_sections
+
+KNOWN = "known"
+SHOWN = 3
+"""Largest clusters that are shown, and members of each."""
+
+_BETWEEN = b"\t"  # name and value of a document; JSON has none
+_END = b"\n"
+_PIECE = 1 << 22  # bytes that are read at once
+
+
+class Cluster(ConfigStruct):
+    """A kept document with its duplicates: their number, its name, and some of them with their similarity."""
+
+    size: int
+    kept: list[str]
+    some: list[tuple[list[str], float | None]]
+
+
+class ToDecide(ConfigStruct):
+    """A unit.
+
+    Attributes:
+        number: of it.
+        files: of evidence, of each shard that has some: its number, and how many files.
+        shards: how many there are.
+        own: number of the first that is not of another dataset.
+        folder: to work in.
+        fates: folder of what is kept.
+        known: folder of an earlier resolution, which has decided about the components of the unit; else empty.
+    """
+
+    number: int
+    files: list[tuple[int, int]]
+    shards: int
+    own: int
+    bands: int
+    jaccard: float
+    containment: float
+    verify: bool
+    memory: int
+    folder: str
+    fates: str
+    known: str = ""
+
+
+class Decided(ConfigStruct):
+    """What was decided: counts, and the largest clusters."""
+
+    counts: dict[str, int]
+    clusters: list[Cluster]
+
+
+def decide_unit(work: ToDecide, report: Report) -> Decided:
+    """Decide about the documents of a unit, or take what is known; write the values of those that are in a cluster."""
+    import numpy as np
+
+    with Sections(join(work.folder, UNITS)) as sections:
+        documents, begins, components = unpacked(sections.read(work.number), UNIT_TYPES)
+    shards = (documents >> np.uint64(32)).astype(np.int64)
+    with _Told() as told:
+        if work.known:
+            told.take(_remembered(work.known, components))
+        else:
+            _decide(work, told, shards < work.own)
+        told.end()
+        path = join(work.folder, f"{DECIDED}-{work.number}")
+        order = np.argsort(documents)
+        edges = np.searchsorted(shards[order], np.arange(work.shards + 1)).tolist()
+        write_sections(path, (told.section(documents, order[begin:end]) for begin, end in pairwise(edges)))
+        _keep(work, told, begins, components)
+        return told.decided()
+
+
+def _decide(work: ToDecide, told: "_Told", given: Array) -> None:
+    with OrderedUnit(work.folder, work.files, work.number, given, work.bands) as unit:
+        decided = decide(
+            unit, jaccard=work.jaccard, containment=work.containment, verify=work.verify, memory=work.memory
+        )
+        told.take(_values(unit, decided.best))
+
+
+def _values(unit: OrderedUnit, best: Best) -> Iterator[bytes]:
+    """Yield name and value of each document; nothing of one that is in no cluster, or of another dataset."""
+    import numpy as np
+
+    kept_of = best.positions.tolist()
+    sizes = (np.bincount(best.positions[best.positions >= 0], minlength=len(kept_of)) + 1).tolist()
+    for place, (kept, is_given) in enumerate(zip(kept_of, unit.given.tolist(), strict=True)):
+        if is_given or (kept < 0 and sizes[place] == 1):
+            yield b""
+            continue
+        name = unit.name(place)
+        mine = _NAME.decode(name)
+        if kept < 0:
+            value = NearCopies(cluster=mine, size=sizes[place])
+        else:
+            common, joint = int(best.common[place]), int(best.joint[place])
+            jaccard, containment = (common / joint, common / int(unit.sizes[place])) if joint else (None, None)
+            of = _NAME.decode(unit.name(kept))
+            value = NearCopies(of, jaccard, containment, of, sizes[kept])
+        yield name + _BETWEEN + msgspec.json.encode(value)
+
+
+_NAME = msgspec.json.Decoder(list[str])
+_VALUE = msgspec.json.Decoder(NearCopies)
+
+
+def _remembered(folder: str, components: Array) -> Iterator[bytes]:
+    """Yield the same of documents of components that were decided before."""
+    pieces: list[tuple[int, int, int]] = []
+    for unit, at, size in zip(*(components[name].tolist() for name in ("unit", "at", "size")), strict=True):
+        if pieces and pieces[-1][::2] == (unit, at) and at - pieces[-1][1] < _PIECE:
+            pieces[-1] = (unit, pieces[-1][1], at + size)
+        else:
+            pieces.append((unit, at, at + size))
+    for unit, begin, end in pieces:
+        yield from read_sealed(join(folder, f"{KNOWN}-{unit}"), begin, end - begin).split(_END)[:-1]
+
+
+class _Told:
+    """What is told of the documents of a unit, in a temporary file. A context manager that deletes it.
+
+    Attributes:
+        counts: of what was found.
+    """
+
+    def __init__(self) -> None:
+        self.counts = Counter({"duplicates": 0, "clusters": 0})
+        self._sizes: list[int] = []
+        self._largest: dict[tuple[str, ...], Cluster] = {}
+
+    def __enter__(self) -> Self:
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # closed on leaving
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def take(self, told: Iterable[bytes]) -> None:
+        """Take name and value of each document, in order."""
+        for each in told:
+            self._file.write(each)
+            self._sizes.append(len(each))
+            if each:
+                name, _, value = each.partition(_BETWEEN)
+                self._count(_NAME.decode(name), _VALUE.decode(value))
+
+    def _count(self, name: list[str], value: NearCopies) -> None:
+        if value.duplicate_of is None:
+            self.counts["clusters"] += 1
+            self._largest[tuple(name)] = Cluster(size=value.size, kept=name, some=[])
+            if len(self._largest) > SHOWN:
+                del self._largest[min(reversed(self._largest), key=lambda each: self._largest[each].size)]
+            return
+        self.counts["duplicates"] += 1
+        cluster = self._largest.get(tuple(value.duplicate_of))
+        if cluster and len(cluster.some) < SHOWN - 1:
+            cluster.some.append((name, value.jaccard))
+
+    def end(self) -> None:
+        """Note that all has been taken."""
+        import numpy as np
+
+        self._file.flush()
+        self._starts = bounds_of(np.array(self._sizes, dtype=np.int64))
+
+    def section(self, documents: Array, which: Array) -> bytes:
+        """Return rows and values of those documents of one shard that have some, in the order of the rows."""
+        import numpy as np
+
+        which = which[self._starts[which + 1] > self._starts[which]]
+        if not len(which):
+            return b""
+        values = [bytes(self.of(place)).partition(_BETWEEN)[2] for place in which.tolist()]
+        rows = (documents[which] & np.uint64(0xFFFFFFFF)).astype("<u4")
+        sizes = np.array(list(map(len, values)), dtype=SIZES)
+        return packed([rows, sizes, np.frombuffer(b"".join(values), dtype=VALUES)])
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def of(self, place: int) -> bytes:
+        """Return name and value of a document."""
+        begin, end = self._starts[place : place + 2].tolist()
+        return os.pread(self._file.fileno(), end - begin, begin)
+
+    def decided(self) -> Decided:
+        return Decided(counts=dict(self.counts), clusters=list(self._largest.values()))
+
+
+def _keep(work: ToDecide, told: _Told, begins: Array, components: Array) -> None:
+    """Write what was decided of each component, and where in the file it stands."""
+    entries = components.copy()
+    entries["unit"] = work.number
+    with SealedOutput(join(work.fates, f"{KNOWN}-{work.number}")) as out:
+        for i, (begin, end) in enumerate(pairwise([*begins.tolist(), len(told)])):
+            entries["at"][i] = out.length
+            for place in range(begin, end):
+                out.write(told.of(place) + _END)
+            entries["size"][i] = out.length - entries["at"][i]
+    write_file(join(work.folder, f"{INDEX}-{work.number}"), entries.tobytes())
+
+
+class ToIndex(ConfigStruct):
+    """What was decided in so many units: the folder of the work, and the one of the fates."""
+
+    units: int
+    folder: str
+    fates: str
+
+
+def index_units(work: ToIndex, report: Report) -> int:
+    """Write where what was decided of each component is; return how many components there are."""
+    import numpy as np
+
+    parts = [np.empty(0, dtype=COMPONENT)]
+    for number in range(work.units):
+        parts.append(np.frombuffer(store_of(work.folder).read(join(work.folder, f"{INDEX}-{number}")), dtype=COMPONENT))
+    entries = np.concatenate(parts)
+    entries = entries[np.argsort(entries["high"], kind="stable")]
+    write_sealed(join(work.fates, INDEX), entries.tobytes())
+    return len(entries)

@@ -1,0 +1,151 @@
+"""Step 2c, per shard: the shingles of its documents that share a bucket, read from the text, in files of their units.
+
+Files are sections by unit (see `sections`); a section has, of some documents of the unit, `PLACES`, `SIZES` and
+`NAME_SIZES` (one number each), `KEYS` (a row each), `SETS` and `NAMES` (what the sizes say of each).
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.runs.executors import Report
+from toolkit.storage.paths import join
+from toolkit.storage.reading import open_stored
+from toolkit.text.batch import in_blocks
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole.near.graph import MEMBER, MEMBERS
+from toolkit.whole.near.shingles import Shingles, Size
+from toolkit.whole.records import SignedShard
+from toolkit.whole.sealed import Sealed
+from toolkit.whole.sections import packed, write_sections
+from toolkit.whole.sign import documents_of, names_of
+
+EVIDENCE = "evidence"
+_ROWS = 1 << 13  # whose keys are read at a time
+TYPES = PLACES, SIZES, NAME_SIZES, KEYS, SETS, NAMES = ("<u4", "<u4", "<u4", "<u8", "<u8", "u1")
+
+
+class ToRead(ConfigStruct):
+    """A shard whose candidates are read.
+
+    Attributes:
+        signed: the shard.
+        units: how many of them are read for.
+        bands: of signatures.
+        size: of shingles; None if sets are not compared.
+        memory: bytes that may be used.
+        folder: to read from and to write to.
+    """
+
+    signed: SignedShard
+    units: int
+    bands: int
+    size: Size | None
+    memory: int
+    folder: str
+
+
+class _Held:
+    """Documents that have been read and not yet written: of each its unit, place, keys, set and name."""
+
+    def __init__(self) -> None:
+        self.units: list[int] = []
+        self.places: list[int] = []
+        self.keys: list[Array] = []
+        self.sets: list[Array] = []
+        self.names: list[bytes] = []
+        self.bytes = 0
+
+    def sections(self, units: int) -> Iterator[bytes]:
+        """Yield the section of each unit."""
+        import numpy as np
+
+        order = np.lexsort((self.places, self.units))
+        edges = np.searchsorted(np.array(self.units)[order], np.arange(units + 1)).tolist()
+        for begin, end in pairwise(edges):
+            mine = order[begin:end].tolist()
+            if not mine:
+                yield b""
+                continue
+            names = [self.names[i] for i in mine]
+            yield packed([
+                np.array([self.places[i] for i in mine], dtype=PLACES),
+                np.array([len(self.sets[i]) for i in mine], dtype=SIZES),
+                np.array([len(name) for name in names], dtype=NAME_SIZES),
+                np.concatenate([self.keys[i] for i in mine]),
+                np.concatenate([self.sets[i] for i in mine]),
+                np.frombuffer(b"".join(names), dtype=NAMES),
+            ])  # fmt: skip
+
+
+def read_shard(work: ToRead, report: Report) -> int:
+    """Write what the candidates of a shard are compared by; return how many files that are.
+
+    Raises:
+        DataError: if the documents are others than those that have been signed.
+    """
+    import numpy as np
+
+    number = work.signed.number
+    with open_stored(join(work.folder, f"{MEMBERS}-{number}")) as stream:
+        members = np.frombuffer(stream.read(), dtype=MEMBER)
+    members = members[members["unit"] < work.units]
+    held, files = _Held(), 0
+
+    def flush() -> None:
+        nonlocal held, files
+        write_sections(join(work.folder, f"{EVIDENCE}-{number}-{files}"), held.sections(work.units))
+        held, files = _Held(), files + 1
+
+    places = iter(members.tolist())
+    keys = _keys(work, members["row"])
+    for sets, names in _read(work, members["row"]):
+        for set_, name in zip(sets, names, strict=True):
+            _, unit, place = next(places)
+            held.units.append(unit)
+            held.places.append(place)
+            held.keys.append(next(keys))
+            held.sets.append(set_)
+            held.names.append(name)
+            held.bytes += set_.nbytes + len(name) + 8 * work.bands + 400
+        if held.bytes > work.memory // 3:
+            flush()
+    if held.units:
+        flush()
+    return files
+
+
+def _keys(work: ToRead, rows: Array) -> Iterator[Array]:
+    """Yield the keys of rows, which ascend."""
+    import numpy as np
+
+    width = 8 * work.bands
+    edges = np.searchsorted(rows, np.arange(0, work.signed.record.rows + _ROWS, _ROWS)).tolist()
+    with Sealed(work.signed.path("keys")) as stream:
+        for first, (begin, end) in enumerate(pairwise(edges)):
+            found = np.frombuffer(stream.read(_ROWS * width), dtype=KEYS).reshape(-1, work.bands)
+            yield from found[rows[begin:end] - first * _ROWS]
+
+
+def _read(work: ToRead, wanted: Array) -> Iterator[tuple[list[Array], list[bytes]]]:
+    """Yield sets and names of the candidates in their order, some at a time."""
+    import numpy as np
+
+    is_wanted = np.zeros(work.signed.record.rows, dtype=bool)
+    is_wanted[wanted] = True
+    if work.size is None:
+        nothing = np.empty(0, dtype=SETS)
+        for row, line in enumerate(names_of(work.signed.folder, work.signed.shard)):
+            if is_wanted[row]:
+                found = msgspec.json.decode(line, type=dict[str, str])
+                yield [nothing], [_name(found["source"], found["id"])]
+        return
+    for block in in_blocks(documents_of(work.signed, is_wanted), lambda row: len(row.text)):
+        sets = Shingles.of([row.text for row in block], work.size).sets()
+        yield list(sets), [_name(row.source, row.id) for row in block]
+
+
+def _name(source: str, id_: str) -> bytes:
+    return msgspec.json.encode([source, id_])

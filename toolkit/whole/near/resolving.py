@@ -1,0 +1,215 @@
+"""Step 2, whole: from signatures to fates, task by task (see `toolkit.whole.near`)."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.runs.executors import Task
+from toolkit.storage import store_of
+from toolkit.storage.paths import exists, join, remove, remove_tree
+from toolkit.whole import losses
+from toolkit.whole.kind import Resolved, Work
+from toolkit.whole.near.buckets import Bucketed, ToBucket, find_buckets, ranges, runs_of
+from toolkit.whole.near.deciding import SHOWN, Cluster, Decided, ToDecide, ToIndex, decide_unit, index_units
+from toolkit.whole.near.evidence import ToRead, read_shard
+from toolkit.whole.near.fates import FATES, Gathered, ToGather, gather_shard
+from toolkit.whole.near.graph import INDEX, Planned, ToPlan, plan_units
+from toolkit.whole.near.shingles import Size
+from toolkit.whole.records import SignedShard
+
+_WORK = "work-"
+
+
+class Comparing(ConfigStruct):
+    """How documents are compared.
+
+    Attributes:
+        bands: of signatures.
+        size: of shingles; None if sets are not compared.
+        jaccard: the least similarity.
+        containment: the least part of what is removed that the kept document has.
+        descending: whether the document with the greatest order is kept.
+        warn: a part of a source, host or language; where more is removed, that is told.
+    """
+
+    bands: int
+    size: Size | None
+    jaccard: float
+    containment: float
+    descending: bool
+    warn: float
+
+
+class _Place(NamedTuple):
+    """Where is worked: the folder for that, the one of an earlier resolution, the number of the first own shard."""
+
+    folder: str
+    known: str
+    own: int
+
+
+def resolve(work: Work, comparing: Comparing) -> Resolved:
+    """Write the fates of all documents, and what later resolutions can use of them."""
+    folder = join(work.folder, f"{_WORK}{work.memory}")
+    own = next((each.number for each in work.shards if each.own), len(work.shards))
+    place = _Place(folder, _known(work.folder), own)
+    remove(join(work.folder, INDEX))  # of an attempt that was not finished: what it points to is written anew
+    pairs, bucketed = _bucket(work, comparing, place)
+    planned = _plan(work, comparing, place, pairs)
+    evidence = _read(work, comparing, folder, planned)
+    decided = _decide(work, comparing, place, planned, evidence)
+    work.run("index", index_units, [Task("index", ToIndex(units=planned.units, folder=folder, fates=work.folder))])
+    gathered = _gather(work, folder, planned)
+    fates = {each.shard: "" for each in work.shards if each.own}
+    fates |= {shard: found.digest for shard, found in gathered.items()}
+    notes = [_sizes(planned, bucketed), *_losses(work, comparing, gathered.values()), *_largest(decided)]
+    for name in store_of(work.folder).folders(work.folder):
+        if name.startswith(_WORK):  # of attempts with another memory, too
+            remove_tree(join(work.folder, name))
+    return Resolved(fates, _counts(comparing, planned, decided), notes)
+
+
+def _known(folder: str) -> str:
+    """Return the folder of fates of an earlier resolution that is complete; empty if there is none."""
+    above, _, name = folder.rpartition("/")
+    for other in store_of(above).folders(above):
+        if other.startswith("fates-") and other != name and exists(join(above, other, INDEX)):
+            return join(above, other)
+    return ""
+
+
+def _read(work: Work, comparing: Comparing, folder: str, planned: Planned) -> list[tuple[int, int]]:
+    """Have the text of candidates read; return the numbers of their shards, and how many files each has."""
+    tasks = [
+        Task(
+            f"{each.shard} ({each.number})",
+            ToRead(
+                signed=each,
+                units=planned.fresh,
+                bands=comparing.bands,
+                size=comparing.size,
+                memory=work.memory,
+                folder=folder,
+            ),
+            planned.unread[each.number],
+        )
+        for each in work.shards
+        if planned.unread[each.number]
+    ]
+    files = work.run("read candidates", read_shard, tasks)
+    return [(task.payload.signed.number, count) for task, count in zip(tasks, files, strict=True)]
+
+
+def _decide(
+    work: Work, comparing: Comparing, place: _Place, planned: Planned, evidence: list[tuple[int, int]]
+) -> list[Decided]:
+    tasks = []
+    for number in range(planned.units):
+        to_decide = ToDecide(
+            number=number,
+            files=evidence,
+            shards=len(work.shards),
+            own=place.own,
+            bands=comparing.bands,
+            jaccard=comparing.jaccard,
+            containment=comparing.containment,
+            verify=comparing.size is not None,
+            memory=work.memory,
+            folder=place.folder,
+            fates=work.folder,
+            known=place.known if number >= planned.fresh else "",
+        )
+        tasks.append(Task(f"unit {number}", to_decide))
+    return work.run("decide", decide_unit, tasks)
+
+
+def _gather(work: Work, folder: str, planned: Planned) -> dict[str, Gathered]:
+    mine = [each for each in work.shards if each.own and planned.candidates[each.number]]
+    tasks = [
+        Task(
+            f"{each.shard} ({each.number})",
+            ToGather(signed=each, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
+        )
+        for each in mine
+    ]
+    return dict(zip((each.shard for each in mine), work.run("gather", gather_shard, tasks), strict=True))
+
+
+def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[str], list[Bucketed]]:
+    runs = runs_of(work.shards)
+    tasks = []
+    for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory)):
+        path = join(place.folder, f"pairs-{i}")
+        tasks.append(Task(f"range {i}", ToBucket(shards=runs, own=place.own, begin=begin, end=end, path=path)))
+    return [task.payload.path for task in tasks], work.run("find what shares a bucket", find_buckets, tasks)
+
+
+def _plan(work: Work, comparing: Comparing, place: _Place, pairs: list[str]) -> Planned:
+    to_plan = ToPlan(
+        pairs=pairs,
+        folders=[each.path("") for each in work.shards],
+        own=place.own,
+        descending=comparing.descending,
+        bands=comparing.bands,
+        marks=[_mark(each) for each in work.shards],
+        known=place.known,
+        memory=work.memory,
+        unit=work.memory // 4,
+        folder=place.folder,
+    )
+    (planned,) = work.run("plan", plan_units, [Task("plan", to_plan)])
+    assert isinstance(planned, Planned)
+    return planned
+
+
+def _mark(signed: SignedShard) -> int:
+    """Return a digest of what the part of a shard in a decision depends on."""
+    record = signed.record
+    parts = [signed.own, record.digest, msgspec.json.encode(record.settings, order="sorted").decode()]
+    return xxhash.xxh3_64_intdigest(msgspec.json.encode(parts))
+
+
+def _counts(comparing: Comparing, planned: Planned, decided: list[Decided]) -> dict[str, int]:
+    """Return counts that depend on no bound of memory, nor on earlier decisions, as those of pairs that are met do."""
+    found = Counter({"duplicates": 0, "clusters": 0})
+    for each in decided:
+        found.update(each.counts)
+    unverified = found["duplicates"] if comparing.size is None else 0
+    return {**found, "candidates": sum(planned.candidates), "unverified": unverified}
+
+
+def _sizes(planned: Planned, bucketed: list[Bucketed]) -> str:
+    """Return a sentence about what was large."""
+    largest = max((each.largest for each in bucketed), default=0)
+    return (
+        f"{sum(each.buckets for each in bucketed):,} buckets with several documents, at most {largest:,}; "
+        f"{planned.components:,} groups decided by themselves, of at most {planned.largest:,} documents"
+    )
+
+
+def _losses(work: Work, comparing: Comparing, gathered: Iterable[Gathered]) -> list[str]:
+    """Return warnings of groups that lose much."""
+    removed = losses.added_up(found.removed for found in gathered)
+    if not removed:
+        return []
+    mine = [each for each in work.shards if each.own]
+    tasks = [Task(each.shard, losses.ToCount(signed=each, groups=list(removed))) for each in mine]
+    counts = work.run("count groups", losses.count_groups, tasks)
+    return losses.warnings(removed, [sum(column) for column in zip(*counts, strict=True)], comparing.warn)
+
+
+def _largest(decided: list[Decided]) -> list[str]:
+    """Return sentences about the largest clusters."""
+    clusters = sorted((each for unit in decided for each in unit.clusters), key=lambda each: (-each.size, each.kept))
+    return [_shown(each) for each in clusters[:SHOWN]]
+
+
+def _shown(cluster: Cluster) -> str:
+    others = ", ".join(
+        f"{name[1]} ({'not compared' if jaccard is None else f'{jaccard:.3f}'})" for name, jaccard in cluster.some
+    )
+    return f"cluster of {cluster.size:,}: {cluster.kept[1]} is kept, not {others}"

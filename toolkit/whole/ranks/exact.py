@@ -1,0 +1,240 @@
+"""Exact ranks over all runs, partition by partition: an external sort whose partitions are ranges of groups and scores.
+
+The bounds of the partitions are taken from the marks of all runs, so that each has about as many scores as fit into
+memory. Of each run a partition has a contiguous slice, in order; so nothing is sorted twice, and any number of
+partitions gives the same. Below the folder, for each of a document's scores:
+
+``I-layout``             a `Whole`, sealed: the runs, the groups, and where partitions begin
+``I-part-N-of-M.bin``    sealed: uint64 where the section of each run begins, and the last one ends; then for each key
+                         of each run twice how many of the partition and group are below, and how many are equal
+``I-part-N-of-M.json``   a `Part`, written last: an interrupted run finds it
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.runs.executors import Report, Task
+from toolkit.storage.json_files import load, save
+from toolkit.storage.paths import join
+from toolkit.storage.threads import for_each
+from toolkit.whole.kind import Work
+from toolkit.whole.ranks.runs import RunOfShard, runs_of
+from toolkit.whole.sealed import SealedOutput, damaged, read_sealed, write_sealed
+
+Array = npt.NDArray[Any]
+
+COST = 96
+"""Bytes of memory that a key takes while its partition is ranked."""
+
+
+class Group(msgspec.Struct):
+    """What there is of a group: documents, different scores, the least and the greatest."""
+
+    documents: int
+    distinct: int
+    lowest: float
+    highest: float
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What a partition has, by group."""
+
+    groups: dict[str, Group]
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """What is ranked.
+
+    Attributes:
+        column: which of a document's scores.
+        runs: of all shards, in order.
+        groups: labels, sorted.
+        bounds: label and score at which each partition but the first begins.
+    """
+
+    column: int
+    runs: list[RunOfShard]
+    groups: list[str]
+    bounds: list[tuple[str, float]]
+
+    @property
+    def parts(self) -> int:
+        """Return the number of partitions."""
+        return len(self.bounds) + 1
+
+
+class PartToRank(ConfigStruct):
+    """A partition, in the folder that has the layout."""
+
+    folder: str
+    column: int
+    part: int
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """What is known of one of a document's scores when all partitions are ranked.
+
+    Attributes:
+        groups: by label.
+        before: of each partition but the first, how many documents of the group in which it begins are in earlier ones.
+    """
+
+    groups: dict[str, Group]
+    before: list[int]
+
+
+def rank(work: Work, column: int) -> Ranking:
+    """Rank one of the documents' scores."""
+    runs = [run for signed in work.shards for run in runs_of(signed)]
+    groups = sorted({group for run in runs for group in run.run.groups})
+    total = sum(run.run.columns[column].total for run in runs)
+    parts = max(1, -(-total * COST // max(work.memory, 1)))
+    whole = Whole(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
+    write_sealed(_layout(work.folder, column), msgspec.msgpack.encode(whole))
+    whole_in.cache_clear()
+    tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
+    found: list[Part] = work.run("rank", rank_part, tasks)
+    all_: dict[str, Group] = {}
+    before: list[int] = []
+    for i, part in enumerate(found):
+        if i:
+            label = whole.bounds[i - 1][0]
+            before.append(all_[label].documents if label in all_ else 0)
+        for label, group in part.groups.items():
+            there = all_.setdefault(label, Group(0, 0, group.lowest, group.highest))
+            there.documents += group.documents
+            there.distinct += group.distinct
+            there.highest = group.highest
+    return Ranking(dict(sorted(all_.items())), before)
+
+
+def _bounds(runs: list[RunOfShard], groups: list[str], column: int, parts: int) -> list[tuple[str, float]]:
+    """Return where partitions begin: at marks, so many apart that each partition has about as many keys."""
+    numbers = {label: i for i, label in enumerate(groups)}
+
+    def read(run: RunOfShard) -> tuple[Array, Array, int]:
+        found = run.run.columns[column]
+        starts, marks = run.starts(found), run.marks(found)
+        places = found.step // 2 + np.arange(len(marks)) * found.step
+        table = np.array([numbers[label] for label in run.run.groups], dtype=np.uint32)
+        return table[np.searchsorted(starts, places, side="right") - 1], marks, found.step
+
+    found = for_each(read, runs)
+    of_groups = np.concatenate([each[0] for each in found])
+    scores = np.concatenate([each[1] for each in found])
+    weights = np.concatenate([np.full(len(each[1]), each[2]) for each in found])
+    order = np.lexsort((scores, of_groups))
+    sums = np.cumsum(weights[order])
+    at = np.searchsorted(sums, np.arange(1, parts) * (int(sums[-1]) / parts))
+    chosen = dict.fromkeys((groups[of_groups[i]], float(scores[i])) for i in order[at].tolist())
+    return [*chosen]
+
+
+def _layout(folder: str, column: int) -> str:
+    return join(folder, f"{column}-layout")
+
+
+def _path(folder: str, whole: Whole, part: int) -> str:
+    return join(folder, f"{whole.column}-part-{part}-of-{whole.parts}")
+
+
+@lru_cache(maxsize=8)
+def whole_in(folder: str, column: int) -> Whole:
+    """Return what is ranked in a folder; read once in a process."""
+    path = _layout(folder, column)
+    try:
+        return msgspec.msgpack.decode(read_sealed(path), type=Whole)
+    except FileNotFoundError:
+        raise damaged(path) from None
+
+
+def rank_part(work: PartToRank, report: Report) -> Part:
+    """Rank a partition, if that has not been done."""
+    whole = whole_in(work.folder, work.column)
+    path = _path(work.folder, whole, work.part)
+    if done := load(path + ".json", Part):
+        return done
+    slices = for_each(lambda run: _slice(whole, run, work.part), whole.runs)
+    part, ranked = _ranked(whole.groups, slices)
+    ends = np.cumsum([len(each) for each, _, _ in slices], dtype=np.int64)
+    head = 8 * (len(slices) + 1)
+    with SealedOutput(path + ".bin") as output:
+        output.write((head + 8 * np.r_[0, ends]).astype("<u8").tobytes())
+        output.write(ranked.astype("<u8").tobytes())
+    save(path + ".json", part)
+    return part
+
+
+def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Array]:
+    """Return group, score and count of the keys of a run that are in a partition."""
+    column = run.run.columns[whole.column]
+    starts = run.starts(column)
+    marks = run.marks(column)
+    first = run.place(column, starts, marks, *whole.bounds[part - 1]) if part else 0
+    last = run.place(column, starts, marks, *whole.bounds[part]) if part < len(whole.bounds) else column.total
+    numbers = {label: i for i, label in enumerate(whole.groups)}
+    table = np.array([numbers[label] for label in run.run.groups] or [0], dtype=np.uint32)
+    groups = table[np.searchsorted(starts, np.arange(first, last), side="right") - 1]
+    return groups, run.keys(column, first, last), run.counts(column, first, last)
+
+
+def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[Part, Array]:
+    """Return what a partition has, and of each key of each run twice how many are below, and how many are equal."""
+    groups = np.concatenate([np.zeros(0, dtype=np.uint32), *(each[0] for each in slices)])
+    scores = np.concatenate([np.zeros(0), *(each[1] for each in slices)])
+    counts = np.concatenate([np.zeros(0, dtype=np.uint32), *(each[2] for each in slices)])
+    if not len(scores):
+        return Part({}), np.zeros(0, dtype=np.uint64)
+    order = np.lexsort((scores, groups))
+    groups, scores = groups[order], scores[order]
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (groups[1:] != groups[:-1]) | (scores[1:] != scores[:-1])
+    first = np.flatnonzero(is_new)
+    equal = np.add.reduceat(counts[order].astype(np.uint64), first)
+    ends = np.cumsum(equal)
+    groups, scores = groups[first], scores[first]
+    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+    sizes = np.diff(np.r_[starts, len(groups)])
+    before = np.repeat((ends - equal)[starts], sizes)
+    ranked = np.empty(len(order), dtype=np.uint64)
+    ranked[order] = (2 * (ends - before) - equal)[np.cumsum(is_new) - 1]
+    found = {
+        labels[groups[start]]: Group(
+            int(ends[start + size - 1] - before[start]), size, float(scores[start]), float(scores[start + size - 1])
+        )
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+    }
+    return Part(found), ranked
+
+
+def ranks(folder: str, ranking: Ranking, column: int, shard: int, number: int) -> Array:
+    """Return the rank of each key of a run, by the numbers of its shard and in that."""
+    whole = whole_in(folder, column)
+    first = next(i for i, run in enumerate(whole.runs) if run.shard == shard)
+    run = whole.runs[first + number]
+    starts = run.starts(run.run.columns[column])
+    sections = for_each(lambda part: _section(_path(folder, whole, part) + ".bin", first + number), range(whole.parts))
+    found = np.concatenate(sections)
+    groups = np.searchsorted(starts, np.arange(len(found)), side="right") - 1
+    numbers = {label: i for i, label in enumerate(run.run.groups)}
+    ends = np.cumsum([len(section) for section in sections]).tolist()
+    for (label, _), before, begin, end in zip(whole.bounds, ranking.before, ends[:-1], ends[1:], strict=True):
+        if label in numbers:
+            mine = found[begin:end]
+            mine[groups[begin:end] == numbers[label]] += np.uint64(2 * before)
+    documents = np.array([ranking.groups[label].documents for label in run.run.groups] or [1], dtype=np.int64)
+    return found / (2 * documents[groups])
+
+
+def _section(path: str, run: int) -> Array:
+    """Return what a partition says of the keys of a run."""
+    try:
+        begin, end = np.frombuffer(read_sealed(path, 8 * run, 16), dtype="<u8").tolist()
+        return np.frombuffer(read_sealed(path, begin, end - begin), dtype="<u8")
+    except FileNotFoundError:
+        raise damaged(path) from None

@@ -1,0 +1,171 @@
+"""Records of sets of duplicates, below ``.toolkit/dedup/SET/``.
+
+``signatures/SHARD.json``   a `SignatureRecord`: written last, deleted before its files are replaced
+``signatures/SHARD/NAME``   the files of a kind, and `NAMES`
+``fates-KEY/…``             what a kind's `resolve` has written
+``resolved.json``           a `Resolution`: which signatures the fates were made from, and what became of each shard
+"""
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import Dataset
+from toolkit.data.row_index import ShardState
+from toolkit.storage.json_files import load, save
+from toolkit.storage.paths import join, stat
+from toolkit.storage.reading import stored_digest
+
+NAMES = "names.jsonl.gz"
+"""Of each row ``{"source":…,"id":…}``, in order: what is needed of the documents to write attributes."""
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """A file of a shard's signatures: stored bytes, stamp (the quick test), and sha256 (hex)."""
+
+    size: int
+    stamp: str
+    sha256: str
+
+
+class SignatureRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that the signatures of a shard are complete.
+
+    Attributes:
+        input: the version of the documents.
+        settings: of the set.
+        reads: content digest of the same shard in each set that was read.
+        files: that were written, by name.
+        rows: documents.
+        compared: of them, those that compete.
+        counts: of the kind.
+        details: of the kind: what it needs to know of its files.
+    """
+
+    version: Literal[2] = 2  # 1 had files without seals
+    input: ShardState
+    settings: dict[str, Any]
+    reads: dict[str, str]
+    files: dict[str, FileState]
+    rows: int
+    compared: int
+    counts: dict[str, int]
+    details: Any = None
+
+    @property
+    def digest(self) -> str:
+        """Return what tells these signatures from others."""
+        files = {name: file.sha256 for name, file in self.files.items()}
+        return msgspec.json.encode([self.input.content, files, self.details]).decode()
+
+
+class Model(msgspec.Struct, frozen=True):
+    """What was fitted to documents, and is used for those that come later: the path of its file, and its digest."""
+
+    path: str
+    digest: str
+
+
+class Resolution(msgspec.Struct, frozen=True, kw_only=True):
+    """What was resolved.
+
+    Attributes:
+        key: digest of settings and of the signatures of all shards; names the folder of the fates.
+        shards: content digest of each shard's documents, in order.
+        fates: of each shard, a digest of what became of its documents.
+        counts: of the kind, for people.
+        notes: sentences of the kind, for people.
+        files: a digest of the names of the files of fates.
+        tables: of the kind, for people, by name.
+        model: what was fitted, if something was.
+    """
+
+    version: int = 1
+    key: str
+    shards: dict[str, str]
+    fates: dict[str, str]
+    counts: dict[str, int] = {}
+    notes: list[str] = []
+    tables: dict[str, list[dict[str, Any]]] = {}
+    model: Model | None = None
+    files: str = ""
+
+
+class SignedShard(ConfigStruct):
+    """A shard whose signatures are complete, as data that can be sent to a worker.
+
+    Attributes:
+        dataset: of the shard.
+        folder: of the signatures of all its shards.
+        shard: its relative path.
+        number: its place among the shards that are resolved together.
+        record: of the signatures.
+        own: whether it gets fates; False for one of another dataset that is only compared against.
+    """
+
+    dataset: Dataset
+    folder: str
+    shard: str
+    number: int
+    record: SignatureRecord
+    own: bool = True
+
+    def path(self, name: str) -> str:
+        """Return the path of one of the kind's files."""
+        return join(self.folder, self.shard, name)
+
+
+def set_folder(dataset: Dataset, set_name: str) -> str:
+    """Return the folder of what is kept for a set of duplicates."""
+    return join(dataset.bookkeeping, "dedup", set_name)
+
+
+def signatures_folder(dataset: Dataset, set_name: str) -> str:
+    return join(set_folder(dataset, set_name), "signatures")
+
+
+def signature_path(folder: str, shard: str) -> str:
+    """Return the path of the record of a shard's signatures in their folder."""
+    return join(folder, shard + ".json")
+
+
+def load_signatures(folder: str, shard: str, *, learn: bool = False) -> SignatureRecord | None:
+    """Return the record of a shard's signatures, if the files are those that it describes; else None.
+
+    By size and stamp; if only a stamp differs (the file was copied), by the content.
+
+    Args:
+        folder: of the signatures.
+        shard: of the dataset.
+        learn: whether the record is to learn other stamps; those who only look write nothing.
+    """
+    record = load(signature_path(folder, shard), SignatureRecord)
+    if record is None:
+        return None
+    learnt = dict(record.files)
+    for name, state in record.files.items():
+        path = join(folder, shard, name)
+        found = stat(path)
+        if found is None or found.size != state.size:
+            return None
+        if found.stamp != state.stamp:
+            if stored_digest(path, hashlib.sha256()) != state.sha256:
+                return None
+            learnt[name] = FileState(state.size, found.stamp, state.sha256)
+    if learn and learnt != record.files:
+        save(signature_path(folder, shard), msgspec.structs.replace(record, files=learnt))
+    return record
+
+
+def resolution_path(dataset: Dataset, set_name: str) -> str:
+    return join(set_folder(dataset, set_name), "resolved.json")
+
+
+def load_resolution(dataset: Dataset, set_name: str) -> Resolution | None:
+    return load(resolution_path(dataset, set_name), Resolution)
+
+
+def fates_folder(dataset: Dataset, set_name: str, key: str) -> str:
+    return join(set_folder(dataset, set_name), f"fates-{key}")

@@ -1,0 +1,140 @@
+"""Files of numbers that are read in pieces, each held against what was written: a disk that rots must not go unseen.
+
+A file is blocks of `BLOCK` bytes, the last maybe shorter; behind each stands its xxh3-64. Offsets and lengths are those
+of what was written, without these.
+"""
+
+from types import TracebackType
+from typing import Self
+
+import xxhash
+
+from toolkit.errors import DataError
+from toolkit.storage import store_of
+from toolkit.storage.outputs import Output
+from toolkit.storage.store import Pieces
+
+BLOCK = 1 << 16
+_SEAL = 8
+_STORED = BLOCK + _SEAL
+_AHEAD = 16 * BLOCK
+
+
+class SealedOutput(Output):
+    """An output whose blocks are sealed.
+
+    Attributes:
+        length: bytes given so far, hence the offset of the next; `size` counts what is stored.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.length = 0
+        self._held = bytearray()
+
+    def write(self, data: bytes) -> None:
+        self.length += len(data)
+        self._held += data
+        if whole := len(self._held) // BLOCK * BLOCK:
+            with memoryview(self._held) as view:
+                super().write(_sealed(view[:whole]))
+            del self._held[:whole]
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            if kind is None and self._held:
+                super().write(_sealed(memoryview(self._held)))
+        except BaseException as failed:
+            super().__exit__(type(failed), failed, failed.__traceback__)
+            raise
+        super().__exit__(kind, error, at)
+
+
+def _sealed(data: memoryview) -> bytes:
+    parts: list[memoryview | bytes] = []
+    for begin in range(0, len(data), BLOCK):
+        block = data[begin : begin + BLOCK]
+        parts += (block, xxhash.xxh3_64_digest(block))
+    return b"".join(parts)
+
+
+def write_sealed(path: str, data: bytes) -> None:
+    """Write a file, complete or not at all."""
+    with SealedOutput(path) as output:
+        output.write(data)
+
+
+class Sealed:
+    """Reads a file that `SealedOutput` has written. A context manager.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._ahead, self._used, self._place = b"", 0, 0
+        self._pieces: Pieces = store_of(path).pieces(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pieces.close()
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, fewer at the end of the file."""
+        if size > len(self._ahead) - self._used:
+            more = self.at(self._place, max(size, _AHEAD))
+            self._place += len(more)
+            self._ahead, self._used = self._ahead[self._used :] + more, 0
+        found = self._ahead[self._used : self._used + size]
+        self._used += len(found)
+        return found
+
+    def at(self, offset: int, size: int) -> bytes:
+        """Return a piece, shorter at the end of the file.
+
+        Raises:
+            DataError: if it is not what was written.
+        """
+        first, last = offset // BLOCK, -(-(offset + size) // BLOCK)
+        stored = self._pieces.read(first * _STORED, (last - first) * _STORED)
+        return opened(self._path, stored, offset - first * BLOCK, size)
+
+
+def read_sealed(path: str, offset: int = 0, size: int | None = None) -> bytes:
+    """Return a piece of a file, or all from an offset.
+
+    Raises:
+        DataError: if it is not what was written, or ends before the piece.
+        FileNotFoundError: if there is no such file.
+    """
+    first = offset // BLOCK
+    length = None if size is None else (-(-(offset + size) // BLOCK) - first) * _STORED
+    found = opened(path, store_of(path).read(path, first * _STORED, length), offset - first * BLOCK, size)
+    if size is not None and len(found) < size:
+        raise damaged(path)
+    return found
+
+
+def opened(path: str, stored: bytes, offset: int, size: int | None) -> bytes:
+    """Return a piece of stored blocks, which are held against their seals."""
+    data, end = [], None if size is None else offset + size
+    with memoryview(stored) as view:
+        for begin in range(0, len(stored), _STORED):
+            block, seal = view[begin : begin + _STORED][:-_SEAL], view[begin : begin + _STORED][-_SEAL:]
+            if xxhash.xxh3_64_digest(block) != seal:
+                raise damaged(path)
+            data.append(block)
+        if len(data) == 1:
+            return bytes(data[0][offset:end])
+        if data:
+            data[-1] = data[-1] if end is None else data[-1][: max(0, end - BLOCK * (len(data) - 1))]
+            data[0] = data[0][offset:]
+        return b"".join(data)
+
+
+def damaged(path: str) -> DataError:
+    """Return the error of a file that is not what was written."""
+    return DataError("expected what was written, got other bytes: it was damaged; delete it, then run again", path=path)

@@ -1,0 +1,321 @@
+"""The sections ``dedup:``, ``sample:`` and ``calibrate:``: entries, what these read, and the schemas of their sets."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.config import settings as config
+from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.sizes import Size
+from toolkit.data import schema
+from toolkit.data.dataset import Dataset
+from toolkit.data.own_types import OwnTypes
+from toolkit.errors import ConfigError, UnknownPlugin
+from toolkit.ingest.in_place import open_dataset
+from toolkit.mix.joined_sets import JoinedSet, resolve_sets
+from toolkit.mix.section import read_joined
+from toolkit.mix.settings import Joined, Stream
+from toolkit.records import sets as records
+from toolkit.rules import asking
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import is_name
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.paths import absolute, is_set_name, join
+from toolkit.tag.declared import declare_set, digest_of, what_to_declare
+from toolkit.whole import expressions
+from toolkit.whole.expressions import Checked
+from toolkit.whole.kind import KINDS, Asked, Kind
+from toolkit.whole.records import set_folder
+
+MEMORY = Size(256_000_000)
+
+SECTIONS = ("dedup", "sample", "calibrate")
+"""The sections whose sets are made of the whole dataset, in the order in which ``toolkit run`` makes them."""
+
+
+class Common(ConfigStruct, kw_only=True):
+    """Options of all entries."""
+
+    kind: str
+    as_: str | None = msgspec.field(name="as", default=None)
+    when: str | None = None
+    attributes: list[Any] = []
+    memory: Size = MEMORY
+
+
+class Entry(ConfigStruct, kw_only=True):
+    """An entry of the section, as data that can be sent to a worker.
+
+    Attributes:
+        set: its name.
+        key: that its rows have.
+        kind: of duplicates.
+        options: of the kind.
+        when: which documents are compared.
+        joined: the sets that its expressions read.
+        against: read-only datasets whose documents stay in any case; our records of them are below those of the set.
+        memory: bytes of a task above those of a process at its start.
+        place: file, line and key, for messages.
+        settings: that determine the values, as they are recorded.
+    """
+
+    set: str
+    key: str
+    kind: str
+    options: dict[str, Any]
+    when: str | None
+    joined: list[JoinedSet]
+    against: list[Dataset] = []
+    memory: int
+    place: str
+    own: OwnTypes | None = None
+    settings: dict[str, Any] = {}
+
+    def configured(self) -> Kind:
+        """Return the kind with its options."""
+        return config.convert(Source(self.options), KINDS.find(self.kind), f"kind {self.kind}")
+
+    def checked(self) -> list[Checked]:
+        """Return the expressions, checked."""
+        return checked(self.configured(), self.when, self.joined, self.own, self.place)
+
+    @property
+    def reads(self) -> list[str]:
+        """Return the sets that it reads, sorted."""
+        return sorted({joined.set for joined in self.joined})
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """Return the settings as the completion records of shards have them."""
+        return {self.key: self.settings}
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the settings."""
+        return json_digest(self.recorded)
+
+
+class Plan(ConfigStruct):
+    """A section: its entries in order, the schemas of their sets, and its name, which is that of the command."""
+
+    entries: list[Entry]
+    schemas: dict[str, records.SetSchema]
+    section: str = "dedup"
+
+    def entry(self, set_name: str) -> Entry:
+        return next(entry for entry in self.entries if entry.set == set_name)
+
+
+def read_section(
+    section: Source,
+    dataset: Dataset,
+    planned: Mapping[str, records.SetSchema],
+    name: str = "dedup",
+    own: OwnTypes | None = None,
+) -> Plan:
+    """Return the plan of a section; options and expressions are checked, nothing is read or written.
+
+    Args:
+        section: of the configuration.
+        dataset: that it is about.
+        planned: sets that will have been written before, which need not be on disk yet.
+        name: of the section.
+        own: types of the documents' own fields, if they are known.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    if not isinstance(section.value, dict):
+        raise section.error((), "expected `SET: {documents: …}`" if name == "sample" else "expected `SET: {kind: …}`")
+    known = dict(planned)
+    entries: list[Entry] = []
+    for set_name in section.value:
+        if not is_set_name(set_name):
+            raise section.error((set_name,), "expected a set name of letters, digits, - and _")
+        if set_name in known:
+            raise section.error((set_name,), f"expected another name than those of other sets, got {set_name!r} twice")
+        place = section.at(set_name)
+        try:
+            entry, found = _read_entry(place, set_name, dataset, known, [*section.value], name, types=own)
+        except ExpressionError as error:
+            raise place.error((), str(error)) from None
+        entries.append(entry)
+        known[set_name] = found
+    return Plan(entries, {entry.set: known[entry.set] for entry in entries}, name)
+
+
+def _read_entry(
+    place: Source,
+    set_name: str,
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    all_: list[str],
+    section: str,
+    *,
+    types: OwnTypes | None,
+) -> tuple[Entry, records.SetSchema]:
+    own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
+    others = Source({})
+    if section in KINDS.names():
+        own.value.setdefault("kind", section)
+    if "kind" not in own.value:
+        raise place.error((), f"expected `kind:`, one of {', '.join(_kinds_of(section))}; got none")
+    common = config.convert(own, Common)
+    try:
+        class_ = KINDS.find(common.kind)
+    except UnknownPlugin as error:
+        raise UnknownPlugin(str(place.error(("kind",), str(error)))) from None
+    if section != class_.SECTION:
+        raise place.error(("kind",), f"expected {common.kind!r} in the section `{class_.SECTION}:`, got it in this one")
+    key = common.as_ or (_stem(set_name) if class_.NAMED else common.kind)
+    hint = "" if common.as_ else "; give it one: `as: NAME`"
+    if not is_name(key):
+        raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}{hint}")
+    if class_.AGAINST:
+        others, rest = config.divide(rest, {"against"})
+    kind = config.convert(rest, class_, f"kind {common.kind}")
+    where = place.where(())
+    try:
+        kind.check()
+    except ConfigError as error:
+        raise place.error((), str(error)) from None
+    given = read_joined(own)
+    texts = [asked.text for asked in _all_asked(kind, common.when).values()]
+    joined = _joined(texts, given, dataset, known, place, all_)
+    entry = Entry(
+        set=set_name,
+        key=key,
+        kind=common.kind,
+        options=rest.value,
+        when=common.when,
+        joined=joined,
+        against=_against(others, dataset, set_name, joined),
+        memory=int(common.memory),
+        place=where,
+        own=types,
+    )
+    found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where)}
+    entry = msgspec.structs.replace(entry, settings=_settings(entry, kind) | others.value | dataset.lineage)
+    type_ = schema.from_annotation(kind.typed(found), f"kind {common.kind}")
+    reads = {name: digest_of(known.get(name) or records.load_schema(dataset, name)) for name in entry.reads}
+    return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
+
+
+def _kinds_of(section: str) -> list[str]:
+    """Return the names of the kinds that a section has."""
+    return [name for name in KINDS.names() if section == KINDS.find(name).SECTION]
+
+
+def _stem(set_name: str) -> str:
+    """Return the name of a set without its version, as a name that rules can use: ``edu-cal-0`` → ``edu_cal``."""
+    return re.sub(r"-\d+$", "", set_name).replace("-", "_")
+
+
+def _against(given: Source, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
+    """Return the datasets of ``against: ROOT``, ``{documents: …}``, or a list of such."""
+    value = given.value.get("against", [])
+    found: list[Dataset] = []
+    for place, root in enumerate(value) if isinstance(value, list) else [(None, value)]:
+        named = {"dataset": root} if isinstance(root, str) else root
+        if not isinstance(named, dict) or not named or named.keys() - {"dataset", "documents"}:
+            raise given.error(("against",), "expected ROOT, {dataset: ROOT}, {documents: …}, or a list of such")
+        notes = join(set_folder(dataset, set_name), "against", xxhash.xxh3_64_hexdigest(msgspec.json.encode(named)))
+        where = given.at("against") if place is None else given.at("against", place)
+        other = open_dataset(where, named.get("dataset"), named.get("documents"), join(notes, "none"), notes)
+        if absolute(other.documents) == absolute(dataset.documents):
+            raise given.error(("against",), f"expected another dataset, got this one: {other.documents}")
+        found.append(other)
+    if found and joined:
+        raise given.error(
+            ("against",),
+            f"expected expressions over `document` alone, which other datasets have, too; got one that reads the set "
+            f"{joined[0].set}",
+        )
+    return found
+
+
+def _all_asked(kind: Kind, when: str | None) -> dict[str, Asked]:
+    return kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
+
+
+def checked(kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes | None, place: str) -> list[Checked]:
+    """Return what is asked of documents, checked."""
+    return [expressions.checked(name, asked, joined, own, place) for name, asked in _all_asked(kind, when).items()]
+
+
+def _settings(entry: Entry, kind: Kind) -> dict[str, Any]:
+    """Return what determines the values."""
+    options = {k: v for k, v in msgspec.json.decode(msgspec.json.encode(kind)).items() if k not in kind.NEUTRAL}
+    found: dict[str, Any] = {"kind": entry.kind, "as": entry.key, "version": kind.VERSION, "options": options}
+    if entry.when is not None:
+        found["when"] = entry.when
+    if entry.joined:
+        found["attributes"] = [
+            {"set": joined.set, "as": {key.key: key.name for key in joined.keys if key.key != key.name}}
+            for joined in entry.joined
+        ]
+    return found | kind.facts()
+
+
+def _joined(
+    texts: Iterable[str],
+    given: list[Joined],
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    place: Source,
+    all_: list[str],
+) -> list[JoinedSet]:
+    """Return the sets that expressions read: those that are given, else those that have the keys.
+
+    A set of the configuration is taken before one that is only on disk.
+    """
+    wanted = {joined.set: joined for joined in given}
+    here = {name: list(found.keys) for name, found in known.items()}
+    there: dict[str, list[str]] | None = None
+
+    def on_disk() -> dict[str, list[str]]:
+        nonlocal there
+        if there is None:
+            loaded = {n: records.load_schema(dataset, n) for n in dataset.sets() if n not in known and n not in all_}
+            there = {name: list(found.keys) for name, found in loaded.items() if found}
+        return there
+
+    named = {joined.set: (*joined.as_.values(), *_keys(dataset, known, joined.set)) for joined in given}
+    for text in texts:
+        for name in asking.sets_read(text, named, here, on_disk):
+            wanted.setdefault(name, Joined(set=name, place=place.where(())))
+    for name in wanted:
+        if name not in known and records.load_schema(dataset, name) is None:
+            raise place.error(
+                ("attributes",) if given else (),
+                f"expected a set that this toolkit has made, got {name!r}; there are: {', '.join(known) or 'none'}",
+            )
+    return resolve_sets(Stream(name="", dataset=dataset, attributes=list(wanted.values()), rules=[]), known, {})
+
+
+def _keys(dataset: Dataset, known: Mapping[str, records.SetSchema], name: str) -> list[str]:
+    found = known.get(name) or records.load_schema(dataset, name)
+    return list(found.keys) if found else []
+
+
+def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> None:
+    """Declare the sets: what is on disk under their names must have been made with the same settings.
+
+    Raises:
+        ConfigError: if a set was made otherwise, and overwrite is not given.
+    """
+    declare = {
+        name: found
+        for name, new in plan.schemas.items()
+        if (found := what_to_declare(dataset, name, new, overwrite=overwrite, command=plan.section))
+    }
+    for name, how in declare.items() if write else ():
+        declare_set(dataset, name, plan.schemas[name], forget=how == "changed")
+
+
+def holds(plan: Plan) -> dict[str, str]:
+    """Return what a run works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
+    return {f"the set {entry.set}": entry.digest for entry in plan.entries}

@@ -1,0 +1,298 @@
+"""Step 1, per shard: the signatures of documents that are joined with the values of expressions.
+
+documents/X ──blocks──┐
+attributes/<set>/X ───┴──> expressions ──Block──> the Signer of each entry ──> .toolkit/dedup/SET/signatures/X/…
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Self
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows
+from toolkit.data.row_index import ShardState, current
+from toolkit.errors import DataError
+from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
+from toolkit.mix.settings import Joined, Stream
+from toolkit.records.outdated import check_lineage, content_of
+from toolkit.runs.executors import Report, Task
+from toolkit.storage import json_files
+from toolkit.storage.outputs import RowOutput
+from toolkit.storage.paths import join, remove, remove_tree, size_of, stat
+from toolkit.storage.threads import for_each
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole.expressions import Evaluator
+from toolkit.whole.kind import Block, Files
+from toolkit.whole.records import (
+    NAMES,
+    SignatureRecord,
+    SignedShard,
+    load_signatures,
+    signature_path,
+    signatures_folder,
+)
+from toolkit.whole.section import Entry
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class ShardToSign(ConfigStruct):
+    """A shard of which signatures are made, for several entries in one pass over its text.
+
+    Attributes:
+        folders: where the signatures of each entry go.
+    """
+
+    dataset: Dataset
+    entries: list[Entry]
+    folders: list[str]
+    shard: str
+    max_document_bytes: int
+
+
+class SignedRows(ConfigStruct):
+    """What was done with a shard: the sets whose signatures were made, its documents."""
+
+    shard: str
+    written: list[str]
+    documents: int
+
+
+def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_document_bytes: int) -> list[Task[Any]]:
+    """Return what is to be done of a dataset's own shards, for entries whose signatures are made in one pass."""
+    return _works(dataset, entries, [folder_of(dataset, entry) for entry in entries], shards, max_document_bytes)
+
+
+def works_against(entry: Entry, share: tuple[int, int] | None, max_document_bytes: int) -> list[Task[Any]]:
+    """Return what is to be done of the datasets that an entry compares with; a share has its part of the shards."""
+    found: list[Task[Any]] = []
+    index, count = share or (0, 1)
+    for other in entry.against:
+        found += _works(other, [entry], [folder_of(other, entry)], other.shards()[index::count], max_document_bytes)
+    return [replace(task, key=f"{entry.set} {task.name}") for task in found]
+
+
+def _works(
+    dataset: Dataset, entries: list[Entry], folders: list[str], shards: Sequence[str], max_document_bytes: int
+) -> list[Task[Any]]:
+    whole = ShardToSign(
+        dataset=dataset, entries=entries, folders=folders, shard="", max_document_bytes=max_document_bytes
+    )
+    paths = [dataset.shard_path(shard) for shard in shards]
+    return [
+        Task(path, msgspec.structs.replace(whole, shard=shard), size, key=shard)
+        for path, shard, size in zip(paths, shards, for_each(size_of, paths), strict=True)
+    ]
+
+
+def folder_of(dataset: Dataset, entry: Entry) -> str:
+    """Return the folder of the signatures of a dataset's shards."""
+    return signatures_folder(dataset, entry.set)
+
+
+def is_signed(
+    dataset: Dataset, entry: Entry, folder: str, shard: str, state: ShardState | None, *, learn: bool = False
+) -> bool:
+    """Return whether a shard's signatures are there, made from what there is now, with these settings."""
+    record = load_signatures(folder, shard, learn=learn)
+    if record is None or state is None:
+        return False
+    if record.input.content != state.content or record.settings != entry.recorded:
+        return False
+    try:
+        for name in entry.reads:
+            check_lineage(dataset, name, shard, state)
+            if content_of(dataset, name, shard) != record.reads.get(name):
+                return False
+    except DataError:
+        return False
+    return True
+
+
+def outdated(work: ShardToSign, state: ShardState | None, *, learn: bool = False) -> list[str]:
+    """Return the sets whose signatures of a shard must be made."""
+    return [
+        entry.set
+        for entry, folder in zip(work.entries, work.folders, strict=True)
+        if not is_signed(work.dataset, entry, folder, work.shard, state, learn=learn)
+    ]
+
+
+def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
+    """Make the signatures of a shard that are missing, or made from something that has changed.
+
+    Raises:
+        DataError: if documents, or attributes that are read, are not what they should be; nothing was written.
+    """
+    dataset, shard = work.dataset, work.shard
+    known = current(dataset, shard)
+    todo = outdated(work, known, learn=True)
+    if not todo:
+        assert known
+        report(known.rows, 0)
+        return SignedRows(shard=shard, written=[], documents=known.rows)
+    whole = _joined(work, todo)
+    state, digests = inputs_of(whole, learn=True)
+    before = stat(whole.path)
+    with Signing(work, todo) as signing, ExitStack() as stack:
+        joiner = Joiner(whole, signing.keys)
+        for block in joint_blocks(whole, stack):
+            rows = [(document, values) for document, _, _, values in joiner.rows(block)]
+            signing.add(block.number, rows)
+            report(len(rows), block.documents.stored)
+        signing.finish()
+    if stat(whole.path) != before:
+        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=whole.path)
+    signing.record(state, digests)
+    return SignedRows(shard=shard, written=todo, documents=state.rows)
+
+
+def _joined(work: ShardToSign, todo: Sequence[str]) -> JoinedShard:
+    """Return the shard with the sets that are read for some entries: those of each entry behind one another."""
+    joined = [each for entry in work.entries if entry.set in todo for each in entry.joined]
+    attributes = [Joined(set=each.set) for each in joined]
+    stream = Stream(name="", dataset=work.dataset, attributes=attributes, rules=[])
+    return JoinedShard(stream=stream, sets=joined, shard=work.shard, max_document_bytes=work.max_document_bytes)
+
+
+class Signing:
+    """Makes the signatures of a shard: all documents, in order; then `finish`, and `record` when the files are there.
+
+    A context manager; what was there before goes when it begins, and an error leaves nothing.
+
+    Attributes:
+        whole: the shard with the sets whose values are given with each document.
+        keys: of these sets that are asked for.
+
+    Args:
+        work: the shard and entries.
+        todo: the sets whose signatures are made.
+    """
+
+    def __init__(self, work: ShardToSign, todo: Sequence[str]) -> None:
+        self.whole = _joined(work, todo)
+        self._shard = work.shard
+        self._pairs = [(e, f) for e, f in zip(work.entries, work.folders, strict=True) if e.set in todo]
+
+    def __enter__(self) -> Self:
+        for _, folder in self._pairs:
+            remove(signature_path(folder, self._shard))
+            remove_tree(join(folder, self._shard))
+        places = [(entry, join(folder, self._shard)) for entry, folder in self._pairs]
+        self._files = ExitStack()
+        try:
+            self._entries = [_EntrySigning(entry, folder, self.whole.sets, self._files) for entry, folder in places]
+        except BaseException:
+            self._files.__exit__(*sys.exc_info())
+            raise
+        self.keys = {key for each in self._entries for key in each.keys}
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._files.__exit__(*raised)
+
+    def add(self, first: int, rows: list[tuple[Document, list[Any]]]) -> None:
+        """Take documents, with the values of all joined sets; `first` are before them."""
+        names = [_ENCODER.encode({"source": document.source, "id": document.id}) for document, _ in rows]
+        for each in self._entries:
+            try:
+                each.add(first, rows, names)
+            except DataError as error:
+                raise at_document(error, self.whole, error.line or 0, error.id) from None
+
+    def finish(self) -> None:
+        """End the signatures, behind the last document."""
+        self._found = [each.signer.finish() for each in self._entries]
+
+    def record(self, state: ShardState, digests: Mapping[str, str]) -> None:
+        """Note that the signatures are complete.
+
+        Args:
+            state: of the documents.
+            digests: of the contents of the sets that were read, by name.
+        """
+        for each, (_, folder), (counts, details) in zip(self._entries, self._pairs, self._found, strict=True):
+            record = SignatureRecord(
+                input=state,
+                settings=each.entry.recorded,
+                reads={name: digests[name] for name in each.entry.reads},
+                files=each.files.states(),
+                rows=state.rows,
+                compared=each.compared,
+                counts=counts,
+                details=details,
+            )
+            json_files.save(signature_path(folder, self._shard), record)
+
+
+class _EntrySigning:
+    """The signer of an entry, with what it needs.
+
+    Args:
+        entry: of the section.
+        folder: of the shard's signatures.
+        sets: that are joined, those of the entry among them.
+        stack: closes files.
+    """
+
+    def __init__(self, entry: Entry, folder: str, sets: list[Any], stack: ExitStack) -> None:
+        self.entry = entry
+        self.files = Files(folder, stack)
+        self.names = RowOutput(self.files.path(NAMES))
+        self.files.add(NAMES, self.names)
+        self.signer = entry.configured().signer(self.files)
+        checked = entry.checked()
+        self.keys = {name for each in checked for name in each.expression.names if name != "document"}
+        self._evaluator = Evaluator(checked, len(entry.joined))
+        self._columns = [next(i for i, each in enumerate(sets) if each is mine) for mine in entry.joined]
+        self.compared = 0
+
+    def add(self, first: int, rows: list[tuple[Document, list[Any]]], names: list[bytes]) -> None:
+        """Give the signer some documents, with the values of all joined sets."""
+        competes: list[bool] = []
+        columns: list[list[Any]] = []
+        blank = [None] * len(self._evaluator.names)
+        for i, (document, values) in enumerate(rows):
+            mine = [values[column] for column in self._columns]
+            try:
+                competes.append(self._evaluator.competes(mine, document))
+                columns.append(self._evaluator.values(mine, document) if competes[-1] else blank)
+            except DataError as error:
+                error.line, error.id = first + i + 1, document.id
+                raise
+        self.compared += sum(competes)
+        values_of = {name: [row[i] for row in columns] for i, name in enumerate(self._evaluator.names)}
+        self.names.write_rows(names)
+        self.signer.add(Block(first, [document for document, _ in rows], competes, values_of))
+
+
+def names_of(folder: str, shard: str) -> Iterator[bytes]:
+    """Yield ``{"source":…,"id":…}`` of each document of a shard that was signed, in order."""
+    from toolkit.data.alignment import MAX_ROW
+    from toolkit.storage.reading import Lines
+
+    with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
+        yield from lines
+
+
+def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]:
+    """Yield those documents of a shard that was signed whose rows are wanted: bool, of each row.
+
+    Raises:
+        DataError: at the end, if the documents are others than those that were signed.
+    """
+    path = signed.dataset.shard_path(signed.shard)
+    row = 0
+    with signed.dataset.lines(signed.shard, sys.maxsize, digest=True) as lines:
+        for block in lines.blocks():
+            for line in block:
+                if row < len(is_wanted) and is_wanted[row]:
+                    yield next(Rows(iter([line]), DOCUMENT_DECODER, path, row))[0]
+                row += 1
+    if lines.content != signed.record.input.content:
+        raise DataError("expected the documents that were read before, the file has changed; run again", path=path)
