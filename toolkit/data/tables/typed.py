@@ -13,37 +13,33 @@ if TYPE_CHECKING:
 Value = Callable[[Any], Any]
 
 
-def arrow_type(type_: Type, *, maps: bool = False, strict: bool = False) -> "pa.DataType":
+def arrow_type(type_: Type, *, maps: bool = False) -> "pa.DataType":
     """Return Arrow's type of a declared one; a value of no declared type is a JSON text, a span a struct.
 
     Args:
         type_: the declared one.
-        maps: whether a map is one of Arrow's; else it is a list of structs of ``key`` and ``value``.
-        strict: whether what cannot be null by the declared type cannot be in Arrow.
+        maps: whether a map is one of Arrow's, and an object without fields, which files cannot have, a JSON text; else
+            a map is a list of structs of ``key`` and ``value``.
     """
     import pyarrow as pa
 
-    def field(name: str, inner: Type) -> Any:
-        return pa.field(name, arrow_type(inner, maps=maps, strict=strict), nullable=not strict or may_be_null(inner))
-
+    if plain := _PLAIN.get(type_.kind):
+        return plain(pa)
     match type_.kind:
-        case "bool" | "int" | "float" | "str" | "null" | "never":
-            return _PLAIN[type_.kind](pa)
         case "span":
-            parts = (("start", pa.int64()), ("end", pa.int64()), ("score", pa.float64()))
-            return pa.struct([pa.field(name, part, nullable=not strict) for name, part in parts])
-        case "object":
-            return pa.struct([field(name, inner) for name, inner in type_.fields])
+            return pa.struct([("start", pa.int64()), ("end", pa.int64()), ("score", pa.float64())])
+        case "object" if type_.fields or not maps:
+            return pa.struct([(name, arrow_type(inner, maps=maps)) for name, inner in type_.fields])
     if type_.item is None:
         return pa.large_string()
     match type_.kind:
         case "list":
-            return pa.list_(field("item", type_.item)) if strict else pa.list_(arrow_type(type_.item, maps=maps))
+            return pa.list_(arrow_type(type_.item, maps=maps))
         case "map" if maps:
-            return pa.map_(pa.string(), field("value", type_.item))
+            return pa.map_(pa.string(), arrow_type(type_.item, maps=maps))
         case "map":
             return pa.list_(pa.struct([("key", pa.string()), ("value", arrow_type(type_.item))]))
-    return arrow_type(type_.item, maps=maps, strict=strict)
+    return arrow_type(type_.item, maps=maps)
 
 
 def may_be_null(type_: Type) -> bool:
@@ -84,7 +80,12 @@ def shape_of(type_: Type, *, maps: bool = False) -> Value | None:
         case "nullable" if inner:
             return lambda value: None if value is None else inner(value)
         case "object":
-            shapes = {name: shape for name, field in type_.fields if (shape := shape_of(field, maps=maps))}
-            if shapes:
-                return lambda value: value | {name: shape(value[name]) for name, shape in shapes.items()}
+            return _shape_of_object(type_, maps=maps)
     return None
+
+
+def _shape_of_object(type_: Type, *, maps: bool) -> Value | None:
+    if maps and not type_.fields:
+        return lambda value: "{}"
+    shapes = {name: shape for name, field in type_.fields if (shape := shape_of(field, maps=maps))}
+    return (lambda value: value | {name: shape(value[name]) for name, shape in shapes.items()}) if shapes else None
