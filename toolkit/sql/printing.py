@@ -14,7 +14,7 @@ from toolkit.data.excerpts import columns as columns_of
 from toolkit.data.excerpts import escaped, head, width
 from toolkit.data.tables.sink import Sink
 from toolkit.errors import ConfigError, amount
-from toolkit.sql.session import Column, Result
+from toolkit.sql.session import Column, Session
 from toolkit.storage.outputs import Output
 
 Format = Literal["table", "csv", "json", "jsonl", "markdown", "parquet"]
@@ -211,11 +211,12 @@ _WRITERS: dict[str, Callable[[Sequence[Column], Iterable[Sequence[Any]]], Iterat
 }  # fmt: skip
 
 
-def write(result: Result, format: Format, output: str | None, *, formulas: bool = False) -> str:
+def write(session: Session, query: str, format: Format, output: str | None, *, formulas: bool = False) -> str:
     """Write a result to a file, which appears when it is complete, or to standard output; return what is to be said.
 
     Args:
-        result: of a query.
+        session: that has what the query names.
+        query: whose result it is.
         format: any but a table.
         output: path of the file; None for standard output.
         formulas: whether cells of CSV may be formulas.
@@ -224,7 +225,8 @@ def write(result: Result, format: Format, output: str | None, *, formulas: bool 
         ToolkitError: if the query fails on the way.
     """
     if format == "parquet":
-        return _write_parquet(result, output)
+        return _write_parquet(session, query, output)
+    result = session.execute(query)
     cells = Formulas(keeps=formulas)
     count = 0
 
@@ -247,13 +249,13 @@ def write(result: Result, format: Format, output: str | None, *, formulas: bool 
     return said
 
 
-def _write_parquet(result: Result, output: str | None) -> str:
+def _write_parquet(session: Session, query: str, output: str | None) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if output is None:
         raise ConfigError("--format parquet: expected --output FILE, got none")
-    batches = result.batches()
+    batches = session.batches(query)
     schema = next(batches)
     rows = 0
     try:

@@ -131,6 +131,7 @@ def schema(session: Session, name: str) -> str:
     Raises:
         ToolkitError: if there is no such view.
     """
+    name = session.aliases.get(name, name)
     if name and name not in session.names:
         hint = did_you_mean(name, session.names) or f"; there are: {', '.join(session.names)}"
         raise ToolkitError(f"expected a view, got {name!r}{hint}")

@@ -99,7 +99,7 @@ def run(context: Context, options: Options) -> Outcome:
             return Outcome(text=shell.shown(session, query, options.rows))
         if form == "table":
             raise ConfigError("--format table: expected no --output; `markdown` is for files")
-        return Outcome(text=printing.write(session.execute(query), form, options.output, formulas=options.formulas))
+        return Outcome(text=printing.write(session, query, form, options.output, formulas=options.formulas))
 
 
 def _data(result: Any) -> dict[str, Any]:
