@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -143,7 +144,7 @@ class Bench:
             del config[name]
         path = self._work / "c.yaml"
         path.write_text(json.dumps(config).replace("{root}", place.root))
-        arguments = column.command.format(root=place.root).split()
+        arguments = shlex.split(column.command.format(root=place.root))
         arguments += ["-c", str(path)] if column.configured else []
         with place.striking(strike) as (env, disk):
             env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}
