@@ -174,8 +174,9 @@ def run(context: Context, options: Options) -> Outcome:
 
 def _draw(path: str, found: list[tables.Table], lengths: LengthsByLabel) -> None:
     """Draw the sizes of the first table's groups, beside them the lengths of labels; or the lengths of all."""
+    suffix = path.rpartition(".")[2]
     if not found:
-        plots.draw_lengths(document_lengths.together(lengths), path)
+        write_file(path, plots.lengths_of_all(document_lengths.together(lengths), suffix))
         return
     number, others = found[0].others
     rows = [(tables.shown(group), counts.bytes) for group, counts in found[0].groups]
@@ -183,7 +184,7 @@ def _draw(path: str, found: list[tables.Table], lengths: LengthsByLabel) -> None
     by_group: list[Lengths] = []
     if lengths and found[0].by in LABELS and not number:
         by_group = [lengths.get(msgspec.json.encode(group).decode(), Lengths()) for group, _ in found[0].groups]
-    write_file(path, plots.sizes_and_lengths(rows, by_group, path.rpartition(".")[2]))
+    write_file(path, plots.sizes_and_lengths(rows, by_group, suffix))
 
 
 def _listed(counts: Mapping[str, int]) -> str:

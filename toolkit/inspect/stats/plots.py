@@ -6,7 +6,7 @@ Texts of data stand in a picture as they are: no ``$`` begins mathematics, and c
 import io
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -26,9 +26,8 @@ MOST = 24
 _TITLE = 32
 """Columns of the title of a bar, at most."""
 
-LIGHT = {"ink": "#1b2733", "bar": "#3b6ea5", "mark": "#b3541e", "grid": "#d5dbe1", "ground": "#ffffff"}
-DARK = {"ink": "#dfe6ee", "bar": "#7db0e8", "mark": "#f0a36b", "grid": "#3a4653", "ground": "none"}
-"""Colours on a light ground, and on one that is dark, which shows through."""
+INK, BAR, MARK, GRID = "#1b2733", "#3b6ea5", "#b3541e", "#d5dbe1"
+"""Colours of texts and lines, bars, marks, and lines behind these."""
 
 
 def check_installed() -> None:
@@ -49,14 +48,14 @@ def drawn(*paths: str, size: tuple[float, float] = (8, 4.5)) -> Iterator[Any]:
     Raises:
         MissingExtra: without matplotlib.
     """
-    with figure(size, LIGHT) as found:
+    with figure(size) as found:
         yield found.subplots()
         for path in paths:
             write_file(path, rendered(found, path.rpartition(".")[2]))
 
 
 @contextmanager
-def figure(size: tuple[float, float], colours: Mapping[str, str]) -> Iterator[Any]:
+def figure(size: tuple[float, float]) -> Iterator[Any]:
     """Give a figure, within whose context it is drawn and `rendered`.
 
     Raises:
@@ -68,10 +67,10 @@ def figure(size: tuple[float, float], colours: Mapping[str, str]) -> Iterator[An
     mpl.use("Agg")
     from matplotlib.figure import Figure
 
-    ink = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "ink")
-    settings: dict[Any, Any] = {key: colours[name] for key, name in ink.items()}
-    settings |= {"svg.hashsalt": "toolkit", "svg.fonttype": "none", "font.size": 9, "axes.facecolor": "none"}
-    settings |= {"figure.facecolor": colours["ground"], "grid.color": colours["grid"], "text.parse_math": False}
+    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    settings: dict[Any, Any] = dict.fromkeys(inked, INK)
+    settings |= {"svg.hashsalt": "toolkit", "svg.fonttype": "none", "font.size": 9}
+    settings |= {"grid.color": GRID, "text.parse_math": False}
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # its number stands in a box
         yield Figure(figsize=size, layout="constrained")
@@ -84,12 +83,13 @@ _UNDATED: dict[str, dict[str, Any]] = {
 }
 
 
-def rendered(found: Any, suffix: str) -> bytes:
-    """Return a figure as ``png``, ``svg`` or ``pdf``, without date and version."""
+def rendered(found: Any, suffix: str, note: str = "") -> bytes:
+    """Return a figure as ``png``, ``svg`` or ``pdf``, without date and version; note: that a PNG has in it."""
     for axes in found.axes:
         axes.spines[["top", "right"]].set_visible(False)
     data = io.BytesIO()
-    found.savefig(data, format=suffix, dpi=150, metadata=_UNDATED.get(suffix, {}))
+    about = _UNDATED.get(suffix, {}) | ({"Description": note} if note else {})
+    found.savefig(data, format=suffix, dpi=150, metadata=about)
     return data.getvalue()
 
 
@@ -104,7 +104,7 @@ def draw(found: Histogram, path: str) -> None:
         if found.numbers:
             edges = [each.low for each in found.bins] + [found.bins[-1].high]
             logarithmic = len(edges) > 3 and not math.isclose(edges[-1] - edges[-2], edges[2] - edges[1])
-            axes.stairs(counts, edges, fill=True, color=LIGHT["bar"])
+            axes.stairs(counts, edges, fill=True, color=BAR)
             if logarithmic:
                 axes.set_xscale("symlog", base=2, linthresh=1)
             for i, each in enumerate(found.thresholds):
@@ -115,7 +115,7 @@ def draw(found: Histogram, path: str) -> None:
             if found.thresholds:
                 axes.legend()
         else:
-            axes.bar([each.title for each in found.bins], counts, color=LIGHT["bar"])
+            axes.bar([each.title for each in found.bins], counts, color=BAR)
             axes.tick_params(axis="x", rotation=60)
         axes.set_xlabel(found.attribute)
         axes.set_ylabel("values")
@@ -128,8 +128,7 @@ def sizes_and_lengths(
     sizes: Sequence[tuple[str, int]],
     lengths: Sequence[Lengths],
     suffix: str,
-    what: str = "size of the text",
-    colours: Mapping[str, str] = LIGHT,
+    note: str = "",
 ) -> bytes:
     """Return a picture: a bar for the size of each label and, if lengths are given, how long its documents are.
 
@@ -137,28 +136,27 @@ def sizes_and_lengths(
         sizes: titles and bytes, the largest first; all behind the first `MOST` are one bar.
         lengths: of the same labels; none for a picture of sizes alone.
         suffix: ``png``, ``svg`` or ``pdf``.
-        what: the sizes are of.
-        colours: `LIGHT` or `DARK`.
+        note: text that a PNG has in it, and nobody sees.
 
     Raises:
         MissingExtra: without matplotlib.
     """
     rows, of_rows = _first(sizes, lengths)
-    with figure((9 if lengths else 7, 1.3 + 0.24 * max(len(rows), 3)), colours) as found:
+    with figure((9 if lengths else 7, 1.3 + 0.24 * max(len(rows), 3))) as found:
         axes = found.subplots(1, 2, sharey=True, squeeze=False)[0] if lengths else [found.subplots()]
         places = list(range(len(rows)))
-        axes[0].barh(places, [number for _, number in rows], color=colours["bar"], height=0.7)
+        axes[0].barh(places, [number for _, number in rows], color=BAR, height=0.7)
         axes[0].set_yticks(places, [head(title, _TITLE) for title, _ in rows])
         axes[0].set_ylim(len(rows) - 0.4, -0.6)
-        axes[0].set_xlabel(what)
+        axes[0].set_xlabel("size of the text")
         axes[0].xaxis.set_major_locator(_few())
         axes[0].xaxis.set_major_formatter(lambda number, _: size(number))
         if lengths:
-            _draw_ranges(axes[1], of_rows, colours)
+            _draw_ranges(axes[1], of_rows)
         for each in axes:
             each.grid(axis="x", linewidth=0.6)
             each.set_axisbelow(True)
-        return rendered(found, suffix)
+        return rendered(found, suffix, note)
 
 
 def _few() -> Any:
@@ -179,31 +177,35 @@ def _first(sizes: Sequence[tuple[str, int]], lengths: Sequence[Lengths]) -> tupl
     return rows, of_rows
 
 
-def _draw_ranges(axes: Any, lengths: Sequence[Lengths], colours: Mapping[str, str]) -> None:
+def _draw_ranges(axes: Any, lengths: Sequence[Lengths]) -> None:
     """Draw for each label a thin line that nine of ten documents lie on, a thick one for half of them, the median."""
     for place, each in enumerate(lengths):
         if each.counts:
             low, lower, middle, upper, high = (
                 each.quantile(share) for share in ("0.05", "0.25", "0.5", "0.75", "0.95")
             )
-            axes.plot([low, high], [place, place], color=colours["bar"], linewidth=1)
-            axes.plot([lower, upper], [place, place], color=colours["bar"], linewidth=5, solid_capstyle="butt")
-            axes.plot([middle], [place], color=colours["mark"], marker="o", markersize=4, linestyle="none")
+            axes.plot([low, high], [place, place], color=BAR, linewidth=1)
+            axes.plot([lower, upper], [place, place], color=BAR, linewidth=5, solid_capstyle="butt")
+            axes.plot([middle], [place], color=MARK, marker="o", markersize=4, linestyle="none")
     axes.set_xscale("symlog", base=10, linthresh=1)
     axes.xaxis.set_major_formatter(lambda number, _: f"{number:,.0f}")
     axes.set_xlabel("characters of a document: half of all, nine of ten")
 
 
-def draw_lengths(found: Lengths, path: str) -> None:
-    """Write a picture of how long documents are.
+def lengths_of_all(found: Lengths, suffix: str, note: str = "") -> bytes:
+    """Return a picture of how long documents are; arguments as of `sizes_and_lengths`.
 
     Raises:
         MissingExtra: without matplotlib.
     """
     edges, counts = binned(found)
-    with drawn(path) as axes:
-        axes.stairs(counts, edges, fill=True, color=LIGHT["bar"])
+    with figure((8, 4)) as picture:
+        axes = picture.subplots()
+        axes.stairs(counts, edges, fill=True, color=BAR)
         axes.set_xscale("symlog", base=10, linthresh=1)
         axes.xaxis.set_major_formatter(lambda number, _: f"{number:,.0f}")
         axes.set_xlabel("characters of a document")
         axes.set_ylabel("documents")
+        axes.grid(axis="y", linewidth=0.6)
+        axes.set_axisbelow(True)
+        return rendered(picture, suffix, note)
