@@ -18,7 +18,7 @@ def _lengths(numbers: list[int]) -> Lengths:
 
 
 def test_lengths_are_added_up_in_any_parts_and_quantiles_are_right_to_a_hundredth() -> None:
-    draw = random.Random(5)  # noqa: S311
+    draw = random.Random(5)
     numbers = [int(10 ** draw.uniform(0, 7)) for _ in range(3000)] + [0, 255, 256, 257, 10**9]
     whole, parts = _lengths(numbers), Lengths()
     for start in (2000, 0, 1000, 3000):
@@ -53,7 +53,7 @@ def test_samples_depend_on_ids_alone_and_are_of_several_labels() -> None:
     whole = kept(documents).kept()
     assert {each.label for each in whole} == {'"a"', '"b"', '"c"'}
     parts = [kept(documents[start::7]).kept() for start in range(7)]
-    random.Random(1).shuffle(parts)  # noqa: S311
+    random.Random(1).shuffle(parts)
     assert chosen((each for part in parts for each in part), 3) == whole
     assert all(len(each.text) == CHARS and each.chars > CHARS for each in whole if not each.id.startswith("more"))
     one = kept([pair for pair in documents if pair[0] == '"a"'])
