@@ -84,7 +84,7 @@ def edges(found: Mapping[int, int], most: int, *, whole: bool = False) -> list[i
     if whole and edge_of(behind) % 1:
         behind = int(codes_of(_array([math.floor(edge_of(high)) + 1]))[0])
     total = sum(found.values())
-    even = _even(low, high, most, least=1.0 if whole else 0.0)
+    even = _even(low, high, found, most, whole=whole)
     largest = sum(sorted(counts(found.items(), [*even, behind]), reverse=True)[:3])
     if len(even) < 8 or 2 * largest < total or low < 0 or (high // 100) - (low // 100) < 2:
         return [*even, behind]
@@ -108,21 +108,34 @@ def _array(numbers: Sequence[float]) -> "np.ndarray[Any, Any]":
     return np.array(numbers, dtype=float)
 
 
-def _even(low: int, high: int, most: int, least: float) -> list[int]:
-    """Return the codes of multiples of 1, 2, 5 or 10 times the width of the largest buckets."""
+def _even(low: int, high: int, found: Mapping[int, int], most: int, *, whole: bool) -> list[int]:
+    """Return the codes of edges at equal distances; below a power of ten they may be nearer than above it."""
     import numpy as np
 
-    power = max(max(abs(low), abs(high)) // 100 + _LEAST - 1, 0 if least else -99)
-    begin, end = edge_of(low), edge_of(high)
-    for step in (1, 2, 5, 10, 20, 50, 100):
-        width = step * 10.0**power
-        listed = np.arange(int(np.floor(begin / width + 1e-9)), int(np.floor(end / width + 1e-9)) + 1) * step
-        if len(listed) <= most:
+    power = max(max(abs(low), abs(high)) // 100 + _LEAST - 1, 0 if whole else -99)
+    begin, end, ten = edge_of(low), edge_of(high), 10.0 ** (power + 1)
+    below = sum(count for code, count in found.items() if -ten < edge_of(code) < ten)
+    finer = 2 * below > sum(found.values()) and not (whole and power == 0) and begin < ten <= end and low >= 0
+    widths = [(step, power - 1) for step in (1, 2, 5)] if finer else []
+    numbers = [begin]
+    for step, tier in [*widths, *((step, power) for step in (1, 2, 5, 10, 20, 50, 100))]:
+        width = step * 10.0**tier
+        upto = min(end, ten) if tier < power else end
+        listed = np.arange(math.floor(begin / width + 1e-9), math.floor(upto / width + 1e-9) + 1) * step
+        numbers = _times(listed, tier)
+        if tier < power:
+            more = np.arange(11, math.floor(end / 10.0**power + 1e-9) + 1)
+            numbers += _times(more[:: max(1, step // 2)], power)
+        if len(numbers) <= most:
             break
-    numbers = listed * 10.0**power if power >= 0 else listed / 10.0**-power
-    return list(
-        dict.fromkeys([*(min(low, code) if i == 0 else code for i, code in enumerate(codes_of(numbers).tolist()))])
-    )
+    codes = codes_of(_array(numbers)).tolist()
+    return list(dict.fromkeys([min(low, codes[0]), *codes[1:]]))
+
+
+def _times(numbers: "np.ndarray[Any, Any]", power: int) -> list[float]:
+    """Return integers times a power of ten, as the nearest floats."""
+    found: list[float] = (numbers * 10.0**power if power >= 0 else numbers / 10.0**-power).tolist()
+    return found
 
 
 def _next(code: int) -> int:

@@ -10,7 +10,7 @@ from toolkit.data.schema import SPANS, Type
 from toolkit.inspect.stats.distributions import Leaf, leaves
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.rules import Rule
+from toolkit.rules import Role, Rule
 from toolkit.rules.expression_tree import ExpressionError, parse
 
 MOST_SCORES = 80
@@ -208,7 +208,7 @@ def _marks(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
 
 def _drops(rule: Rule, path: str, sign: str) -> str:
     """Return which numbers a rule drops by a comparison, ``below`` or ``above``; empty if it cannot be told."""
-    if not rule.drops or sign not in ("<", "<=", ">", ">="):
+    if rule.ROLE is not Role.DROPS or sign not in ("<", "<=", ">", ">="):
         return ""
     below = sign in ("<", "<=")
     turned = {_is_negated(text, path) for text in rule.expressions}

@@ -11,7 +11,7 @@ from toolkit.rules import Rule
 At = tuple[int, int]
 """The place of a document: number of its shard, row from 1."""
 
-SAMPLE_BYTES = 1_200_000
+SAMPLE_BYTES = 1_100_000
 """JSON of all samples of a run, about; texts are cut to that."""
 
 _BESIDE = 420
