@@ -89,7 +89,7 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
         kept = max(0, size - sum(rule.labels.get(label, (0, 0, 0))[0] for rule in rules))
         by_label.append(facts.LabelSizes(label=label, before=_sizes(size), after=_sizes(kept)))
     rows, kept = sum(sizes), sum(each.after.documents for each in by_label)
-    samples = [_sample(place, labels[place % len(labels)], lot) for place in range(300)]
+    samples = [_sample(place, labels[place % len(labels)], lot) for place in range(max(60, 4 * len(labels)))]
     if hostile:
         samples[:0] = [_hostile(place, text) for place, text in enumerate(HOSTILE)]
     run = facts.Run(
