@@ -122,4 +122,4 @@ def _page(encoded: bytes) -> bytes:
     """Return the page of a report, from its JSON."""
     from toolkit.pages.report import render
 
-    return b"".join(render(encoded, None))
+    return render(encoded)
