@@ -111,8 +111,8 @@ class Merged:
         for number, each in enumerate(fields.duplicates):
             self._add_duplicates(number, shard, each)
         for key, ranks in found.ranks.items():
-            mine = [Chosen(rank.distance, rank.hash, shard, rank.row) for rank in ranks]
-            known = sorted([*self.chosen.get(key, []), *mine])
+            here = [Chosen(rank.distance, rank.hash, shard, rank.row) for rank in ranks]
+            known = sorted([*self.chosen.get(key, []), *here])
             self.chosen[key] = known[: MOST[key.partition("\n")[0]]]
 
     def _add_duplicates(self, number: int, shard: int, found: DuplicateCounts) -> None:
