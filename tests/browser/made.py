@@ -348,7 +348,7 @@ def _hostile(place: int, text: str) -> facts.Sample:
 
 
 def _pair(label: str) -> facts.Pair:
-    text = TEXTS[label][2]
+    text = "\n".join([TEXTS[label][2]] * 12)
     one = facts.PairText(
         shard="cc/1.jsonl.gz", row=3, id=f"{label}-1", label=label, chars=len(text), text=text, kept=True
     )

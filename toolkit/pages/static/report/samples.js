@@ -90,7 +90,7 @@
     made.addEventListener("toggle", () => {
       if (!made.open || made.children.length > 1) return;
       const [one, other, known] = page.difference(pair.one, pair.other);
-      const side = (given, text) => el("section", { "aria-label": given.kept ? "The document that is kept" : "Its copy" },
+      const side = (given, text) => el("div", {},
         el("p", { class: "sample-head" }, el("span", { class: `tag ${given.kept ? "kept" : "dropped"}` }, given.kept ? "kept" : "dropped"), el("code", {}, given.id), el("span", { class: "muted" }, `${given.shard}, row ${given.row}, ${count(given.chars)} characters`)), text);
       made.append(el("div", { class: "pair" }, side(pair.one, one), side(pair.other, other)));
       if (!known) made.append(el("p", { class: "note" }, "The beginnings differ by too much to mark where."));
