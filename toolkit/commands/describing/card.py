@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
+import msgspec
+
 from toolkit.commands.command_line.options import Flag
 from toolkit.commands.counting.of_card import counted
 from toolkit.commands.steps.context import Context
@@ -15,7 +17,9 @@ from toolkit.inspect.describe.card import head, merge, page
 from toolkit.inspect.describe.card.numbers import Numbers
 from toolkit.inspect.describe.card.picture import NAME as PICTURE
 from toolkit.inspect.describe.card.picture import Picture, picture_of
+from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.stats import plots
+from toolkit.pages import card as html
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join, list_files, remove
@@ -27,9 +31,13 @@ class Options(DescriptionOptions, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = (
         "toolkit card -c my/corpus.yaml",
         "toolkit card -c my/corpus.yaml about.examples=0",
+        "toolkit card -c my/corpus.yaml --html",
         "toolkit card data/released about.name=released",
     )
 
+    html: Annotated[
+        bool, Flag("write card.html, too: the card as a page, with the Croissant description in it for search engines")
+    ] = False
     overwrite: Annotated[bool, Flag("replace a README.md that this command did not write")] = False
 
 
@@ -52,7 +60,10 @@ def run(context: Context, options: Options) -> Outcome:
     names = [each.name for each in configurations]
     notes = [*filter(None, head.notes_of(facts, configurations)), *numbers.notes]
     found: dict[str, Any] = {"path": path, "configurations": names, "kept": len(kept.blocks), "notes": notes}
-    files = {PICTURE: picture, page.NAME: text.encode()}
+    files = {PICTURE: picture}
+    if options.html or exists(join(facts.root, html.NAME)):
+        files[html.NAME] = _page(facts.root, text, picture)
+    files[page.NAME] = text.encode()
     if options.check:
         late = [name for name, data in files.items() if data is not None and _bytes(join(facts.root, name)) != data]
         told = [f"{join(facts.root, name)}: expected what the data are now; run `toolkit card`" for name in late]
@@ -83,6 +94,19 @@ def _drawn(picture: Picture | None, path: str, numbers: Numbers) -> tuple[bytes 
         return picture.drawn(), numbers
     note = f"no picture: {missing_extra('plots', 'pictures', 'matplotlib')}"
     return None, replace(numbers, notes=[*numbers.notes, note])
+
+
+def _page(root: str, card: str, picture: bytes | None) -> bytes:
+    """Return the card as a page."""
+    described = _bytes(join(root, document.NAME))
+    if described is None:
+        raise ConfigError(f"{join(root, document.NAME)}: expected a description for card.html; run `toolkit croissant`")
+    try:
+        return html.page_of(card, {} if picture is None else {PICTURE: picture}, described).encode()
+    except msgspec.DecodeError as error:
+        raise ConfigError(
+            f"{join(root, document.NAME)}: expected JSON, got: {error}; run `toolkit croissant`"
+        ) from None
 
 
 def _bytes(path: str) -> bytes | None:
