@@ -7,8 +7,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
@@ -57,14 +55,23 @@ def of_dataset(context: Context, dataset: Dataset, name: str, share: float) -> f
     joined = [Joined(set=each, place="report") for each in dataset.sets()]
     nowhere = join(dataset.bookkeeping, "report", "nowhere")
     stream = Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
-    settings = MixSettings(streams=[stream], output=OutputSettings(format="text", path=nowhere), options={})
-    schemas = {each.set: records.load_schema(dataset, each.set) for each in joined}
-    keys = {key for found in schemas.values() if found for key in found.keys}
-    label = next((path for path in LABELS if path.partition(".")[0] in keys), None)
-    found = _of_mix(context, msgspec.structs.replace(settings, label=label), name, share)
+    output = OutputSettings(format="dolma", path=nowhere)
+    settings = MixSettings(streams=[stream], output=output, options={}, label=_label_of(dataset))
+    found = _of_mix(context, settings, name, share)
     found.output = ""
     found.notes = [*found.notes[:-1], "There are no rules: all documents stay."]
     return found
+
+
+def _label_of(dataset: Dataset) -> str | None:
+    """Return the expression of the label of a dataset's documents, by what its sets are called."""
+    schemas = filter(None, (records.load_schema(dataset, each) for each in dataset.sets()))
+    types = {key: type_ for schema in schemas for key, type_ in schema.types().items()}
+    for path in LABELS:
+        key = path.partition(".")[0]
+        if key in types:
+            return f"{path} if {key} is not None else None" if types[key].kind == "nullable" else path
+    return None
 
 
 def _of_mix(context: Context, settings: MixSettings, name: str, share: float) -> facts.Run:
