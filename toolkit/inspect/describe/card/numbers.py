@@ -1,10 +1,12 @@
 """Numbers of a card that no record has: what was counted for it, and what these counts come to."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from toolkit.errors import ToolkitError
 from toolkit.inspect.describe.facts import Facts
 from toolkit.inspect.stats.distributions import Distribution, numbers, together
 from toolkit.inspect.stats.lengths import LengthsByLabel
@@ -12,12 +14,7 @@ from toolkit.inspect.stats.samples import Sample
 from toolkit.inspect.stats.tables import Table, by_attribute
 from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import Rule
-
-PERSONAL = ("dolma_pii", "emails", "ip_addresses", "phone_numbers", "pii_presidio")
-"""Taggers that find personal data."""
-
-TOKENS = "tokens"
-"""The tagger that counts tokens."""
+from toolkit.tag.tagger import TAGGERS
 
 
 @dataclass(frozen=True)
@@ -96,12 +93,21 @@ def root(path: str) -> str:
 
 def tokens_of(facts: Facts) -> list[str]:
     """Return the attributes that are numbers of tokens."""
-    return [name for name, tagger in facts.taggers.items() if tagger == TOKENS]
+    return [name for name, tagger in facts.taggers.items() if _says(tagger, "TOKENS")]
 
 
 def personal_of(facts: Facts) -> list[str]:
     """Return the attributes that are personal data."""
-    return [name for name, tagger in facts.taggers.items() if tagger in PERSONAL]
+    return [name for name, tagger in facts.taggers.items() if _says(tagger, "PERSONAL")]
+
+
+@functools.cache
+def _says(tagger: str, what: str) -> bool:
+    """Return what the class of a tagger says of its values; of one that is not installed here nobody knows."""
+    try:
+        return bool(tagger) and bool(getattr(TAGGERS.find(tagger), what))
+    except ToolkitError:
+        return False
 
 
 def tokens(found: Numbers, facts: Facts) -> dict[str, int]:
