@@ -7,7 +7,7 @@ Records (``.toolkit``) and dropped documents are never among the files. The card
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
@@ -74,6 +74,34 @@ def credentials(output: str, files: list[File]) -> Iterator[str]:
                 yield f"{path}:{line}: expected no credentials, got {what}; take it out, and write the file again"
 
 
+def earlier(place: str, coming: set[str], there: Sequence[str], read: Callable[[str], bytes]) -> set[str]:
+    """Return the paths of an earlier publication: checksum files, and what they list.
+
+    Args:
+        place: the address that others are published in, for messages.
+        coming: paths that are published now.
+        there: all paths that there are.
+        read: returns the bytes of one of them.
+
+    Raises:
+        ConfigError: if something else is there that would be taken for its data, or that it would replace.
+    """
+    known: set[str] = set()
+    for path in filter(targets.is_checksum_file, there):
+        known |= {path, *listing_of(join(place, path), path, read(path))}
+    if page.NAME in there and not merge.is_ours(read(page.NAME).decode(errors="replace")):
+        raise ConfigError(
+            f"{join(place, page.NAME)}: expected none, or a card that `toolkit card` wrote, got another; move it away"
+        )
+    for path in there:
+        if path not in known | coming and not _is_hidden(path) and targets.as_part(path):
+            raise ConfigError(
+                f"{join(place, path)}: expected only what was published here before, got a file that would be "
+                "taken for its data; move it away, or choose another --to"
+            )
+    return known
+
+
 class Place:
     """The folder, on disk or in a bucket, that an output is published in; it may have an earlier publication.
 
@@ -87,25 +115,13 @@ class Place:
     def __init__(self, folder: str, files: list[File]) -> None:
         self.folder = folder
         self._coming = {file.path for file in files}
-        there = list(list_files(folder))
         if publish.load_manifest(folder) is not None:
             raise ConfigError(f"--to: {folder}: expected a folder to publish in, got the output of a mix")
-        self.known = set(self._published(there))
-        card = join(folder, page.NAME)
-        if page.NAME in there and not merge.is_ours(_text(card)):
-            raise ConfigError(f"{card}: expected none, or a card that `toolkit card` wrote, got another; move it away")
-        for path in there:
-            if path not in self.known | self._coming and not _is_hidden(path) and targets.as_part(path):
-                raise ConfigError(
-                    f"{join(folder, path)}: expected only what was published here before, got a file that would be "
-                    "taken for its data; move it away, or choose another --to"
-                )
+        self.known = earlier(folder, self._coming, list(list_files(folder)), self._read)
 
-    def _published(self, there: list[str]) -> Iterator[str]:
-        for path in filter(targets.is_checksum_file, there):
-            yield path
-            address = join(self.folder, path)
-            yield from listing_of(address, path, store_of(address).read(address))
+    def _read(self, path: str) -> bytes:
+        address = join(self.folder, path)
+        return store_of(address).read(address)
 
     def may_replace(self, file: File) -> bool:
         """Return whether what is in the place of a file was published before, or describes that."""

@@ -30,10 +30,15 @@ class Options(Common, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = (
         "toolkit fetch https://example.org/oscar --label fr --max 2GB",
         "toolkit fetch s3://bucket/oscar --label fr --label de --to data/oscar",
+        "toolkit fetch hf://datasets/USER/NAME --label fr",
     )
 
     targets: Annotated[
-        tuple[str, ...], Words("a published output: a folder, s3://… or http(s)://…; storage.KEY=VALUE", "RELEASE")
+        tuple[str, ...],
+        Words(
+            "a published output: a folder, s3://…, http(s)://… or hf://datasets/USER/NAME; storage.KEY=VALUE",
+            "RELEASE",
+        ),
     ] = ()
     label: Annotated[tuple[str, ...], Flag("a label to fetch, such as fr; may be repeated", metavar="LABEL")] = ()
     most: Annotated[
@@ -60,7 +65,7 @@ def run(context: Context, options: Options) -> Outcome:
     if not options.label:
         raise ConfigError(f"expected --label, got none; {release.address} has {few(release.labels())}")
     parts = {label: release.parts(label) for label in options.label}
-    folder = options.to or release.address.rpartition("/")[2]
+    folder = options.to or release.name
     check_apart([Place(folder, "what is fetched", "--to")], [Place(release.address, "the release")])
     check_writable(folder, "--to")
     target = Target(folder, release)
