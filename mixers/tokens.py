@@ -13,7 +13,7 @@ import msgspec
 
 from mixers._options import By, Name
 from mixers._packing import cut, fit
-from mixers._token_files import KINDS, Entry, TokenFiles, read_offsets, write_offsets
+from mixers._token_files import HELD, KINDS, Entry, TokenFiles, read_offsets, write_offsets
 from toolkit import (
     ConfigError,
     DataError,
@@ -91,6 +91,9 @@ class Tokens(Writer):
             raise ConfigError("sequence_length: expected a token to fill sequences with, got none; give `pad` or `eod`")
         if self.layout == "inputs" and self.by:
             raise ConfigError("by: expected none with `layout: inputs`: files are named after shards")
+
+    def on_disk(self, stored: int, content: int) -> tuple[int, int]:
+        return content, content if KINDS[self.files].HOLDS and content > HELD else 0
 
     def label(self) -> str | None:
         if self.layout == "inputs":

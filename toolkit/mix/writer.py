@@ -244,9 +244,19 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
 
         Args:
             pieces: as of `assemble`.
-            files: take the bytes of each, in this order; as `out` of `assemble`.
+            files: take the bytes of each, in this order; as `out` of `assemble`. Where they are on a disk,
+                they have an attribute `folder`: the place for temporary files.
         """
         self.assemble(pieces, files[0])
+
+    def on_disk(self, stored: int, content: int) -> tuple[int, int]:
+        """Return about how many bytes the files of a part have, and how many its temporary files, for `max_disk`.
+
+        Args:
+            stored: bytes of what the part is made of.
+            content: the same, uncompressed.
+        """
+        return stored, 0
 
     def beside(self, path: str) -> Sequence[str]:
         """Return the paths of the files that belong to a part of a format that does not concatenate: an index, say.

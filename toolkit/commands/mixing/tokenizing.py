@@ -39,4 +39,5 @@ def of(context: Context) -> Context:
             lines["mix", "output", *at[1:]] = line
             lines.setdefault(("mix",), line)
     source = Source({**context.source.value, "mix": merged}, context.source.name, lines, context.source.inside)
-    return replace(context, config=msgspec.structs.replace(context.config, mix=merged), source=source)
+    config = msgspec.structs.replace(context.config, mix=merged)
+    return replace(context, config=config, source=source, written=context.config)
