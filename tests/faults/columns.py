@@ -188,7 +188,7 @@ COLUMNS = (
     Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),
     Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD),
     Column("mix-recipe", "mix", "tagged", _MIXING, _RECIPE),
-    Column("lock", "mix --lock {root}/locks/mix.json", "tagged", _LOCKED),
+    Column("lock", "mix --lock {root}/locks/mix.json", "tagged", _LOCKED, sweeps=False),
     Column("locked", "mix --locked {root}/locks/mix.json", "locked", _LOCKED, lacks="out/"),
     Column("tokenize", "tokenize", "tagged", _MIXING, _TOKENIZE),
     Column("run", "run", "laid out", _ALL),

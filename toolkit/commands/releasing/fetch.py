@@ -15,6 +15,7 @@ from toolkit.releases.fetching import FetchJob, Target, fetch, first_parts
 from toolkit.releases.release import Part, Release
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import check_writable
+from toolkit.storage.roots import note_roots
 
 
 def _size(text: str) -> Size:
@@ -61,11 +62,13 @@ def run(context: Context, options: Options) -> Outcome:
     settings_given(context)
     if len(options.targets) != 1:
         raise ConfigError(f"expected one release, got {', '.join(options.targets) or 'none'}")
+    note_roots(options.targets)
     release = Release(options.targets[0])
     if not options.label:
         raise ConfigError(f"expected --label, got none; {release.address} has {few(release.labels())}")
     parts = {label: release.parts(label) for label in options.label}
     folder = options.to or release.name
+    note_roots([folder])
     check_apart([Place(folder, "what is fetched", "--to")], [Place(release.address, "the release")])
     check_writable(folder, "--to")
     target = Target(folder, release)

@@ -20,6 +20,7 @@ from toolkit.releases.release import File
 from toolkit.runs.executors import Task
 from toolkit.runs.progress import Progress
 from toolkit.storage.paths import check_writable, join
+from toolkit.storage.roots import note_roots
 
 
 class Options(Looking, frozen=True, kw_only=True):
@@ -58,6 +59,7 @@ def run(context: Context, options: Options) -> Outcome:
         address = parse(options.to, "--to")
         repository: Repository | None = Repository(address, output, files, public=options.public)
     else:
+        note_roots([options.to])
         check_apart([Written(options.to, "what is published", "--to")], [Written(output, "the output")])
         check_writable(options.to, "--to")
         place, repository = Place(options.to, files), None
