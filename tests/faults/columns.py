@@ -189,7 +189,7 @@ COLUMNS = (
     Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD),
     Column("mix-recipe", "mix", "tagged", _MIXING, _RECIPE),
     Column("lock", "mix --lock {root}/locks/mix.json", "tagged", _LOCKED, sweeps=False),
-    Column("locked", "mix --locked {root}/locks/mix.json", "locked", _LOCKED, lacks="out/"),
+    Column("locked", "mix --locked {root}/locks/mix.json", "locked", _LOCKED, lacks="out/", decides="locks"),
     Column("tokenize", "tokenize", "tagged", _MIXING, _TOKENIZE),
     Column("run", "run", "laid out", _ALL),
     Column("run-grouped", "run", "laid out", _ALL, constants=_GROUPED),
@@ -223,6 +223,7 @@ COLUMNS = (
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("fetch", "fetch {root}/out --label en --to {root}/fetched", "mixed", _FETCHED, configured=False),
-    Column("publish", "publish {root}/out --to {root}/published", "described", _PUBLISHED, configured=False),
+    Column("publish", "publish {root}/out --to {root}/published", "described", _PUBLISHED, configured=False,
+           decides="descriptions"),
     Column("clean", "clean {root}", "mixed", f"inputs items values rejects {_DATA} parts others", configured=False),
 )  # fmt: skip

@@ -169,7 +169,7 @@ def load(path: str) -> Lock:
     Raises:
         ConfigError: if there is none, or the file is none.
     """
-    remedy = "`toolkit mix -c FILE --lock` writes it"
+    remedy = "restore it, or let `toolkit mix -c FILE --lock` write it"
     try:
         found = json_files.load_strictly(path, Lock, remedy)
     except DataError as error:

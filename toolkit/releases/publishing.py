@@ -18,7 +18,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.releases import leaks
 from toolkit.releases.release import File, listing_of
 from toolkit.storage import store_of
-from toolkit.storage.paths import exists, join, list_files, no_folder, remove, remove_empty_folders, size_of
+from toolkit.storage.paths import exists, is_folder, join, list_files, no_folder, remove, remove_empty_folders, size_of
 from toolkit.storage.reading import stored_digest
 
 NEEDED = {page.NAME: "`toolkit card`", document.NAME: "`toolkit croissant`"}
@@ -36,11 +36,13 @@ def files_of(output: str) -> list[File]:
         raise ConfigError(f"{output}: expected the output of a mix, with its manifest, got none{no_folder(output)}")
     for name, command in NEEDED.items():
         if not exists(join(output, name)):
-            raise ConfigError(
-                f"{join(output, name)}: expected it to be published, too, got no such file; run {command}"
-            )
+            got = "a folder: move it away, then" if is_folder(join(output, name)) else "no such file;"
+            raise ConfigError(f"{join(output, name)}: expected it to be published, too, got {got} run {command}")
     if not merge.is_ours(_text(join(output, page.NAME))):
-        raise ConfigError(f"{join(output, page.NAME)}: expected a card that `toolkit card` wrote, got another")
+        raise ConfigError(
+            f"{join(output, page.NAME)}: expected a card that `toolkit card` wrote, got another; run it, or move yours "
+            "away first"
+        )
     parts = [file for part in manifest.parts if part.label != REJECTED for file in part.files]
     found = [File(file.path, file.sha256, file.size, "the manifest") for file in parts]
     for path, text in manifest.files.items():

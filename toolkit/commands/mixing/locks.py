@@ -16,6 +16,7 @@ from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import MixSettings
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import absolute, check_writable
+from toolkit.storage.roots import note_roots
 
 
 class Locking(Configured, Stage, frozen=True, kw_only=True):
@@ -54,6 +55,7 @@ def begin(context: Context, options: Locking) -> None:
     """
     if options.lock is None and options.locked is None:
         return
+    note_roots(os.path.dirname(path) or "." for path in (options.lock, options.locked) if path)
     if context.is_dolma:
         raise ConfigError("--lock and --locked take configurations of our own form, this one is of Dolma's")
     found = _differences(context, options, "")
@@ -62,8 +64,8 @@ def begin(context: Context, options: Locking) -> None:
             found += [f"edition {name}: {line}" for line in _differences(edition, options, name)]
     if found:
         raise ConfigError(
-            f"{options.locked}: expected what the lock describes, got something else; nothing was written:\n  "
-            + "\n  ".join(found)
+            f"{options.locked}: expected what the lock describes, got something else; make it as it was, or choose "
+            "another lock; nothing was written:\n  " + "\n  ".join(found)
         )
 
 
