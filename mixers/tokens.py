@@ -114,7 +114,6 @@ class Tokens(Writer):
         for i, (document, mixed) in enumerate(batch):
             own = encoded[bounds[i] : bounds[i + 1]]
             if not len(own):
-                mixed.counts["documents without tokens"] += 1
                 found.append([])
                 continue
             found.append([(self._label(mixed), self._line(document, mixed, own))])
@@ -131,7 +130,8 @@ class Tokens(Writer):
         data = first + tokens.tobytes() + (b"" if ends else last)
         words = b""
         if self.files == "dolma":
-            words = msgspec.json.encode((document.id, mixed.shard))
+            id = f"{document.id}#{mixed.copy}" if mixed.copy > 1 else document.id
+            words = msgspec.json.encode((id, mixed.shard))
         return b"".join([_HEAD.pack(len(data), len(words), mixed.row), words, data, b"\n"])
 
     def assemble_files(self, pieces: Iterator[bytes], files: Sequence[IO[bytes]]) -> None:

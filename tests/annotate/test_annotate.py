@@ -231,7 +231,7 @@ def test_the_key_is_sent_and_is_in_no_file(project: Annotated, monkeypatch: pyte
     monkeypatch.delenv("MY_KEY", raising=False)
     ran = project.run()
     assert (ran.code, project.server.bodies) == (2, [])
-    assert "expected the key of the server in the variable MY_KEY, got none" in ran.err
+    assert "own.yaml:3: annotate.edu-0.api_key_env: expected the key of the server in the variable MY_KEY" in ran.err
     monkeypatch.setenv("MY_KEY", "sk-very-secret")
     ran = project.run("--debug")
     assert ran.code == 0, ran.err

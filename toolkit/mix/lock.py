@@ -16,6 +16,7 @@ from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import not_in
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +176,7 @@ def load(path: str) -> Lock:
     except DataError as error:
         raise ConfigError(str(error).replace("a record of", "a lock of", 1)) from None
     if found is None:
-        raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}")
+        raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}{not_in(path)}")
     return found
 
 

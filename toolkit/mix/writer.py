@@ -52,6 +52,8 @@ class Mixed(msgspec.Struct, frozen=True):
             are nested (see `merge_fields`); for a writer with `FIELDS`.
         shard: path of the document's shard below the documents root, without suffix.
         row: number of the document in its shard, from 1.
+        copy: which copy of the document this is, from 1, in a mix with a rule `repeat`; 0 in others. It is among the
+            `fields`, too.
     """
 
     values: Mapping[str, Any]
@@ -61,6 +63,7 @@ class Mixed(msgspec.Struct, frozen=True):
     fields: Mapping[str, Any] = {}
     shard: str = ""
     row: int = 0
+    copy: int = 0
 
 
 Pieces = Sequence[tuple[str, bytes]]
