@@ -58,7 +58,9 @@ class Counting:
     rejected: Counter[str] = field(default_factory=Counter)
 
 
-def prepare(context: Context, targets: Sequence[str], settings: Settings, temporary: str) -> Counting:
+def prepare(
+    context: Context, targets: Sequence[str], settings: Settings, temporary: str, *, keep: bool = True
+) -> Counting:
     """Return the files that the paths name, or those of the configuration.
 
     Args:
@@ -66,11 +68,12 @@ def prepare(context: Context, targets: Sequence[str], settings: Settings, tempor
         targets: the paths; none for the configuration.
         settings: what is counted.
         temporary: folder for results that cannot be kept where they belong.
+        keep: whether they are kept there.
 
     Raises:
         ConfigError: if there is nothing to count, or it cannot be counted so.
     """
-    finder = _Finder(context, settings, temporary)
+    finder = _Finder(context, settings, temporary, keep=keep)
     for target in targets:
         finder.add_target(target.rstrip("/"))
     if not targets:
@@ -78,6 +81,15 @@ def prepare(context: Context, targets: Sequence[str], settings: Settings, tempor
     if not finder.found.works and not finder.emptied:
         raise ConfigError("expected documents to count, got none")
     _check_attributes(settings, finder.found.works)
+    return finder.found
+
+
+def prepare_dataset(
+    context: Context, dataset: Dataset, settings: Settings, temporary: str, *, keep: bool = True
+) -> Counting:
+    """Return the shards of one dataset, with all its sets; otherwise as `prepare`."""
+    finder = _Finder(context, settings, temporary, keep=keep)
+    finder.add_dataset(dataset)
     return finder.found
 
 
@@ -89,25 +101,29 @@ class _Finder:
         emptied: whether there is an output of a mix that kept nothing.
     """
 
-    def __init__(self, context: Context, settings: Settings, temporary: str) -> None:
+    def __init__(self, context: Context, settings: Settings, temporary: str, *, keep: bool) -> None:
         self.found = Counting()
         self.emptied = False
         self._context = context
         self._settings = settings
         self._temporary = temporary
+        self._keep = keep
         self._not_kept = 0
 
     def add_target(self, target: str) -> None:
         found = inspected.expected(target)
         if found.kind == "dataset":
-            self._add_stream(_stream_of(Dataset(join(target, "documents"), join(target, "attributes"))), self._settings)
+            self.add_dataset(Dataset(join(target, "documents"), join(target, "attributes")))
         else:
             self._add_files(found)
+
+    def add_dataset(self, dataset: Dataset) -> None:
+        self._add_stream(_stream_of(dataset), self._settings)
 
     def add_configured(self) -> None:
         context, settings = self._context, self._settings
         if not context.has("mix"):
-            self._add_stream(_stream_of(context.dataset), settings)
+            self.add_dataset(context.dataset)
             return
         mix = context.mix
         if not settings.label and mix.label:
@@ -118,6 +134,9 @@ class _Finder:
 
     def _kept(self, find: Callable[[], str], digest: str) -> str:
         """Return the folder for results, below the one that a function gives; if that cannot be, for this run only."""
+        if not self._keep:
+            self._not_kept += 1
+            return join(self._temporary, f"kept-{self._not_kept}")
         try:
             folder = find()
             kept = join(cache.counts_folder(folder), digest)
@@ -135,7 +154,8 @@ class _Finder:
         home = inspected.home_of(target.path)
         manifest = publish.load_manifest(home.root) if home.kind == "output" else None
         labels = {part.path: part.label for part in manifest.parts} if manifest else {}
-        cache.forget_former(join(target.folder, BOOKKEEPING))
+        if self._keep:
+            cache.forget_former(join(target.folder, BOOKKEEPING))
         found = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not found)
         types = merged_types(manifest) if manifest else {}
