@@ -150,14 +150,9 @@ class Bench:
         for name in column.without:
             del config[name]
         path = self._work / "c.yaml"
-<<<<<<< HEAD
-        path.write_text(json.dumps(config).replace("{root}", place.root))
-        arguments = shlex.split(column.command.format(root=place.root))
-=======
         text = json.dumps(config).replace("{root}", place.root).replace("{answers}", place.answers)
         path.write_text(text.replace("{endpoint}", self._endpoint))
-        arguments = column.command.format(root=place.root).split()
->>>>>>> main
+        arguments = shlex.split(column.command.format(root=place.root))
         arguments += ["-c", str(path)] if column.configured else []
         with place.striking(strike) as (env, disk):
             env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}

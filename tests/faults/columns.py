@@ -225,15 +225,11 @@ COLUMNS = (
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
     Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
-<<<<<<< HEAD
     Column("sql", _QUERY, "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False),
     Column("export", _EXPORT, "tagged", _EXPORTED),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others",
            sweeps=False),
-=======
-    Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others"),
     Column("report", _REPORT, "mixed", _REPORTED),
->>>>>>> main
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("fetch", "fetch {root}/out --label en --to {root}/fetched", "mixed", _FETCHED, configured=False),
