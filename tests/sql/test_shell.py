@@ -91,3 +91,21 @@ def test_ctrl_c_ends_a_query_and_not_the_shell(small: Project) -> None:
 def _is_busy(pid: int) -> bool:
     """Whether a process computes, and does not wait for keys."""
     return "R" in {path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def test_a_signal_ends_a_query(number: signal.Signals, status: int, small: Project, tmp_path: Path) -> None:
+    (tmp_path / "spill").mkdir()
+    sql = "SELECT count(*) FROM range(1000000000000) WHERE hash(range) = 3"
+    command = [sys.executable, "-m", "toolkit", "sql", sql, "-c", str(small.yaml)]
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path / "spill")}, stderr=subprocess.PIPE)
+    try:
+        assert wait_until(lambda: list((tmp_path / "spill").glob("toolkit-sql-*")) and _is_busy(process.pid))
+        process.send_signal(number)
+        said = process.communicate(timeout=600)[1]
+        assert (process.returncode, b"Traceback" in said) == (status, False)
+        assert list((tmp_path / "spill").iterdir()) == []
+    finally:
+        process.kill()
+        process.wait()

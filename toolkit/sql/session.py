@@ -3,15 +3,21 @@
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.sql.columns import literal, quoted
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View
+
+T = TypeVar("T")
+
+AWAKE = 0.2
+"""Seconds between two looks of the main thread at whether a query has ended."""
 
 FETCHED = 1024
 """Rows of a result that are objects at a time."""
@@ -56,7 +62,7 @@ class Result:
             ToolkitError: if the query fails on the way.
         """
         with self._session.explaining(self._sql):
-            while some := self._cursor.fetchmany(FETCHED):
+            while some := self._session.apart(lambda: self._cursor.fetchmany(FETCHED)):
                 yield from some
 
 
@@ -96,6 +102,7 @@ class Session:
     def __enter__(self) -> Self:
         import duckdb
 
+        self._thread = self._stack.enter_context(ThreadPoolExecutor(1))
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-sql-"))
         self._connection = self._stack.enter_context(duckdb.connect())
         for setting in (*self._settings, f"temp_directory={literal(folder)}", *_SETTINGS):
@@ -117,7 +124,7 @@ class Session:
         """
         self._prepare(sql)
         with self.explaining(sql):
-            cursor = self._connection.execute(sql)
+            cursor = self.apart(lambda: self._connection.execute(sql))
         if cursor is None:
             raise ConfigError("sql: expected a statement, got none")
         return Result(self, cursor, sql)
@@ -130,13 +137,14 @@ class Session:
         """
         self._prepare(sql)
         with self.explaining(sql):
-            relation = self._relation(sql)
+            relation = self.apart(lambda: self._relation(sql))
             if relation is None:
                 raise ConfigError("sql: expected a query, got another statement")
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch  # before DuckDB 2
-            reader = read(rows)
+            reader = self.apart(lambda: read(rows))
             yield reader.schema
-            yield from reader
+            while (batch := self.apart(lambda: next(reader, None))) is not None:
+                yield batch
 
     def _relation(self, sql: str) -> Any:
         try:
@@ -148,6 +156,18 @@ class Session:
     def explaining(self, sql: str) -> "_Explaining":
         """Return a context manager in which DuckDB's errors become ours."""
         return _Explaining(sql, self._faults, self.names)
+
+    def apart(self, work: Callable[[], T]) -> T:
+        """Return what a function gives, in a thread of its own: here signals are heard meanwhile, and end the query."""
+        done = self._thread.submit(work)
+        try:
+            while not done.done():
+                wait([done], timeout=AWAKE)
+        except BaseException:
+            self._connection.interrupt()
+            wait([done])
+            raise
+        return done.result()
 
     def describe(self, name: str) -> list[Column]:
         """Return the columns of a view."""
