@@ -182,6 +182,8 @@ _PUBLISHED = "published manifest checksums parts descriptions others"
 _RESOLVED = "data/.toolkit/dedup/exact-0/resolved.json"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
 _WRITTEN = "annotate --from known-0 --output {root}/exp"
+_REPORTED = f"inputs {_DATA} report_counts resolution manifest checksums parts others"
+_REPORT = "report -o {root}/report.json"
 _EVALUATE = "evaluate known --against known --by tongue.label"
 
 COLUMNS = (
@@ -223,6 +225,7 @@ COLUMNS = (
     Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others"),
+    Column("report", _REPORT, "mixed", _REPORTED),
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("fetch", "fetch {root}/out --label en --to {root}/fetched", "mixed", _FETCHED, configured=False),

@@ -131,7 +131,9 @@ class Place:
 
     def clear(self) -> list[str]:
         """Delete what was published before and is no longer; return its paths."""
-        old = sorted(path for path in self.known - self._coming if exists(join(self.folder, path)))
+        gone = self.known - self._coming
+        gone |= {*targets.DESCRIPTIONS} - self._coming if self.known else set()  # a page that is no more
+        old = sorted(path for path in gone if exists(join(self.folder, path)))
         for path in old:
             remove(join(self.folder, path))
             remove_empty_folders(os.path.dirname(join(self.folder, path)), self.folder)
