@@ -40,11 +40,13 @@ class Warm:
     Attributes:
         signal: for the next command, and for that alone.
         struck: whether the last command was still there to be sent one.
+        env: variables of all commands.
     """
 
     def __init__(self) -> None:
         self.signal: Signal | None = None
         self.struck = False
+        self.env: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory()
@@ -80,7 +82,7 @@ class Warm:
             change: a function ``module:name`` that changes the toolkit first.
         """
         out, err = Path(self._folder.name, "out"), Path(self._folder.name, "err")
-        given = {"arguments": list(arguments), "env": dict(env), "disk": disk, "settings": dict(settings or {})}
+        given = {"arguments": list(arguments), "env": {**self.env, **env}, "disk": disk, "settings": dict(settings or {})}
         given, self.signal = given | {"signal": self.signal}, None
         assert self._process.stdin
         assert self._process.stdout

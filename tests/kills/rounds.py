@@ -54,6 +54,14 @@ class Round:
         return f"{self.column.name} {self.where} {self.processes} {name}{whole} after {self.sent.seconds:.4f} s"
 
 
+def several(name: str, processes: int) -> Column:
+    """Return a column by its name, whose command has so many processes."""
+    column = next(each for each in COLUMNS if each.name == name)
+    if processes == 1:
+        return column
+    return replace(column, name=f"{name}*{processes}", more=(*column.more, ("processes", processes)))
+
+
 class Campaign:
     """Rounds on a bench."""
 
@@ -81,8 +89,7 @@ class Campaign:
     def play(self, column: Column, where: str, processes: int, chance: random.Random) -> Round:
         """Play a round at a moment that is drawn."""
         place = self._place(where)
-        if processes > 1:
-            column = replace(column, name=f"{column.name}*{processes}", more=(*column.more, ("processes", processes)))
+        column = several(column.name, processes)
         undisturbed, seconds = self._undisturbed(place, column)
         sent = Signal(chance.choice(SIGNALS), chance.uniform(0, 1) * seconds, processes == 1 or chance.random() < 0.7)
         place.restore(undisturbed.before)
