@@ -75,7 +75,7 @@ def _said(package: str, about: Message) -> str:
 
 
 def licences(extras: Iterable[str] = ()) -> list[Licence]:
-    """Return what an installation with these extras brings, sorted; packages that are not installed here are left out."""
+    """Return what an installation with these extras brings, sorted; what is not installed here is left out."""
     found: dict[str, Licence] = {}
     asked: dict[str, set[str]] = {}
     todo = [(distribution.NAME, frozenset(extras))]

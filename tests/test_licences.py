@@ -1,4 +1,4 @@
-"""What an installation brings along may be used by everybody: nothing that our own code would have to be published with."""
+"""What an installation brings along may be used by everybody, with code of any licence."""
 
 import pytest
 

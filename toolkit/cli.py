@@ -73,6 +73,7 @@ def _without_command(given: Sequence[str], prog: str) -> int:
 
 def _run(options: Options) -> int:
     from toolkit.commands.carrying_out import carry_out
+    from toolkit.data.excerpts import harmless, harmless_json
 
     outcome = carry_out(options)
     status = int(outcome.exit_code)
@@ -80,9 +81,10 @@ def _run(options: Options) -> int:
         if options.json:
             import msgspec
 
-            print(msgspec.json.encode(outcome.data).decode())
+            print(harmless_json(msgspec.json.encode(outcome.data).decode()))
         elif outcome.text:
-            print(outcome.text)
+            as_it_is = outcome.for_programs and not sys.stdout.isatty()
+            print(outcome.text if as_it_is else harmless(outcome.text))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -123,6 +125,7 @@ def entry() -> NoReturn:
     """Run the console script, or tell the shell how a word can go on."""
     if completion.is_asked():
         completion.answer()
+    from toolkit.data.excerpts import make_harmless
     from toolkit.runs.processes import hold_standard_streams, import_no_scripts, one_thread_each
 
     _closed.update(hold_standard_streams())
@@ -130,6 +133,7 @@ def entry() -> NoReturn:
         faulthandler.enable()
     import_no_scripts()
     one_thread_each()
+    make_harmless()
     try:
         raise_on_sigterm(Terminated)
         note_sigint()

@@ -82,8 +82,8 @@ class Warm:
             change: a function ``module:name`` that changes the toolkit first.
         """
         out, err = Path(self._folder.name, "out"), Path(self._folder.name, "err")
-        given = {"arguments": list(arguments), "env": {**self.env, **env}, "disk": disk, "settings": dict(settings or {})}
-        given, self.signal = given | {"signal": self.signal}, None
+        given = {"arguments": list(arguments), "env": {**self.env, **env}, "disk": disk, "signal": self.signal}
+        given, self.signal = given | {"settings": dict(settings or {})}, None
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(given | {"change": change, "out": str(out), "err": str(err)}) + "\n")

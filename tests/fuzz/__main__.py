@@ -38,8 +38,8 @@ def fuzz(name: str, seconds: int, corpus: Path, findings: Path) -> bool:
     )
     done, covered = _DONE.findall(ran.stdout), _COVERED.findall(ran.stdout)
     found = sorted({*findings.iterdir()} - before)
-    inputs = done[-1] if done else "?"
-    print(f"{name}: {inputs} inputs, {covered[-1][0] if covered else '?'} edges covered, {len(found)} findings", flush=True)
+    inputs, edges = done[-1] if done else "?", covered[-1][0] if covered else "?"
+    print(f"{name}: {inputs} inputs, {edges} edges covered, {len(found)} findings", flush=True)
     for path in found:
         print(f"  {path}")
     if ran.returncode:
@@ -64,7 +64,8 @@ def main() -> int:
     names = targets.names() if given.target == ["all"] else given.target
     scratch = Path(tempfile.mkdtemp(prefix="fuzz-"))
     corpus, findings = given.corpus or scratch / "corpus", given.findings or scratch / "findings"
-    return 0 if all([fuzz(name, given.seconds, corpus / name, findings / name) for name in names]) else 1
+    sound = [fuzz(name, given.seconds, corpus / name, findings / name) for name in names]
+    return 0 if all(sound) else 1
 
 
 if __name__ == "__main__":

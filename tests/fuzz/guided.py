@@ -1,4 +1,4 @@
-"""A target in a process of its own, guided by coverage: ``python -m tests.fuzz.guided TARGET FINDINGS CORPUS OPTION …``.
+"""A target in a process of its own: ``python -m tests.fuzz.guided TARGET FINDINGS CORPUS OPTION …``.
 
 The code of the project is instrumented while it is imported; compiled functions and libraries are not.
 """

@@ -7,6 +7,7 @@ import pytest
 from tests.fuzz import targets
 
 CHANGES = 60
+NEEDS = {"parquet": "pyarrow", "tokenizer": "tokenizers", "jq": "jq", "jsonpath": "jsonpath"}
 
 
 def changed(chance: random.Random, data: bytes, others: list[bytes]) -> bytes:
@@ -32,7 +33,7 @@ def changed(chance: random.Random, data: bytes, others: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("name", targets.names())
 def test_whatever_it_is_given_it_is_refused_or_read_right(name: str) -> None:
-    pytest.importorskip({"parquet": "pyarrow", "tokenizer": "tokenizers", "jq": "jq", "jsonpath": "jsonpath"}.get(name, "json"))
+    pytest.importorskip(NEEDS.get(name, "json"))
     target = targets.find(name)
     inputs = [*target.SEEDS, *targets.crashers(name)]
     for data in inputs:

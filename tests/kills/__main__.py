@@ -56,8 +56,9 @@ def main() -> int:
             for each in one.wrong:
                 print(f"{one}: {each}", flush=True)
     wrong = sum(bool(one.wrong) for one in played)
-    print(f"\n{table(played)}\n\n{len(played)} rounds, {sum(one.struck for one in played)} signals met a running ", end="")
-    print(f"command, {wrong} rounds judged wrong, {time.monotonic() - begin:.0f} s")
+    struck = sum(one.struck for one in played)
+    print(f"\n{table(played)}\n\n{len(played)} rounds, {struck} signals met a running command", end="")
+    print(f", {wrong} rounds judged wrong, {time.monotonic() - begin:.0f} s")
     return int(wrong > 0)
 
 

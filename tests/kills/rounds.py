@@ -122,7 +122,7 @@ def rounds(campaign: Campaign, signals: int, seed: int, places: list[str], names
     columns = [column for column in COLUMNS if not names or column.name in names]
     while True:
         for column in chance.sample(columns, len(columns)):
-            processes = 2 if column.configured and chance.random() < 0.25 else 1
+            processes = 2 if column.configured and chance.random() < 0.15 else 1
             yield (found := campaign.play(column, chance.choice(places), processes, chance))
             struck += found.struck
             if struck >= signals:

@@ -8,7 +8,7 @@ import pytest
 from tests.faults.cells import Bench
 from tests.faults.conftest import bucket_bench, folder_bench, seaweed
 from tests.faults.places import Strike
-from tests.kills.rounds import Campaign, several, rounds
+from tests.kills.rounds import Campaign, rounds, several
 from toolkit.storage.journal import Journal
 
 __all__ = ["bucket_bench", "folder_bench", "seaweed"]

@@ -57,7 +57,7 @@ class Outcome:
                 row.text.encode("utf-8")
                 self.rows.append((row.id, row.source, row.text))
         except ToolkitError as error:
-            assert NAME in str(error), f"expected an error that names the file, got {error}"
+            assert NAME in str(error), f"expected an error that names the file, got {error}"  # noqa: PT017
             self.rows = None
         self.counts = {name: count for name, count in source.counts.items() if count}
         rejected = sum(count for name, count in self.counts.items() if name.startswith("rejected."))
@@ -75,7 +75,7 @@ def read_input(data: bytes, format: str, **options: Any) -> Outcome:
     return strict
 
 
-_FOLDER = tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)  # noqa: S108
+_FOLDER = tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
 
 
@@ -91,7 +91,7 @@ def refuses(function: Callable[[], Any]) -> bool:
     try:
         function()
     except ToolkitError as error:
-        assert str(error).strip(), "expected an error that says something"
-        assert len(str(error)) < 100_000, "expected an error that people can read"
+        assert str(error).strip(), "expected an error that says something"  # noqa: PT017
+        assert len(str(error)) < 100_000, "expected an error that people can read"  # noqa: PT017
         return True
     return False

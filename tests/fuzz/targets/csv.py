@@ -9,7 +9,7 @@ SEEDS = [
     b'id,text,n\na,"one, two",1\nb,"a ""q"" b",\n',
     b'text\r\n"a\r\nb"\r\n\r\nc\r\n',
     "text;n\nGrüße;1.5\n'x;y';true\n".encode(),
-    b'text,text\na,b\n',
+    b"text,text\na,b\n",
     b'\xef\xbb\xbftext\na\\"b\n',
 ]
 

@@ -4,7 +4,9 @@ import json
 
 from tests.fuzz.targets._files import read_input
 
-_DOCUMENT = {"id": "a", "text": "x\ny", "source": "s", "added": "2024-01-01", "metadata": {"k": [1]}, "attributes": {"n": 1}}
+_DOCUMENT = {
+    "id": "a", "text": "x\ny", "source": "s", "added": "2024-01-01", "metadata": {"k": [1]}, "attributes": {"n": 1},
+}  # fmt: skip
 _OSCAR = {
     "content": "a\nb",
     "warc_headers": {"warc-record-id": "x", "content-length": "3"},

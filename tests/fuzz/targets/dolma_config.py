@@ -1,6 +1,9 @@
 """Configurations of Dolma's mixer, tagger and deduper, read into ours."""
 
 import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from tests.fuzz.targets._files import refuses
 from toolkit.config import settings as config
@@ -19,7 +22,7 @@ _MIXER = {
         "span_replacement": [{"span": "$.attributes.e", "min_score": 0.5, "replacement": "x"}],
     }],
 }  # fmt: skip
-_TAGGER = {"taggers": ["random_number_v1", "gopher_v1"], "documents": ["d/documents/*"], "experiment": "e", "processes": 1}
+_TAGGER = {"taggers": ["random_number_v1", "gopher_v1"], "documents": ["d/documents/*"], "experiment": "e"}
 _DEDUPER = {
     "documents": ["d/documents/*"],
     "dedupe": {"name": "n", "documents": {"key": "$.text", "attribute_name": "dup"}, "skip_empty": True},
@@ -41,8 +44,11 @@ def check(data: bytes) -> None:
         if not isinstance(source.value, dict) or not source.value:
             return
         for command in ("mix", "tag", "dedup"):
-            refuses(lambda command=command, source=source: pointers.check(source, command))  # type: ignore[misc]
-        found: list[object] = []
-        if not refuses(lambda read=read, source=source: found.append(read(source))):  # type: ignore[misc]
-            for each in getattr(found[0], "configs", ()):
-                refuses(lambda each=each: config.convert(Source(each, "c.yaml"), Config))  # type: ignore[misc]
+            refuses(partial(pointers.check, source, command))
+        refuses(partial(_whole, read, source))
+
+
+def _whole(read: Callable[[Source], Any], source: Source) -> None:
+    """Read a configuration, and what it comes to."""
+    for each in read(source).configs:
+        config.convert(Source(each, "c.yaml"), Config)

@@ -1,4 +1,4 @@
-"""fastText models: our reader refuses them, or compiled code predicts the same twice. `test_models` asks the library."""
+"""fastText models: refused, or compiled code predicts the same twice. `test_models` asks the library, too."""
 
 import struct
 

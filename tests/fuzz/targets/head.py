@@ -1,5 +1,7 @@
 """Heads of encoders: their file, and what they say of vectors."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from tests.fuzz.targets._files import file_of, refuses
@@ -8,9 +10,7 @@ from toolkit.text.linear.model import Predicts
 
 
 def _seed(*sizes: int, about: Predicts) -> bytes:
-    layers = [
-        Layer(np.full((a, b), 0.5, np.float32), np.zeros(b, np.float32)) for a, b in zip(sizes, sizes[1:], strict=False)
-    ]
+    layers = [Layer(np.full((a, b), 0.5, np.float32), np.zeros(b, np.float32)) for a, b in pairwise(sizes)]
     return packed(about, layers)
 
 

@@ -27,7 +27,7 @@ SEEDS = [
     _answer(compress_zstd(_BODY), b"Content-Encoding: zstd"),
     _answer(b"5;x=y\r\nhello\r\n0\r\n\r\n", b"Transfer-Encoding: chunked", b"Content-Encoding: identity"),
     _answer("日本語".encode("iso2022_jp"), b"Content-Type: text/html; charset=iso-2022-jp"),
-    _answer("日本語".encode("utf-16"), b"Content-Type: text/plain; charset=\"utf-16\""),
+    _answer("日本語".encode("utf-16"), b'Content-Type: text/plain; charset="utf-16"'),
 ]
 
 

@@ -32,7 +32,12 @@ def _arrow() -> bytes:
     return out.getvalue()
 
 
-SEEDS = [_stored(compression="none"), _stored(row_group_size=1, use_dictionary=False), _stored(compression="zstd"), _arrow()]
+SEEDS = [
+    _stored(compression="none"),
+    _stored(row_group_size=1, use_dictionary=False),
+    _stored(compression="zstd"),
+    _arrow(),
+]
 
 
 def check(data: bytes) -> None:

@@ -41,7 +41,7 @@ def check(data: bytes) -> None:
     tokens, width = struct.unpack_from("<QI", stored)
     index = stored[12 + tokens :]
     assert all(each.name not in ("GLOBAL", "STACK_GLOBAL", "REDUCE") for each, _, _ in pickletools.genops(index))
-    pairs = pickle.loads(index)  # noqa: S301  # what the training program does; the assertion before says it is data
+    pairs = pickle.loads(index)  # what the training program does; the assertion before says it is data
     assert found == [len(pairs)]
     at = 0
     for offset, length in pairs:

@@ -26,7 +26,8 @@ SEEDS = [
     _record(_answer(gzip.compress(_PAGE, mtime=0), b"Content-Encoding: gzip")),
     _record(_answer(b"%x\r\n%b\r\n0\r\n\r\n" % (len(_PAGE), _PAGE), b"Transfer-Encoding: chunked")),
     _record(_answer(_PAGE, b"Date: Mon, 01 Jan 2024 00:00:00 GMT", b"Content-Language: de")),
-    _record(b"", b"revisit") + _record(b"a: b\r\n", b"metadata") + _record(_answer(b"plain"), more=b"WARC-Truncated: length\r\n"),
+    _record(b"", b"revisit") + _record(b"a: b\r\n", b"metadata"),
+    _record(_answer(b"plain"), more=b"WARC-Truncated: length\r\n"),
 ]
 
 
