@@ -380,7 +380,7 @@ def test_a_key_that_no_struct_can_have_is_a_key_like_others(key: str, project: P
     project.config["tag"] = {"length-0": {"tagger": "length"}}
     project.config["mix"] = {
         "attributes": ["length-0", "f"],
-        "rules": [{"drop": "f.x > 9"}, {"drop": "other is None"}],
+        "rules": [{"drop": "f.x > 9"}, {"drop": "document.other is None"}],
         "output": {"format": "dolma", "path": str(project.out)},
     }
     project.ok("ingest")

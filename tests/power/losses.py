@@ -78,10 +78,15 @@ class Loss:
 
 
 class Losses:
-    """Power cuts on a bench's folder."""
+    """Power cuts on a bench's folder.
+
+    Attributes:
+        change: the function that installs the shim.
+    """
 
     def __init__(self, bench: Bench, folder: Path) -> None:
         self._bench, self._log = bench, folder / "shim.json"
+        self.change = "tests.power.shim:install"
 
     @contextmanager
     def _shim(self, calls: int) -> Iterator[None]:
@@ -93,7 +98,7 @@ class Losses:
 
     def _run(self, of: Column, calls: int) -> Any:
         with self._shim(calls):
-            return self._bench.run(self._bench.folder, of, Strike(), "tests.power.shim:install")
+            return self._bench.run(self._bench.folder, of, Strike(), self.change)
 
     def calls(self, name: str) -> int:
         """Return how often a command syncs something."""
