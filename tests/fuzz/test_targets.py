@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzz import targets
 
-CHANGES = 60
+CHANGES = 40
 NEEDS = {"parquet": "pyarrow", "tokenizer": "tokenizers", "jq": "jq", "jsonpath": "jsonpath"}
 
 

@@ -103,7 +103,7 @@ def spoilt(data: bytes, how: str) -> bytes:
     return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
 
 
-@pytest.mark.parametrize("kind", ["documents", "attributes/tongue-0"])
+@pytest.mark.parametrize("kind", ["documents", pytest.param("attributes/tongue-0", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", SPOILT)
 def test_what_an_error_quotes_misleads_no_terminal(kind: str, how: str, hostile: Bench) -> None:
     columns = {column.name: column for column in COLUMNS}

@@ -23,12 +23,12 @@ def play(bench: Bench, folder: Path, name: str, cuts: int) -> list[str]:
     return [f"{loss}: {each}" for loss in played for each in loss.wrong]
 
 
-def test_a_run_is_whole_after_the_power_failed(folder_bench: Bench, tmp_path: Path) -> None:
-    assert play(folder_bench, tmp_path, "run", 2) == []
+def test_a_mix_is_whole_after_the_power_failed(folder_bench: Bench, tmp_path: Path) -> None:
+    assert play(folder_bench, tmp_path, "mix", 2) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in USUAL if name != "run"])
+@pytest.mark.parametrize("name", [name for name in USUAL if name != "mix"])
 def test_commands_go_on_after_the_power_failed(name: str, folder_bench: Bench, tmp_path: Path) -> None:
     assert play(folder_bench, tmp_path, name, 2) == []
 
@@ -40,6 +40,7 @@ def test_the_power_fails_before_each_sync(name: str, folder_bench: Bench, tmp_pa
     assert play(folder_bench, tmp_path, name, 10**6) == []
 
 
+@pytest.mark.slow
 def test_a_command_that_synced_nothing_would_be_found(folder_bench: Bench, tmp_path: Path) -> None:
     """The shim sees nothing of what is not synced, so all that the command made is lost."""
     losses = Losses(folder_bench, tmp_path)
