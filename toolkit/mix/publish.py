@@ -154,10 +154,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def relabels(self) -> bool:
         """Return whether `route` rules, or the setting `label`, choose the files of documents, and not the format."""
+        return bool(self.settings["label"]) or self.routes
+
+    @property
+    def routes(self) -> bool:
+        """Return whether `route` rules choose the files of documents."""
         rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
-        return bool(self.settings["label"]) or any(
-            kind_called(str(rule.get("kind"))).ROLE is Role.ROUTES for rule in rules
-        )
+        return any(kind_called(str(rule.get("kind"))).ROLE is Role.ROUTES for rule in rules)
 
     @property
     def splits(self) -> dict[str, float]:
@@ -201,14 +204,6 @@ def check_output(output: str) -> None:
 def is_unfinished(output: str) -> bool:
     """Return whether a publication of an output was begun and has not ended."""
     return exists(journal_path(output))
-
-
-def is_published(output: str, digest: str) -> Manifest | None:
-    """Return the manifest, if just this mix is published and its files are there."""
-    manifest = load_manifest(output)
-    if manifest is None or manifest.digest != digest or is_unfinished(output):
-        return None
-    return None if fault_of(output, manifest) else manifest
 
 
 def fault_of(output: str, manifest: Manifest) -> str:

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from toolkit.data.excerpts import make_harmless
 from toolkit.errors import ToolkitError
 from toolkit.interrupts import Ended, held_back, raise_on_sigterm
-from toolkit.runs.processes import one_thread_each
+from toolkit.runs.processes import one_thread_each, share_arenas
 
 JOIN_SECONDS = 5
 """How long a process may take to end that has closed its pipe."""
@@ -106,6 +106,7 @@ def _live(connection: "Connection[Any, Any]", tidy: bool, serve: Callable[..., N
     else:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     one_thread_each()
+    share_arenas()
     make_harmless()
     _die_with_parent()
     with contextlib.suppress(EOFError, OSError):  # the calling process has gone, or needs it no more

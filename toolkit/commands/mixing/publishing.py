@@ -11,7 +11,7 @@ from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.distribution import VERSION
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import before_after, unmatched
@@ -41,8 +41,8 @@ def check_limit(context: Context, output: str, now: int, known: int) -> None:
     published = publish.load_manifest(output)
     if published and now < known and not context.options.overwrite and len(published.inputs) > now:
         raise ConfigError(
-            f"{output} was made of {len(published.inputs)} shards, and --limit {context.options.limit} would replace "
-            "it by less; choose another output.path, or --overwrite"
+            f"{output} was made of {amount(len(published.inputs), 'shard')}, and --limit {context.options.limit} would "
+            "replace it by less; choose another output.path, or --overwrite"
         )
 
 
@@ -103,6 +103,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     counts, left = _blocklists(prepared, stages)
     manifest = _manifest(prepared, stages, omitted, made, blocklists=counts, lost=lost.counts, digest=digest)
     unmatched.save(output, left)
+    del stages, parts, grouped, listed, tasks, results  # of 100,000 shards as much again as the manifest, which has all
     publish.publish(output, manifest, settings.stage_digest() if keeps else "")
     outcome = _outcome(output, manifest, left)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
