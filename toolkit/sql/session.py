@@ -20,6 +20,7 @@ ALL = ("show", "describe", "summarize", "pragma", "information_schema", "duckdb_
 """Words of queries about what views there are."""
 
 _SETTINGS = (
+    "enable_progress_bar=false",
     "autoinstall_known_extensions=false",
     "autoload_known_extensions=false",
     "allow_community_extensions=false",

@@ -11,7 +11,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data.tables.values import check_installed
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.exporting import shard as exporting
 from toolkit.exporting.shard import ShardToExport
 from toolkit.mix.settings import Stream
@@ -80,7 +80,7 @@ def run(context: Context, options: Options) -> Outcome:
         rows.append([name, str(written[name]), str(len(of) - written[name] - lacking)])
     said = f"\n{gone} files of shards that are gone were deleted" if gone else ""
     return Outcome(
-        text=f"{len(listed)} sets, {len(shards)} shards, {len(failed)} failed -> {folder}\n"
+        text=f"{amount(len(listed), 'set')}, {amount(len(shards), 'shard')}, {len(failed)} failed -> {folder}\n"
         + table(rows, right=(1, 2))
         + said
         + unfinished,
