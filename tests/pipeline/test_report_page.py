@@ -1,4 +1,4 @@
-"""The page that `toolkit report` writes: whole, escaped, with the description of the dataset that lies beside the data."""
+"""The page that `toolkit report` writes: whole, escaped, with the description of the output that lies beside it."""
 
 import json
 import re
