@@ -60,7 +60,10 @@ def page(template: str, styles: Sequence[str], scripts: Sequence[str], **values:
     """
     style_texts, script_texts = [text(name) for name in styles], [text(name) for name in scripts]
     made = _environment().get_template(template)
-    return made.render(styles=style_texts, scripts=script_texts, policy=policy(style_texts, script_texts), **values)
+    written: str = made.render(
+        styles=style_texts, scripts=script_texts, policy=policy(style_texts, script_texts), **values
+    )
+    return written
 
 
 @cache
