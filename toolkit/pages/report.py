@@ -8,6 +8,7 @@ from toolkit.pages import assets
 
 SECTIONS = (
     ("summary", "Summary", ""),
+    ("two", "Two runs", "Differences are those of the second run from the first."),
     ("rules", "Rules", "What each rule costs. Choose one to see the documents that it drops."),
     (
         "scores",
@@ -25,7 +26,6 @@ SECTIONS = (
     ("came-in", "What came in", ""),
     ("speed", "Speed", ""),
     ("made-with", "Made with", ""),
-    ("two", "Two runs", "Differences are those of the second run from the first."),
 )
 """Places of the page: what scripts know it by, its heading, and what one can do there."""
 

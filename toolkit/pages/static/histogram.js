@@ -63,7 +63,7 @@
   /**
    * Return a figure with a histogram.
    *
-   * label: what is counted. edges: of the bins. series: [{name, counts, colour}], drawn one over the other.
+   * label: what is counted. edges: of the bins. series: [{name, counts, colour, line: whether it is a line}], one over the other.
    * thresholds: [{name, value, drops: "below" | "above" | "", moved: value → …}].
    * The element has `move(place, value)`, which moves a threshold as the user does, and `scale(logarithmic)`.
    */
@@ -137,7 +137,7 @@
     }
 
     const resized = new ResizeObserver(() => {
-      if (!plot.isConnected) { resized.disconnect(); charts.delete(chart); return; }
+      if (!plot.isConnected) { resized.disconnect(); charts.delete(chart); chart.destroy(); return; }
       if (plot.clientWidth > 0 && plot.clientWidth !== chart.width) { chart.setSize({ width: plot.clientWidth, height }); lay(); }
     });
 
@@ -153,7 +153,7 @@
           { ...axis, splits: (self) => ticks(self.width), values: (_, places) => places.map((place) => page.tick(bins.value(place))), gap: 3, size: 30 },
           { ...axis, values: (_, places) => places.map((place) => (place === null || !Number.isInteger(place) ? "" : page.brief(place))), size: 52, gap: 4 },
         ],
-        series: [{}, ...series.map((each) => ({ label: each.name, stroke: () => colour(each.colour), fill: () => colour(each.colour), width: 0, paths: bars, points: { show: false } }))],
+        series: [{}, ...series.map((each) => ({ label: each.name, stroke: () => colour(each.colour), fill: each.line ? undefined : () => colour(each.colour), width: each.line ? 2 : 0, paths: each.line ? uPlot.paths.stepped({ align: 1 }) : bars, points: { show: false } }))],
         hooks: { setCursor: [(self) => tell(self.cursor.left, self)] },
       };
     }

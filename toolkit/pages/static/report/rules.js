@@ -17,7 +17,8 @@
   page.ruleName = (rule) => [el("bdi", {}, rule.name), rule.stream ? el("span", { class: "muted" }, ` ${rule.stream}`) : null];
 
   page.section("rules", (run, label) => {
-    if (!run.rules.length) return report.missing(run, "rules");
+    if (!run.rules.length) return null;
+    if (!report.byLabel(run)) label = null;
     const rows = run.rules.map((rule, place) => { const [documents, chars, unique] = page.cost(rule, label); return { rule, place: place + 1, documents, chars, unique }; });
     const [before] = report.documents(run, label), most = Math.max(1, ...rows.map((row) => row.documents));
     const dropping = rows.filter((row) => row.rule.role === "drops").sort((one, other) => other.documents - one.documents);

@@ -37,7 +37,7 @@
 
   /** Return what a rule dropped, and what is near its threshold. */
   page.ofRule = (run, rule, samples, label) => {
-    if (!samples) return report.missing(run, "samples");
+    if (!samples) return null;
     const of = (places) => (label === null ? places : places.filter((place) => run.samples[place].label === label));
     const verb = rule.role === "drops" ? "dropped" : rule.role === "edits" ? "edited" : "met";
     const all = label === null ? samples.dropped : [...new Set([...(samples.labels[label] || []), ...of(samples.dropped)])];
@@ -62,7 +62,7 @@
 
   page.section("samples", (run, label) => {
     const drawn = Object.entries(run.drawn);
-    if (!drawn.length) return report.missing(run, "samples");
+    if (!drawn.length) return null;
     if (label !== null) {
       const places = run.drawn[label] || [];
       return places.length ? list(run, places, null, 20) : el("p", { class: "muted" }, `The report has no sample of ${report.of(label)}.`);
@@ -73,7 +73,7 @@
   });
 
   page.section("pairs", (run, label) => {
-    if (!run.pairs.length) return report.missing(run, "pairs");
+    if (!run.pairs.length) return null;
     const pairs = label === null ? run.pairs : run.pairs.filter((pair) => pair.one.label === label || pair.other.label === label);
     if (!pairs.length) return el("p", { class: "muted" }, `The report has no pair of ${report.of(label)}.`);
     const made = el("ol", { class: "samples", role: "list" }), fill = (some) => page.add(made, some.map(pairOf));

@@ -4,9 +4,10 @@
   const { el, count, percent, measure } = page;
   const { report } = page;
   let logarithmic = false, others = false;
+  const tried = new Set(); // scores without a threshold, for which the reader has asked for one
 
   page.section("scores", (run, label) => {
-    if (!run.scores.length) return report.missing(run, "scores");
+    if (!run.scores.length) return null;
     const used = run.scores.filter((score) => score.marks.length), rest = run.scores.filter((score) => !score.marks.length);
     const grid = el("div", { class: "cards" }, (used.length ? used : rest).map((score) => card(run, score, label)));
     const box = el("input", { type: "checkbox", "data-key": "scores/log", change: () => { logarithmic = box.checked; for (const chart of grid.querySelectorAll(".chart")) chart.scale(logarithmic); } });
@@ -31,7 +32,7 @@
 
   function card(run, score, label) {
     const bins = page.bins(score.edges), read = report.counts(score.counts, label), stay = report.counts(score.after || {}, label);
-    const marks = applicable(score, label), nulls = label === null ? report.total(Object.values(score.nulls)) : score.nulls[label] || 0;
+    const marks = tried.has(score.field) ? [trial(score, bins)] : applicable(score, label), nulls = label === null ? report.total(Object.values(score.nulls)) : score.nulls[label] || 0;
     const all = report.total(read);
     const dials = marks.map((mark) => dial(score, bins, mark, label));
     const series = [{ name: report.total(stay) ? "read" : "documents", counts: read, colour: "--bin-read" }];
@@ -44,10 +45,17 @@
       score.description ? el("p", { class: "muted small" }, score.description) : null,
       all ? chart : el("p", { class: "muted" }, `None of ${report.of(label)} has a value.`),
       all ? dials.map((each) => each.element) : null,
+      all && !marks.length ? el("button", { type: "button", "data-key": `try/${score.field}`, click: (event) => { tried.add(score.field); event.target.closest("article").replaceWith(card(run, score, label)); page.showScore(score.field); } }, "Try a threshold") : null,
       el("p", { class: "muted small" }, page.some(all, "value"), nulls ? `, ${page.some(nulls, "document")} without one` : "", all ? `; the middle one is about ${measure(bins.quantile(read, .5))}` : "", score.exact ? "." : "; bins of a sketch, whose values are right to a part in a hundred."),
       label === null && own.length ? el("p", { class: "note" }, `${own.length === 1 ? "One language has" : `${count(new Set(own.map((mark) => mark.label)).size)} languages have`} a threshold of their own: choose a language to see it.`) : null,
       score.marks.filter((mark) => !/^[<>]=?$/.test(mark.sign)).slice(0, 5).map((mark) => el("p", { class: "muted small" }, el("bdi", {}, mark.rule), " compares: ", el("code", {}, mark.text))),
       all ? page.binTable(`${score.field} of ${report.of(label)}`, score.edges, series.map((each) => [each.name[0].toUpperCase() + each.name.slice(1), each.counts])) : null);
+  }
+
+  /** A threshold that no rule has: one that would drop the lower half of all documents. */
+  function trial(score, bins) {
+    const value = bins.quantile(report.counts(score.counts, null), .5);
+    return { rule: "a trial", stream: "", label: "", value, sign: "<", drops: "below", text: `${score.field} < ${measure(value)}`, holds: null };
   }
 
   /** The controls of one threshold, and what it would do. */
@@ -65,13 +73,13 @@
     /** Return how many documents of these labels the configured threshold drops: that was counted. */
     function held(which, labels) {
       if (which === undefined) return 0;
-      const holds = labels.reduce((sum, one) => sum + (which.holds[one] || 0), 0), all = labels.reduce((sum, one) => sum + report.total(score.counts[one] || []), 0);
+      const holds = labels.reduce((sum, one) => sum + ((which.holds || {})[one] || 0), 0), all = labels.reduce((sum, one) => sum + report.total(score.counts[one] || []), 0);
       return (which.sign[0] === "<") === lower ? holds : all - holds;
     }
     const cells = rows.map(() => ({ drops: el("td", { class: "numeric" }), keeps: el("td", { class: "numeric" }), share: el("td", { class: "numeric" }), more: el("td", { class: "numeric" }) }));
     const field = el("input", { type: "number", step: "any", inputmode: "decimal", "data-key": `value/${score.field}/${mark.rule}/${mark.label}`, "aria-label": `Threshold of ${mark.rule} on ${score.field}`, change: () => { const typed = Number(field.value); if (field.value !== "" && Number.isFinite(typed)) move(typed); else field.value = String(threshold.value); } });
     const back = el("button", { type: "button", click: () => go(mark.value) }, "As configured");
-    const half = el("button", { type: "button", class: "half", click: () => go(bins.quantile(rows[0].counts, .5)) }, "Keep half");
+    const half = el("button", { type: "button", class: "half", click: () => go(bins.quantile(rows[0].counts, .5)) }, mark.drops ? "Keep half" : "To the middle");
     const changed = el("span", { class: "tag note", hidden: true }, "moved");
     const names = mark.drops ? ["Dropped", "Kept"] : ["Below", "From there on"];
     let move = () => {};
@@ -79,7 +87,7 @@
 
     /** Return how many are on the side that is dropped (below, if none is), and whether that was counted. */
     function side(row, value) {
-      if (value === mark.value) return [held(mark, row.mine) + row.fixed, true];
+      if (value === mark.value && mark.holds !== null) return [held(mark, row.mine) + row.fixed, true];
       const below = Math.round(bins.below(row.counts, value));
       return [(lower ? below : report.total(row.counts) - below) + row.fixed, false];
     }
@@ -98,7 +106,7 @@
         cells[place].drops.textContent = about + count(drops);
         cells[place].keeps.textContent = about + count(all - drops);
         cells[place].share.textContent = percent(all - drops, all);
-        cells[place].more.textContent = value === mark.value && mark.drops ? "0" : `≈ ${count(lower ? below : stays - below)}`;
+        cells[place].more.textContent = value === mark.value && mark.drops && mark.holds !== null ? "0" : `≈ ${count(lower ? below : stays - below)}`;
       });
     }
     function go(value) { move(value); page.say(says(value)); }

@@ -25,12 +25,12 @@
       { title: "Script", value: (row) => { const known = report.facts.languages[row.label]; return known ? `${known.script}${known.rtl ? " (right to left)" : ""}` : ""; }, cell: (row) => { const known = report.facts.languages[row.label]; return known && known.script ? [known.script, known.rtl ? el("span", { class: "muted", title: "written from right to left" }, " ←") : null] : "–"; } },
       ...columns(run.labels),
     ],
-  }) : report.missing(run, "labels")));
+  }) : null));
 
   const KINDS = { source: "source", host: "host", tld: "top-level domain", crawl: "crawl" };
   page.section("groups", (run) => {
     const groups = run.groups.filter((each) => each.top.length);
-    if (!groups.length) return report.missing(run, "groups");
+    if (!groups.length) return null;
     return groups.map((each) => {
       const kind = KINDS[each.by] || each.by, rows = [...each.top];
       if (each.rest) rows.push({ ...each.rest, rest: true, value: `${count(each.values - each.top.length)} others` });
@@ -42,7 +42,7 @@
   });
 
   page.section("lengths", (run, label) => {
-    if (!run.lengths) return report.missing(run, "lengths");
+    if (!run.lengths) return null;
     const { edges, before, after } = run.lengths, [read, stay] = [report.counts(before, label), report.counts(after, label)], bins = page.bins(edges);
     const middle = (counts) => (report.total(counts) ? page.measure(Math.round(bins.quantile(counts, .5))) : "–");
     return [
@@ -66,7 +66,7 @@
   page.section("spans", (run, label) => {
     const rows = run.spans.map((each) => ({ each, found: label === null ? Object.values(each.labels).reduce((sum, one) => sum.map((value, place) => value + one[place]), [0, 0, 0]) : each.labels[label] || [0, 0, 0] }));
     const edits = run.rules.filter((rule) => rule.role === "edits").map((rule) => ({ rule, documents: page.cost(rule, label)[0] }));
-    if (!rows.length && !edits.length) return report.missing(run, "spans");
+    if (!rows.length && !edits.length) return null;
     const [before] = report.documents(run, label);
     return [
       rows.length ? page.table({
@@ -103,7 +103,7 @@
   });
 
   page.section("duplicates", (run) => {
-    if (!run.duplicates.length) return report.missing(run, "duplicates");
+    if (!run.duplicates.length) return null;
     return [
       page.table({
         caption: "Duplicates by set", rows: run.duplicates,

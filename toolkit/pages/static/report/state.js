@@ -110,6 +110,6 @@
     for (const section of document.querySelectorAll("main > section")) places.observe(section);
   };
 
-  /** Return why a part is not there, if the run says so. */
-  report.missing = (run, part) => (run.missing && run.missing[part] ? el("p", { class: "note" }, run.missing[part]) : null);
+  /** Return whether the run says what rules do to a language; an output alone does not. */
+  report.byLabel = (run) => !("rules.labels" in run.missing);
 })();

@@ -9,7 +9,7 @@
     const chars = sizes ? [sizes.before.chars, sizes.after.chars] : [run.totals.chars, run.totals.kept_chars];
     const words = added(run, label, "words"), tokens = added(run, label, "tokens");
     const tiles = [
-      tile("Documents read", count(before), label === null ? page.some(run.labels.length, "language") : `${percent(before, run.totals.rows)} of all documents`),
+      tile("Documents read", count(before), label === null ? page.some(run.labels.filter((each) => each.label !== "").length, "language") : `${percent(before, run.totals.rows)} of all documents`),
       tile("Documents that stay", count(after), `${percent(after, before)} of those read`, "kept"),
       tile("Characters that stay", page.brief(chars[1]), `${percent(chars[1], chars[0])} of ${page.brief(chars[0])}`),
       words && tile("Words that stay", page.brief(words[1]), `of ${page.brief(words[0])}`),
@@ -22,9 +22,8 @@
       el("dl", { class: "tiles" }, tiles), meter,
       el("ul", { class: "meter-legend" }, el("li", { class: "kept" }, `${count(after)} stay`), el("li", { class: "dropped" }, `${count(Math.max(0, before - after))} are dropped`)),
       worst(run, label, before),
-      run.mixed ? null : el("p", { class: "note" }, "The mix of this configuration has not been made from these data: the numbers are what it would do."),
-      run.complete ? null : el("p", { class: "note" }, "Only a part of the documents was looked at."),
-      (run.notes || []).map((note) => el("p", { class: "note" }, note)),
+      run.notes.map((note) => el("p", { class: "note" }, note)),
+      missing(run),
     ];
   });
 
@@ -38,16 +37,26 @@
     return ["before", "after"].map((side) => rows.reduce((sum, each) => sum + (each[side][field] || 0), 0));
   }
 
+  const PARTS = { came_in: "What came in", stages: "Speed", groups: "Sources and hosts", "rules.labels": "Rules by language" };
+
+  function missing(run) {
+    const parts = Object.entries(run.missing), name = (part) => PARTS[part] || part[0].toUpperCase() + part.slice(1);
+    return parts.length ? el("details", { class: "fold" }, el("summary", {}, `What this report does not have (${count(parts.length)})`),
+      el("dl", { class: "facts" }, parts.map(([part, why]) => [el("dt", {}, name(part)), el("dd", {}, why)]))) : null;
+  }
+
   function worst(run, label, before) {
+    if (label !== null && !report.byLabel(run)) return el("p", { class: "note" }, `Rules by language: ${run.missing["rules.labels"]}`);
     const costs = run.rules.filter((rule) => rule.role === "drops").map((rule) => [rule, ...page.cost(rule, label)]).sort((one, other) => other[1] - one[1]);
-    if (!costs.length || costs[0][1] === 0) return el("p", { class: "lede" }, `No rule drops any of ${report.of(label)}.`);
+    if (!costs.length) return null;
+    if (costs[0][1] === 0) return el("p", { class: "lede" }, `No rule drops ${label === null ? "a document" : `any of the ${report.of(label)}`}.`);
     const [rule, documents, , unique] = costs[0];
     return el("p", { class: "lede" }, "The rule ", page.anchor("rules", el("bdi", {}, rule.name)), ` costs most: it drops ${count(documents)} of ${count(before)} ${label === null ? "documents" : report.of(label)} (${percent(documents, before)})`,
       unique === null ? "." : `, of which ${count(unique)} would be dropped by no other rule.`);
   }
 
   page.section("came-in", (run) => {
-    if (!run.came_in.length) return report.missing(run, "came_in");
+    if (!run.came_in.length) return null;
     const reasons = run.came_in.flatMap((input) => Object.entries(input.rejected).map(([reason, items]) => ({ source: input.source, reason, items })));
     return [
       page.table({
@@ -72,7 +81,7 @@
   });
 
   page.section("speed", (run) => {
-    if (!run.stages.length) return report.missing(run, "stages");
+    if (!run.stages.length) return null;
     const most = Math.max(...run.stages.map((stage) => stage.seconds));
     return page.table({
       caption: "Work by stage, of all processes together", rows: run.stages,

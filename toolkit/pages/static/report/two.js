@@ -3,12 +3,12 @@
 (() => {
   const { el, count, percent, brief } = page;
   const { report } = page;
-  const signed = (value) => (value === 0 ? "0" : `${value > 0 ? "+" : "−"}${count(Math.abs(value))}`);
+  const signed = (value, shown = count) => (value === 0 ? "0" : `${value > 0 ? "+" : "−"}${shown(Math.abs(value))}`);
 
   page.section("two", (_, label) => {
     const [one, other] = report.facts.runs;
     if (!other) return null;
-    return [totals(one, other, label), rules(one, other, label), labels(one, other, label), stages(one, other), named(one, other), config(one, other)];
+    return [totals(one, other, label), rules(one, other, label), labels(one, other, label), lengths(one, other, label), stages(one, other), named(one, other), config(one, other)];
   });
 
   function between(one, other, title = "Documents") {
@@ -27,7 +27,7 @@
     return page.table({
       caption: `Both runs, ${report.of(label)}`,
       rows: [row("Documents read", (size) => size.read), row("Documents that stay", (size) => size.stay), row("Share that stays", (size) => (size.read ? size.stay / size.read : 0), (value) => percent(value, 1)), row("Characters read", (size) => size.before, brief), row("Characters that stay", (size) => size.after, brief)],
-      columns: [{ title: "Number", head: true, value: (each) => each.name }, { ...first, cell: cell("one") }, { ...second, cell: cell("other") }, { ...change, cell: (each) => (each.shown && each.one <= 1 && each.other <= 1 ? `${((each.other - each.one) * 100).toFixed(1)} points` : signed(each.other - each.one)) }],
+      columns: [{ title: "Number", head: true, value: (each) => each.name }, { ...first, cell: cell("one") }, { ...second, cell: cell("other") }, { ...change, cell: (each) => (each.shown && each.one <= 1 && each.other <= 1 ? `${each.other > each.one ? "+" : ""}${((each.other - each.one) * 100).toFixed(1)} points` : each.shown ? signed(each.other - each.one, brief) : signed(each.other - each.one)) }],
     });
   }
 
@@ -48,6 +48,16 @@
   function labels(one, other, label) {
     const rows = joined(one.labels, other.labels, (each) => each.label, (each) => each.after.documents);
     return rows.length ? page.table({ caption: "Documents that stay, by language", rows, filter: "Find a language", sort: [1, "descending"], chosen: (row) => row.name === label, columns: [{ title: "Language", head: true, value: (row) => report.full(row.name), cell: (row) => report.picker(row.name, "two") }, ...between(one, other)] }) : null;
+  }
+
+  function lengths(one, other, label) {
+    if (!one.lengths || !other.lengths || one.lengths.edges.join() !== other.lengths.edges.join()) return null;
+    const series = [one, other].map((run, place) => ({ name: `stay in ${run.name}`, counts: report.counts(run.lengths.after, label), colour: place ? "--hue-1" : "--bin-stay", line: place === 1 }));
+    return [
+      el("h3", {}, "Lengths of what stays, in characters"),
+      page.histogram({ label: `lengths of what stays of ${report.of(label)}, in both runs`, edges: one.lengths.edges, series }),
+      page.binTable(`Lengths of what stays of ${report.of(label)}`, one.lengths.edges, series.map((each) => [each.name, each.counts])),
+    ];
   }
 
   function stages(one, other) {
