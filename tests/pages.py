@@ -4,21 +4,28 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.conftest import Run
 
 ROOT = Path(__file__).parent.parent
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"<!-- not run: ([^>]+) -->\s*\Z")
 
 
 class Block(NamedTuple):
-    """A block of a page: its language, its text, and the name of the file that the prose before it names last."""
+    """A block of a page.
+
+    `file` is the name of the file that the prose before it names last. `unrun` says why no test runs the block: the
+    page has ``<!-- not run: REASON -->`` before it.
+    """
 
     language: str
     text: str
     file: str
+    unrun: str
 
 
 class Shown(NamedTuple):
@@ -37,8 +44,11 @@ def blocks(page: str) -> list[Block]:
     found, end = [], 0
     text = text_of(page)
     for match in BLOCK.finditer(text):
-        named = re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", text[end : match.start()])
-        found.append(Block(match[1], match[2], named[-1] if named else ""))
+        before = text[end : match.start()]
+        named = re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", before)
+        unrun = NOT_RUN.search(before)
+        file = named[-1] if named else ""
+        found.append(Block(match[2], textwrap.dedent(match[3]), file, unrun[1].strip() if unrun else ""))
         end = match.end()
     return found
 
