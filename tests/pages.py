@@ -58,7 +58,9 @@ def commands(block: Block) -> list[Shown]:
     found: list[Shown] = []
     plain = block.language == "sh" and "$ " not in block.text
     for line in block.text.splitlines():
-        if line.startswith("$ ") or (plain and line and not line.startswith("#")):
+        if found and found[-1].command.endswith("\\"):
+            found[-1] = Shown(f"{found[-1].command}\n{line}", [])
+        elif line.startswith("$ ") or (plain and line and not line.startswith("#")):
             found.append(Shown(line.removeprefix("$ "), []))
         elif found and line.strip():
             found[-1].lines.append(line)
@@ -68,7 +70,7 @@ def commands(block: Block) -> list[Shown]:
 def carried_out(command: str, folder: Path, run: Run, status: int = 0) -> str:
     """Return what a command line prints, run in a folder which is the current one; ``toolkit`` is this one."""
     words = shlex.split(command, comments=True)
-    if words[0] == "toolkit" and not {"|", "&&", ">"} & set(words):
+    if words[0] == "toolkit" and "\n" not in command.strip() and not {"|", "&&", ">"} & set(words):
         ran = run(*words[1:])
         code, printed = ran.code, ran.out + ran.err
     else:

@@ -5,22 +5,29 @@ top to bottom, in a folder with the dataset of the quickstart; or by a test of t
 with the number of blocks that it runs.
 """
 
-import gzip
-import json
+import importlib.util
+import itertools
 import os
 import re
+import shlex
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests import pages
+from tests import pages, worlds
 from tests.conftest import ROOT, Run
 from toolkit import cli
+from toolkit.commands.command_line import parser
 
+IMPORTED = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
+NAMED = re.compile(r"# ([\w.-]+\.yaml)\n")
+OPERATORS = ("&", "&&", "|", ";", ">", "<", "wait")
+DONE = {"ingest", "align", "tag", "dedup", "sample", "annotate", "calibrate", "mix", "tokenize"}
+"""The sections of which `run` does something."""
 RUN = ("bash", "python", "sh", "sql", "yaml")
 """The languages of blocks that do something; the others show something."""
 
@@ -58,7 +65,15 @@ def _runnable(path: Path) -> list[pages.Block]:
 
 
 HERE = [path for path in PAGES if path.name not in BY_OTHERS and _runnable(path)]
-SLOW: tuple[str, ...] = ()
+SLOW = (
+    "configuration.md",
+    "croissant.md",
+    "dataset-card.md",
+    "formats.md",
+    "statistics.md",
+    "storage.md",
+    "training.md",
+)
 
 
 @pytest.mark.parametrize("name", BY_OTHERS)
@@ -78,56 +93,29 @@ def test_what_is_not_run_has_a_reason(path: Path) -> None:
     assert all(len(reason.split()) >= 3 for reason in unrun)
 
 
-# --- what pages find in their folder -----------------------------------------------------------------------------------
-
-Made = Callable[[Path], None]
-
-
-def _no_more(_: Path) -> None:
-    """Needs nothing but the dataset of the quickstart."""
-
-
-def _ids(folder: Path) -> list[str]:
-    found = sorted((folder / "data/quickstart/documents").rglob("*.gz"))
-    return [json.loads(line)["id"] for path in found for line in gzip.decompress(path.read_bytes()).splitlines()]
-
-
-def _lines(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+def _understood(command: str) -> None:
+    """Parse each call of the command line within a command of a shell."""
+    one_line = command.replace("\\\n", " ").replace("&", " & ").replace(";", " ; ")
+    words = shlex.split(one_line, comments=True)
+    for start, word in enumerate(words):
+        if word == "toolkit" and (start == 0 or words[start - 1] in OPERATORS):
+            given = [*itertools.takewhile(lambda each: each not in OPERATORS, words[start + 1 :])]
+            if given[0] == "-c":  # as Dolma has it
+                given = [given[2], *given[:2], *given[3:]]
+            if given != ["--help"]:
+                parser.parse(given[0], [each for each in given[1:] if each != "…"], "toolkit")
 
 
-def _documents(*names: str) -> Made:
-    """Give datasets of these names the documents of the quickstart."""
-
-    def made(folder: Path) -> None:
-        for name in names:
-            shutil.copytree(folder / "data/quickstart/documents", folder / name / "documents")
-
-    return made
-
-
-def _signals(folder: Path) -> None:
-    pa = pytest.importorskip("pyarrow", exc_type=ImportError)
-    pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
-    _documents("data/web")(folder)
-    rows = [{"doc_id": id, "quality": n % 10 / 10, "toxicity": 0.0} for n, id in enumerate(_ids(folder))]
-    for name, found in {
-        "signals/a.parquet": rows,
-        "normalized/part-0.parquet": [{"id": row["doc_id"], "text": "A text."} for row in rows],
-        "attributes/quality/part-0.parquet": [{"id": row["doc_id"], "score": row["quality"]} for row in rows],
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(found), folder / name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_command_line_understands_every_command(path: Path) -> None:
+    """Also those that are not run."""
+    for block in pages.blocks(str(path.relative_to(ROOT))):
+        for shown in pages.commands(block) if block.language in ("sh", "bash", "text") else []:
+            if "toolkit " in shown.command and 'toolkit run "${share[@]}"' not in shown.command:
+                _understood(shown.command)
 
 
-EXTRA: dict[str, tuple[Made, Mapping[str, Any]]] = {
-    "attributes-of-others.md": (_signals, {}),
-}
-"""Of pages: what makes the files that they name, and the sections that their fragments of configurations leave out."""
-
-
-# --- running ------------------------------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -142,28 +130,35 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Session:
-    """A reader who types a page."""
+    """A reader who types a page.
+
+    A configuration is saved under the name in its first line (``# NAME.yaml``), or that in the next command. If no
+    command names it, it is run by itself.
+    """
 
     def __init__(self, folder: Path, run: Run, more: Mapping[str, Any]) -> None:
         self.folder, self.run, self.more = folder, run, more
-        self.unnamed: str | None = None
+        self.waiting: str | None = None
         self.printed = ""
+        self.copies = 0
 
     def read(self, block: pages.Block) -> None:
-        """Save a configuration or script, carry out commands, and compare what is shown with what they printed."""
+        """Save a configuration, carry out commands and scripts, and compare what is shown with what they printed."""
+        if block.unrun or block.language not in ("sh", "text"):
+            self.printed = ""
+        if block.unrun:
+            return
         if block.language == "yaml":
             self.configured()
-            name = re.match(r"# ([\w.-]+\.yaml)\n", block.text)
-            if name:
-                (self.folder / name[1]).write_text(block.text, encoding="utf-8")
-            else:
-                self.unnamed = block.text
+            self.waiting = block.text
         elif block.language in ("sh", "bash"):
-            for shown in pages.commands(block):
+            script = any(line.endswith(("&", "\\")) for line in block.text.splitlines())
+            for shown in [pages.Shown(block.text, [])] if script and "$ " not in block.text else pages.commands(block):
                 self._typed(shown)
         elif block.language == "python":
             self.configured()
-            exec(compile(block.text, "page", "exec"), {"__name__": "page"})
+            if all(importlib.util.find_spec(name) for name in IMPORTED.findall(block.text)):
+                exec(compile(block.text, "page", "exec"), {"__name__": "page"})
         elif block.language == "sql":
             self.configured()
             duckdb = pytest.importorskip("duckdb", reason="the page shows queries of DuckDB")
@@ -173,30 +168,46 @@ class Session:
             self.printed = ""
 
     def _typed(self, shown: pages.Shown) -> None:
-        named = re.search(r"-c (\S+\.yaml)", shown.command)
-        if named and not (self.folder / named[1]).exists() and self.unnamed is not None:
-            self._save(named[1])
+        if self.waiting is not None and (named := re.search(r"-c (\S+\.yaml)", shown.command)):
+            own = NAMED.match(self.waiting)
+            if named[1] == own[1] if own else not (self.folder / named[1]).exists():
+                self._save(named[1])
         refused = any(line.startswith("error:") for line in shown.lines)
         self.printed = pages.carried_out(shown.command, self.folder, self.run, 2 if refused else 0)
         if shown.lines:
             pages.assert_shown(shown.lines, self.printed)
             self.printed = ""
 
-    def _save(self, name: str) -> None:
-        assert self.unnamed is not None
-        found = yaml.safe_load(self.unnamed)
-        missing = {key: value for key, value in self.more.items() if key not in found}
-        (self.folder / name).write_text(yaml.safe_dump(missing) * bool(missing) + self.unnamed, encoding="utf-8")
-        self.unnamed = None
+    def _save(self, name: str) -> dict[str, Any]:
+        """Write the configuration that waits, a fragment with what it leaves out; return it."""
+        assert self.waiting is not None
+        found: dict[str, Any] = yaml.safe_load(self.waiting)
+        whole = {"dataset", "documents"} & found.keys()
+        missing = {} if whole else {key: value for key, value in self.more.items() if key not in found}
+        if missing.get("dataset") == worlds.OWN:
+            self.copies += 1
+            missing["dataset"] = f"{worlds.OWN}-{self.copies}"
+            if "ingest" not in found | missing:
+                shutil.copytree(self.folder / worlds.OWN, self.folder / missing["dataset"])
+        (self.folder / name).write_text(yaml.safe_dump(missing) * bool(missing) + self.waiting, encoding="utf-8")
+        self.waiting = None
+        return found | missing
 
     def configured(self) -> None:
-        """Run the configuration that the page has shown last, if no command has named it."""
-        if self.unnamed is not None:
-            self._save("unnamed.yaml")
-            ran = self.run("run", "-c", "unnamed.yaml", "--quiet", "executor.type=in_process")
-            assert ran.code == 0, ((self.folder / "unnamed.yaml").read_text(encoding="utf-8"), ran.err)
+        """Run the configuration that waits: no command has named it."""
+        if self.waiting is not None:
+            own = NAMED.match(self.waiting)
+            name = own[1] if own else "unnamed.yaml"
+            found = self._save(name)
+            commands = ["run"] * bool(DONE & found.keys()) + ["train"] * ("train" in found)
+            for command in commands or ["config"]:
+                few = ["mix.allow_empty=true"] * ("mix" in found)  # the dataset of the quickstart is small
+                quiet = ["--quiet", "executor.type=in_process"] * (command != "config")
+                ran = self.run(command, "-c", name, *quiet, *few)
+                assert ran.code == 0, ((self.folder / name).read_text(encoding="utf-8"), ran.err)
 
 
+@pytest.mark.filterwarnings("ignore")  # other people's
 @pytest.mark.parametrize(
     "path", [pytest.param(p, id=p.name, marks=[pytest.mark.slow] if p.name in SLOW else []) for p in HERE]
 )
@@ -205,11 +216,11 @@ def test_the_blocks_of_the_page_run(
 ) -> None:
     shutil.copytree(quickstart, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    made, more = EXTRA.get(path.name, (_no_more, {}))
+    monkeypatch.setenv("DATA", str(tmp_path))
+    made, more = worlds.EXTRA.get(path.name, (worlds.nothing, {}))
     made(tmp_path)
     session = Session(tmp_path, run, more)
     for block in pages.blocks(str(path.relative_to(ROOT))):
-        if not block.unrun:
-            session.read(block)
+        session.read(block)
     session.configured()
     assert os.getcwd() == str(tmp_path)

@@ -138,7 +138,7 @@ def test_every_setting_is_described() -> None:
 
 @pytest.mark.parametrize(("name", "text"), _blocks("yaml"))
 def test_yaml_in_pages_is_a_configuration(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("DATA", "/data")
     source = settings.parse(text, name)
     if is_dolma(source):
         assert read_mixer(source).configs

@@ -1,7 +1,7 @@
 """Write the reference pages from the code: commands, taggers, input and output formats.
 
-    python -m toolkit.reference            writes docs/commands.md, taggers.md, formats-reference.md, rules-reference.md,
-                                           python-names.md
+    python -m toolkit.reference            writes docs/commands.md, taggers.md, formats-reference.md, rules-reference.md
+                                           and python-names.md
     python -m toolkit.reference --check    exit status 1 if one of them is not what the code says
 
 Only built-in plugins are described, not those of other installed packages. The pages are the same with every supported
