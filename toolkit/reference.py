@@ -71,7 +71,7 @@ def stale(folder: Path = FOLDER) -> list[str]:
 
 def _commands() -> list[str]:
     top = parser.parser()
-    lines = ["# Commands", "", str(top.description), "", str(top.epilog), ""]
+    lines = ["# Commands", "", "This page lists every command with its arguments.", "", str(top.epilog), ""]
     lines += [f"- [toolkit {name}](#toolkit-{name}): {parser.about(name)}" for name in parser.names()]
     lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
     for name in parser.names():
