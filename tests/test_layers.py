@@ -145,6 +145,7 @@ HEAVY = [
     "pandas",
     "matplotlib",
     "ddsketch",
+    "duckdb",
 ]
 
 
@@ -167,9 +168,12 @@ NAMED_FOR_A_REASON = {
     "toolkit/commands/steps/stats_files.py": "where documents without a mix usually have their label",
     "toolkit/annotate/annotator.py": "why an answer ended is called as servers call it",
     "toolkit/text/languages/labels.py": "a form of labels is called as the corpus that has it",
+    "toolkit/commands/reporting/runs.py": "without a mix documents are looked at for a format that asks nothing",
     "toolkit/mix/budget/settings.py": "a unit of budgets, and where it usually is, is called as a tagger",
     "toolkit/rules/kinds/budget.py": "the unit",
     "toolkit/text/encoders/static.py": "what sentence-transformers calls a table of vectors",
+    "toolkit/commands/looking/sql.py": "results of queries can be Parquet, too",
+    "toolkit/sql/printing.py": "writes them",
     "toolkit/commands/comparing/questions.py": "where documents usually have their language",
 }
 WORDS = {"text", "language", "agreement", "tokens", "head"}

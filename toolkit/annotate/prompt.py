@@ -19,7 +19,6 @@ import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigStruct, Description, Source
-from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError
 
 ANY_SCORE = r"(?i)\bscore[^\w:]*:[^\w-]*(-?\d+(?:\.\d+)?)"
@@ -140,11 +139,9 @@ def _simple(text: str) -> Fill:
 
 
 def _jinja(text: str) -> Fill:
-    try:
-        from jinja2 import StrictUndefined, TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError:
-        raise missing_extra("annotate", "templates of prompts", "jinja2") from None
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=False)  # no HTML
     try:
         made = environment.from_string(text)

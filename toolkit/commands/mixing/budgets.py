@@ -40,11 +40,8 @@ def fill(context: Context, prepared: PreparedMix) -> PreparedMix:
     if budget is None or not prepared.works:
         return prepared
     output = prepared.settings.output.path
-    published = None if context.options.only_shows else publish.load_manifest(output)
-    if published and published.budget and not prepared.unreadable:
-        before = _bounded(prepared, budget, published.budget)
-        if unchanged.whole(before.works):
-            return before
+    if not context.options.only_shows and not prepared.unreadable and (before := as_published(prepared)):
+        return before
     with ExitStack() as stack:
         if context.options.only_shows:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-budget-"))
@@ -56,6 +53,16 @@ def fill(context: Context, prepared: PreparedMix) -> PreparedMix:
         return _found(context, prepared, budget, paths)
 
 
+def as_published(prepared: PreparedMix) -> PreparedMix | None:
+    """Return a mix with the bounds of its budget as the published output has them; None if that is of another mix."""
+    budget = prepared.settings.budget
+    published = publish.load_manifest(prepared.settings.output.path) if budget else None
+    if budget is None or published is None or published.budget is None:
+        return None
+    before = _bounded(prepared, budget, published.budget)
+    return before if unchanged.whole(before.works) else None
+
+
 def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:
     works, shared = prepared.works, not context.options.only_shows
     sizes = for_each(size_of, [work.path for work in works])
@@ -63,7 +70,8 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
         Task(work.name, drawing.ShardToDraw(work, path, shared), size, key=work.key)
         for work, path, size in zip(works, paths, sizes, strict=True)
     ]
-    results = context.run("budget", drawing.draw_shard, tasks)
+    needs = context.disk.of_draws(tasks) if shared else None  # what only shows writes to the system's temporary folder
+    results = context.run("budget", drawing.draw_shard, tasks, needs=needs)
     there: list[str] = []
     available: dict[str, float] = {}
     once: dict[str, float] = {}
