@@ -62,7 +62,7 @@
   page.showScore = (field) => {
     const found = document.getElementById(`score-${field}`);
     if (found) {
-      found.scrollIntoView({ block: "center" });
+      found.scrollIntoView({ block: "start" });
       found.focus({ preventScroll: true });
     } else location.hash = "#scores";
   };
@@ -223,7 +223,7 @@
       { type: "button", class: "half", click: () => go(bins.quantile(rows[0].counts, 0.5)) },
       mark.drops ? "Keep half" : "To the middle",
     );
-    const changed = el("span", { class: "tag note", hidden: true }, "moved");
+    const changed = el("span", { hidden: true }, ", moved");
     const names = mark.drops ? ["Dropped", "Kept"] : ["Below", "From there on"];
     let move = () => {};
     const threshold = {
@@ -286,9 +286,8 @@
         " ",
         el("code", {}, mark.text),
         " ",
-        changed,
       ),
-      el("div", { class: "controls" }, el("label", {}, el("span", {}, "Threshold"), field), half, back),
+      el("div", { class: "controls" }, el("label", {}, el("span", {}, "Threshold", changed), field), half, back),
       el(
         "div",
         { class: "scroll", role: "region", tabindex: "0", "aria-label": `Effect of ${mark.rule} on ${score.field}` },

@@ -104,7 +104,7 @@
       "p",
       { class: "lede" },
       "The rule ",
-      page.anchor("rules", el("bdi", {}, rule.name)),
+      page.anchor("rule", el("bdi", {}, rule.name)),
       ` costs most: it drops ${count(documents)} of ${count(before)} ${label === null ? "documents" : report.of(label)} (${percent(documents, before)})`,
       unique === null ? "." : `, of which ${count(unique)} would be dropped by no other rule.`,
     );
