@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -452,6 +453,42 @@ def test_the_page_is_one_file_and_python_gives_the_facts(reported: Project) -> N
     assert '"unidentified"' in html
     (alone,) = toolkit.report(reported.config).runs
     assert alone.totals == found.runs[0].totals
+
+
+def test_the_page_carries_the_croissant_of_its_output(reported: Project) -> None:
+    page, described = reported.root / "report.html", b'{"@type":"sc:Dataset","name":"</script><script>alert(1)"}'
+    reported.ok("mix")
+    (reported.out / "croissant.json").write_bytes(described)
+    reported.ok("report", "-o", page)
+    html = page.read_text()
+    (carried,) = re.findall(r'<script type="application/ld\+json"[^>]*>(.*?)</script>', html, re.S)
+    assert json.loads(carried) == json.loads(described)
+
+
+def test_labels_without_end_and_endless_names_take_no_room(reported: Project, rows: dict[str, list[Row]]) -> None:
+    reported.config["mix"]["label"] = "document.id"
+    del reported.config["mix"]["languages"]
+    for i, row in enumerate(every(rows)):
+        row.id, row.source = (
+            f"{row.id}-{'x' * 100_000}" if i % 50 == 0 else row.id,
+            "y" * 10_000 if i % 60 == 0 else "s",
+        )
+    for shard, listed in rows.items():
+        more = [{"url": f"https://{'z' * 5000}.example/"} if i % 40 == 0 else {} for i in range(len(listed))]
+        write_rows(
+            reported.documents / shard,
+            [document(r.id, r.text, r.source, metadata=m) for r, m in zip(listed, more, strict=True)],
+        )
+        write_rows(reported.attributes / "set-0" / shard, [attributes(r.id, r.values, r.source) for r in listed])
+    run = only(reported)
+    assert run.labels[-1].label == "*"
+    assert len(run.labels) == 201
+    assert sum(each.before.documents for each in run.labels) == run.totals.rows
+    for rule in run.rules:
+        assert sum(numbers[0] for numbers in rule.labels.values()) == rule.documents
+    assert len(run.rules[0].labels) <= 201
+    assert (reported.root / "report.json").stat().st_size < 1_500_000
+    assert max(len(sample.id) for sample in run.samples) <= 300
 
 
 def test_texts_are_cut_to_a_bounded_size(reported: Project, rows: dict[str, list[Row]]) -> None:
