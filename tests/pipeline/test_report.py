@@ -232,6 +232,40 @@ def test_distributions_have_each_document_in_its_bin_and_thresholds_hold_exactly
     }
 
 
+@pytest.mark.parametrize(
+    ("rule", "sign", "drops"),
+    [
+        ({"drop": "shape.words < 0.45 * tokens"}, "<", "below"),
+        ({"drop": "not (tokens * 0.45 < shape.words)"}, ">", "below"),
+        ({"keep": "shape.words / tokens <= 0.45"}, "<=", "above"),
+    ],
+)
+def test_a_threshold_of_a_ratio_is_one_of_a_score(
+    reported: Project, rows: dict[str, list[Row]], rule: dict[str, str], sign: str, drops: str
+) -> None:
+    mix = reported.config["mix"]
+    mix["rules"] = [{**rule, "name": "ratio"}]
+    del mix["parameters"], mix["languages"]
+    run = only(reported)
+    score = next(score for score in run.scores if score.field == "shape.words / tokens")
+    ratios = [row.values["shape"]["words"] / row.values["tokens"] for row in every(rows) if row.label == "en"]
+    assert score.counts["en"] == _binned(ratios, score.edges)
+    (mark,) = score.marks
+    assert (mark.sign, mark.value, mark.drops, mark.text) == (sign, 0.45, drops, f"shape.words / tokens {sign} 0.45")
+    dropped = {label: numbers[0] for label, numbers in run.rules[0].labels.items()}
+    every_one = Counter(row.label for row in every(rows))
+    stay = {label: every_one[label] - dropped.get(label, 0) for label in every_one}
+    assert mark.holds == (dropped if "not" not in str(rule) and "keep" not in rule else stay)
+    near = next(each for each in run.of_rules if each.field == score.field)
+    distances = sorted(abs(ratio - 0.45) for ratio in _all_ratios(rows) if (ratio < 0.45) == (drops == "below"))[:5]
+    shown = [run.samples[i].values for i in near.dropped]
+    assert [abs(each["shape.words"] / each["tokens"] - 0.45) for each in shown] == distances
+
+
+def _all_ratios(rows: dict[str, list[Row]]) -> list[float]:
+    return [row.values["shape"]["words"] / row.values["tokens"] for row in every(rows)]
+
+
 def _binned(numbers: list[float], edges: list[float]) -> list[int]:
     found = [sum(low <= n < high for n in numbers) for low, high in itertools.pairwise(edges)]
     while found and not found[-1]:

@@ -340,7 +340,7 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
     found: dict[str, list[tuple[_OfStream, int]]] = {}
     for each in streams:
         for i, score in enumerate(each.fields.scores):
-            found.setdefault(score.path, []).append((each, i))
+            found.setdefault(score.title, []).append((each, i))
     for path, places in found.items():
         together = Spread()
         for each, i in places:

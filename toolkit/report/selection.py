@@ -78,7 +78,7 @@ def select(found: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
         by_label = {
             label: taken(chosen.get(("dropped", f"{i}\n{label}"), [])[:most], i) for label, most in labels[i].items()
         }
-        marks = [(n, m, score.path, mark.value) for n, score in enumerate(fields.scores)
+        marks = [(n, m, score.title, mark.value) for n, score in enumerate(fields.scores)
                  for m, mark in enumerate(score.marks) if mark.rule == i]  # fmt: skip
         for n, m, path, value in marks:
             sides = [taken(chosen.get(("near", f"{n}\n{m}\n{side}"), []), i) for side in ("dropped", "kept")]
