@@ -222,7 +222,7 @@ COLUMNS = (
     Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others"),
-    Column("report", _REPORT, "mixed", _REPORTED),
+    Column("report", _REPORT, "mixed", _REPORTED, sweeps=False),
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("fetch", "fetch {root}/out --label en --to {root}/fetched", "mixed", _FETCHED, configured=False),
