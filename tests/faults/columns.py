@@ -229,7 +229,7 @@ COLUMNS = (
     Column("export", _EXPORT, "tagged", _EXPORTED),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others",
            sweeps=False),
-    Column("report", _REPORT, "mixed", _REPORTED),
+    Column("report", _REPORT, "mixed", _REPORTED, sweeps=False),
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("fetch", "fetch {root}/out --label en --to {root}/fetched", "mixed", _FETCHED, configured=False),

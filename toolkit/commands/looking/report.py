@@ -25,6 +25,7 @@ from toolkit.report.of_output import run_of_output
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join
+from toolkit.storage.roots import note_roots
 
 SUFFIXES = (".html", ".json")
 
@@ -76,6 +77,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Gather the facts of a configuration or an output, or of two, and write the page."""
+    note_roots(os.path.dirname(os.path.abspath(path)) for path in (options.output, options.page) if path)
     try:
         found = _runs(context, options)
     except StepFailed as failed:
@@ -141,6 +143,14 @@ def _other(context: Context, options: Options, what: str, share: float) -> Repor
         msgspec.structs.replace(options, config=what, targets=(), overrides=(), given=options.other)
     ) as opened:
         return runs.of_configuration(opened, _name(what), share)
+
+
+def _jsonld(made: list[facts.Run]) -> bytes | None:
+    """Return the Croissant file that lies in the output of the first run, for search engines; None if there is none."""
+    if not made[0].mixed:
+        return None
+    path = join(made[0].output, document.NAME)
+    return store_of(path).read(path) if exists(path) else None
 
 
 def _of_output(folder: str) -> Reported:
