@@ -140,7 +140,7 @@ class _Finder:
         cache.forget_former(join(target.folder, BOOKKEEPING))
         found = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not found)
-        types = _merged(manifest) if manifest else {}
+        types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
         about = [home.kind, root, types, *([*named_fields()] if named_fields().text else [])]
         kept = self._kept(lambda: cache.base_folder(home), self._settings.digest(*about))
@@ -206,7 +206,7 @@ class _Finder:
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _merged(manifest: publish.Manifest) -> dict[str, Any]:
+def merged_types(manifest: publish.Manifest) -> dict[str, Any]:
     """Return the types of attributes that a mix merged into documents; null where only some streams have them."""
     streams = manifest.settings["streams"]
     types: dict[str, schema.Type] = {}
