@@ -1,7 +1,7 @@
 "use strict";
 /* Elements from data. Text becomes text nodes, attributes come from our code alone: nothing of a document is ever HTML. */
 globalThis.page = (() => {
-  const ATTRIBUTES = /^(aria-[a-z]+|class|colspan|dir|for|id|lang|max|min|name|open|placeholder|role|scope|step|tabindex|title|type|value)$/;
+  const ATTRIBUTES = /^(aria-[a-z]+|class|colspan|data-key|dir|for|hidden|id|inputmode|lang|name|open|role|scope|selected|step|tabindex|title|type|value)$/;
 
   /** Return an element. `properties`: attributes (null and false are left out), or functions, which hear its events. */
   function el(tag, properties, ...children) {
@@ -64,6 +64,13 @@ globalThis.page = (() => {
     return made;
   }
 
+  /** Return a link to a place of this page. */
+  function anchor(id, ...children) {
+    const made = el("a", {}, children);
+    made.href = `#${id}`;
+    return made;
+  }
+
   const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
   const count = (value) => (value === null || value === undefined ? "–" : whole.format(value));
@@ -99,5 +106,5 @@ globalThis.page = (() => {
     if (place) place.textContent = text;
   }
 
-  return { el, add, visible, link, count, brief, bytes, percent, measure, say };
+  return { el, add, visible, link, anchor, count, brief, bytes, percent, measure, say };
 })();

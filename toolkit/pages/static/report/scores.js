@@ -1,0 +1,107 @@
+"use strict";
+/* Distributions of scores with the thresholds of rules: move one, and see what would be dropped and kept. */
+(() => {
+  const { el, count, percent, measure } = page;
+  const { report } = page;
+  let logarithmic = false, others = false;
+
+  page.section("scores", (run, label) => {
+    if (!run.scores.length) return report.missing(run, "scores");
+    const used = run.scores.filter((score) => score.marks.length), rest = run.scores.filter((score) => !score.marks.length);
+    const grid = el("div", { class: "cards" }, (used.length ? used : rest).map((score) => card(run, score, label)));
+    const box = el("input", { type: "checkbox", "data-key": "scores/log", change: () => { logarithmic = box.checked; for (const chart of grid.querySelectorAll(".chart")) chart.scale(logarithmic); } });
+    box.checked = logarithmic;
+    const more = used.length && rest.length ? el("button", { type: "button", "data-key": "scores/more", click: () => { others = true; more.remove(); page.add(grid, rest.map((score) => card(run, score, label))); } }, `Show the other ${count(rest.length)} scores`) : null;
+    if (more && others) { more.remove(); page.add(grid, rest.map((score) => card(run, score, label))); }
+    return [el("div", { class: "controls" }, el("label", { class: "check" }, box, el("span", {}, "Logarithmic counts"))), grid, others ? null : more];
+  });
+
+  /** Go to a score; its card is made by then. */
+  page.showScore = (field) => {
+    const found = document.getElementById(`score-${field}`);
+    if (found) { found.scrollIntoView({ block: "center" }); found.focus({ preventScroll: true }); } else location.hash = "#scores";
+  };
+
+  /** Return the thresholds that hold for a label: its own, or those for all others. */
+  function applicable(score, label) {
+    const sized = score.marks.filter((mark) => /^[<>]=?$/.test(mark.sign)), key = (mark) => `${mark.stream}/${mark.rule}/${mark.sign}`;
+    const own = sized.filter((mark) => label !== null && mark.label === label), named = new Set(own.map(key));
+    return [...own, ...sized.filter((mark) => mark.label === "" && !named.has(key(mark)))];
+  }
+
+  function card(run, score, label) {
+    const bins = page.bins(score.edges), read = report.counts(score.counts, label), stay = report.counts(score.after || {}, label);
+    const marks = applicable(score, label), nulls = label === null ? report.total(Object.values(score.nulls)) : score.nulls[label] || 0;
+    const all = report.total(read);
+    const dials = marks.map((mark) => dial(score, bins, mark, label));
+    const series = [{ name: report.total(stay) ? "read" : "documents", counts: read, colour: "--bin-read" }];
+    if (report.total(stay)) series.push({ name: "stay", counts: stay, colour: "--bin-stay" });
+    const chart = page.histogram({ label: `${report.of(label)} by ${score.field}`, edges: score.edges, series, logarithmic, thresholds: dials.map((each) => each.threshold) });
+    dials.forEach((each, place) => each.follow((value) => chart.move(place, value)));
+    const own = score.marks.filter((mark) => mark.label !== "");
+    return el("article", { class: "card", id: `score-${score.field}`, tabindex: "-1", "aria-label": `Score ${score.field}` },
+      el("h3", {}, el("code", {}, score.field), score.set ? el("span", { class: "muted" }, ` ${score.set}`) : null),
+      score.description ? el("p", { class: "muted small" }, score.description) : null,
+      all ? chart : el("p", { class: "muted" }, `None of ${report.of(label)} has a value.`),
+      all ? dials.map((each) => each.element) : null,
+      el("p", { class: "muted small" }, `${count(all)} values`, nulls ? `, ${count(nulls)} documents without one` : "", all ? `; the middle one is about ${measure(bins.quantile(read, .5))}` : "", score.exact ? "." : "; bins of a sketch, whose values are right to a part in a hundred."),
+      label === null && own.length ? el("p", { class: "note" }, `${own.length === 1 ? "One language has" : `${count(new Set(own.map((mark) => mark.label)).size)} languages have`} a threshold of their own: choose a language to see it.`) : null,
+      score.marks.filter((mark) => !/^[<>]=?$/.test(mark.sign)).slice(0, 5).map((mark) => el("p", { class: "muted small" }, el("bdi", {}, mark.rule), " compares: ", el("code", {}, mark.text))),
+      all ? page.binTable(`${score.field} of ${report.of(label)}`, score.edges, series.map((each) => [each.name[0].toUpperCase() + each.name.slice(1), each.counts])) : null);
+  }
+
+  /** The controls of one threshold, and what it would do. */
+  function dial(score, bins, mark, label) {
+    const rows = [[null, report.counts(score.counts, null), report.counts(score.after || {}, null)]];
+    if (label !== null) rows.unshift([label, report.counts(score.counts, label), report.counts(score.after || {}, label)]);
+    const cells = rows.map(() => ({ drops: el("td", { class: "numeric" }), keeps: el("td", { class: "numeric" }), share: el("td", { class: "numeric" }), more: el("td", { class: "numeric" }) }));
+    const field = el("input", { type: "number", step: "any", inputmode: "decimal", "data-key": `value/${score.field}/${mark.rule}/${mark.label}`, "aria-label": `Threshold of ${mark.rule} on ${score.field}`, change: () => { const typed = Number(field.value); if (field.value !== "" && Number.isFinite(typed)) move(typed); else field.value = String(threshold.value); } });
+    const back = el("button", { type: "button", click: () => go(mark.value) }, "As configured");
+    const half = el("button", { type: "button", class: "half", click: () => go(bins.quantile(rows[0][1], .5)) }, "Keep half");
+    const changed = el("span", { class: "tag note", hidden: true }, "moved");
+    const lower = mark.drops !== "above", names = mark.drops ? ["Dropped", "Kept"] : ["Below", "From there on"];
+    let move = () => {};
+    const threshold = { name: `${mark.rule} on ${score.field}`, value: mark.value, drops: mark.drops, says, moved: fill };
+
+    /** Return how many are on the side that is dropped (below, if none is), and whether that was counted. */
+    function side(each, counts, value) {
+      const all = report.total(counts), holds = mark.holds || {}, alone = score.marks.every((other) => other.rule !== mark.rule || other.label === mark.label);
+      if (value === mark.value && (each !== null ? mark.label === "" || mark.label === each : alone && mark.label === "")) {
+        const held = each === null ? report.total(Object.values(holds)) : holds[each] || 0, holdsBelow = mark.sign[0] === "<";
+        return [holdsBelow === lower ? held : all - held, all, true];
+      }
+      const below = Math.round(bins.below(counts, value));
+      return [lower ? below : all - below, all, false];
+    }
+
+    function says(value) {
+      const [drops, all] = side(rows[0][0], rows[0][1], value);
+      return `${measure(value)}: ${mark.drops ? "drops" : "below it are"} ${count(drops)} of ${count(all)}, ${percent(all - drops, all)} ${mark.drops ? "stay" : "are not"}`;
+    }
+
+    function fill(value) {
+      if (document.activeElement !== field || Number(field.value) !== value) field.value = String(value);
+      changed.hidden = value === mark.value;
+      rows.forEach(([each, counts, after], place) => {
+        const [drops, all, exact] = side(each, counts, value), about = exact || drops === 0 || drops === all ? "" : "≈ ";
+        const below = Math.round(bins.below(after, value)), stays = report.total(after);
+        cells[place].drops.textContent = about + count(drops);
+        cells[place].keeps.textContent = about + count(all - drops);
+        cells[place].share.textContent = percent(all - drops, all);
+        cells[place].more.textContent = value === mark.value && mark.drops ? "0" : `≈ ${count(lower ? below : stays - below)}`;
+      });
+    }
+    function go(value) { move(value); page.say(says(value)); }
+
+    fill(mark.value);
+    const stays = Object.keys(score.after || {}).length > 0 && mark.drops !== "";
+    const element = el("div", { class: "dial" },
+      el("p", { class: "dial-name" }, el("span", { class: `tag ${mark.drops ? "dropped" : "note"}` }, mark.drops ? `drops ${mark.drops === "below" ? "below" : "above"}` : "compares"), " ", el("bdi", {}, mark.rule), " ", el("code", {}, mark.text), " ", changed),
+      el("div", { class: "controls" }, el("label", {}, el("span", {}, "Threshold"), field), half, back),
+      el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `Effect of ${mark.rule} on ${score.field}` }, el("table", { class: "effect" },
+        el("caption", { class: "visually-hidden" }, `What this threshold of ${mark.rule} alone would do`),
+        el("thead", {}, el("tr", {}, el("td"), names.map((name) => el("th", { scope: "col", class: "numeric" }, name)), el("th", { scope: "col", class: "numeric" }, mark.drops ? "Kept" : "Share", ", %"), stays ? el("th", { scope: "col", class: "numeric", title: "of the documents that stay now, those on the dropped side" }, "New drops") : null)),
+        el("tbody", {}, rows.map(([each], place) => el("tr", {}, el("th", { scope: "row" }, each === null ? "All languages" : el("bdi", {}, report.name(each))), cells[place].drops, cells[place].keeps, cells[place].share, stays ? cells[place].more : null))))));
+    return { element, threshold, follow: (given) => { move = given; } };
+  }
+})();
