@@ -7,18 +7,18 @@ from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import JoinedShard, inputs_of
-from toolkit.mix.joined_sets import JoinedSet, names_for_rules
+from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import Stream
 from toolkit.rules import RuleSet, asking, read_rules
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import Expression, check, paths_in
+from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.running import compile_function
 from toolkit.view.corpus import Scanned
-from toolkit.whole.expressions import reference
+from toolkit.whole.expressions import names_of, reference
 
 FILTER, SORT = "filter", "sort"
 
@@ -59,10 +59,12 @@ class DatasetQuestion:
             names = dict.fromkeys(list(first or joined)[:1])
         self._sets = [joined[name] for name in names]
         self._shards, self._max = shards, max_bytes
-        self._names = names_for_rules(self._sets, own)
+        self._names = names_of(self._sets, own)
         self._arguments = (*(f"r{i}" for i in range(len(self._sets))), "document")
         condition = self._resolved(FILTER, where)
-        rules = read_rules(Source([{"keep": condition, "name": where}], FILTER)) if condition else []
+        if condition:
+            _checked(FILTER, condition, self._names, check_condition)  # whose errors speak of no rule
+        rules = read_rules(Source([{"keep": condition, "name": FILTER}], FILTER)) if condition else []
         self._stream = Stream(name="", dataset=dataset, attributes=[], rules=rules, own=own)
         self._sort_text, self._sort, self._score = sort, None, None
         if sort:
@@ -129,25 +131,43 @@ def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expressio
     Raises:
         ConfigError: if it gives something else.
     """
-    try:
-        found = check(expression, names)
-    except ExpressionError as error:
-        raise ConfigError(f"{SORT}: {error}") from None
+    found = _checked(SORT, expression, names, check)
     inner = found.type.item if found.type.kind == "nullable" and found.type.item else found.type
     if inner.kind not in ("int", "float", "any", "null"):
         raise ConfigError(f"{SORT}: expected a number, or null, got a value of type {found.type}: {text}")
     return found
 
 
+def _checked(
+    what: str, text: str, names: Mapping[str, Name], checking: Callable[[str, Mapping[str, Name]], Expression]
+) -> Expression:
+    try:
+        return checking(text, names)
+    except ExpressionError as error:
+        raise ConfigError(f"{what}: {error}") from None
+
+
 def _sets_read(what: str, text: str, joined: Mapping[str, JoinedSet], first: Sequence[str]) -> list[str]:
-    """Return the sets that an expression reads."""
+    """Return the sets that an expression reads.
+
+    Raises:
+        ConfigError: if it is none, or has a name that is in no set.
+    """
     if not text:
         return []
     known = {name: [key.name for key in each.keys] for name, each in joined.items()}
     here = {name: keys for name, keys in known.items() if name in first}
     others = {name: keys for name, keys in known.items() if name not in first}
     try:
-        return list(asking.sets_read(text, {}, here, lambda: others))
+        found = asking.sets_read(text, {}, here, lambda: others)
+        if None in found.values():  # SET.KEY as a whole
+            return [*found]
+        unknown = sorted(asking.keys_in(text) - {key for keys in known.values() for key in keys} - {METADATA})
+        if unknown:
+            keys = sorted({key for keys in known.values() for key in keys})
+            hint = did_you_mean(unknown[0], keys) or f"; there are: {', '.join(keys) or 'none'}"
+            raise ConfigError(f"{what}: expected a key of a set, got {unknown[0]!r}{hint}")
+        return [*found]
     except ExpressionError as error:
         message = str(error).replace("say which: `attributes: [SET]`", "switch on the one that is meant, and no other")
         raise ConfigError(f"{what}: {message}") from None

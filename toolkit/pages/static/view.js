@@ -166,7 +166,10 @@
     const { marks } = shown, cut = shown.text.length < shown.chars && [...shown.text].length < shown.chars;
     const main = byId("main");
     main.replaceChildren(...[
-      el("button", { type: "button", id: "back", click: back }, "Back to the list"),
+      el("div", { class: "steps" },
+        el("button", { type: "button", id: "back", click: back }, "Back to the list"),
+        el("button", { type: "button", click: () => attempt(() => move(-1)) }, "Previous document"),
+        el("button", { type: "button", click: () => attempt(() => move(1)) }, "Next document")),
       el("h2", { dir: "auto" }, shown.id || "(no id)"),
       el("p", { class: "about" }, el("bdi", {}, shown.source), ` · ${page.count(shown.chars)} characters · `, el("bdi", {}, shown.place)),
       ...shown.faults.map((each) => el("p", { class: "fault" }, each)),
