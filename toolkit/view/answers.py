@@ -105,11 +105,11 @@ class Answers:
         """Return a page: documents in the order of the corpus, or those that a query has found."""
         first = _number(given, "first", 0)
         count = min(_number(given, "count", PAGE), LONGEST_PAGE)
-        where, sort = _text(given, "where").strip(), _text(given, "sort").strip()
+        where, sort, sets = _text(given, "where").strip(), _text(given, "sort").strip(), self._sets(given)
         if not (where or sort):
             found = self._in_order(first, count)
             return {"rows": [self._row(each, None) for each in found], "total": self._total(), "done": True}
-        asked = Asked(where, sort, given.get("order") == "descending", self._sets(given))
+        asked = Asked(where, sort, given.get("order") == "descending", sets)
         query = self._queries.get(asked)
         query.wait_for(first + count, PATIENCE)
         places = dict(query.places(first, count))

@@ -5,6 +5,7 @@ places are kept: the first ones, or those with the best scores; how many there a
 """
 
 import threading
+import time
 from array import array
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 MOST = 1_000_000
 """Places that a query keeps. Twice as many are held for a moment while they are ordered: 32 MB."""
 
-KEPT = 6
+KEPT = 8
 """Queries whose answers are kept."""
+
+ABANDONED = 20.0
+"""Seconds after which a query ends that nobody asks for: the page asks more often."""
 
 _ROW_BITS = 40
 
@@ -46,29 +50,26 @@ class Query:
         found: documents that fit.
         without: of these, those without a score, which are not listed.
         faults: of shards that could not be looked at.
-        done: whether all has been looked at, or it was ended.
+        done: whether all has been looked at.
+        ended: whether it has ended before.
     """
 
     def __init__(self, corpus: Corpus, question: Question, asked: Asked) -> None:
         self.asked, self._corpus, self._question = asked, corpus, question
         self.scanned = self.found = self.without = 0
         self.faults: list[str] = []
-        self.done = False
+        self.done = self.ended = False
         self.reads_documents = question.reads_documents
         self._places = array("Q")
         self._best: _Best | None = _Best(descending=asked.descending) if asked.sort else None
         self._changed = threading.Condition()
-        self._ends = False
+        self._last_asked = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="query", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """End the work; what has been found stays."""
-        self._ends = True
-
-    def join(self) -> None:
-        """Wait for the end of the work."""
-        self._thread.join()
+        """End the work."""
+        self.ended = not self.done
 
     @property
     def is_cut(self) -> bool:
@@ -77,8 +78,9 @@ class Query:
 
     def wait_for(self, count: int, seconds: float) -> None:
         """Wait until so many places are there to be shown, or the work is done; at most some seconds."""
+        self._last_asked = time.monotonic()
         with self._changed:
-            self._changed.wait_for(lambda: self.done or len(self._places) >= count, timeout=seconds)
+            self._changed.wait_for(lambda: self.done or self.ended or len(self._places) >= count, timeout=seconds)
 
     def places(self, first: int, count: int) -> list[tuple[At, float | None]]:
         """Return some of the places that were found, from the first one's number, with their scores.
@@ -95,7 +97,9 @@ class Query:
             for number in range(len(self._corpus.shards)):
                 try:
                     for block in self._question.scan(number):
-                        if self._ends:
+                        if time.monotonic() - self._last_asked > ABANDONED:
+                            self.ended = True
+                        if self.ended:
                             return
                         self._add(number, block)
                 except ToolkitError as error:
@@ -107,7 +111,7 @@ class Query:
             with self._changed:
                 if self._best:
                     self._best.order()
-                self.done = True
+                self.done = not self.ended
                 self._changed.notify_all()
 
     def _add(self, number: int, block: Scanned) -> None:
@@ -164,7 +168,7 @@ def _at(place: int) -> At:
 
 
 class Queries:
-    """The queries that were asked last. A new one ends those that are not done: nobody waits for them."""
+    """The queries that were asked last."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -178,14 +182,10 @@ class Queries:
             ConfigError: if its expressions are none.
         """
         with self._lock:
-            if asked in self._kept:
+            if asked in self._kept and not self._kept[asked].ended:
                 self._kept.move_to_end(asked)
                 return self._kept[asked]
             question = self._corpus.question(asked.where, asked.sort, asked.sets)
-            for old, query in list(self._kept.items()):
-                if not query.done:
-                    query.end()
-                    del self._kept[old]
             query = self._kept[asked] = Query(self._corpus, question, asked)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)

@@ -68,9 +68,9 @@ def run(context: Context, options: Options) -> Outcome:
     with Labels(_path_of(options), questions, options.annotator or _user()) as labels:
         answers = Answers(corpus, labels, explainer, rules, shown)
         with ViewServer(answers, options.port or 0, debug=options.debug) as server:
-            print(msgspec.json.encode({"url": server.url}).decode() if options.json else server.url, flush=True)
-            _tell(options, corpus)
             try:
+                print(msgspec.json.encode({"url": server.url}).decode() if options.json else server.url, flush=True)
+                _tell(options, corpus)
                 server.serve()
             finally:
                 if len(labels) and not options.quiet:
