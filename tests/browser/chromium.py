@@ -50,7 +50,9 @@ class Browser:
 
     def requests(self) -> list[str]:
         """Return the addresses that were asked for since the page was opened."""
-        return [event["params"]["request"]["url"] for event in self.told() if event["method"] == "Network.requestWillBeSent"]
+        return [
+            event["params"]["request"]["url"] for event in self.told() if event["method"] == "Network.requestWillBeSent"
+        ]
 
     def console(self) -> list[str]:
         """Return what the console has: errors and warnings of scripts, and of the policy."""
@@ -85,7 +87,14 @@ def browser(folder: Path) -> Iterator[Browser]:
 
     options = ChromeOptions()
     options.binary_location = program
-    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "hide-scrollbars", f"user-data-dir={folder}"):
+    for argument in (
+        "headless=new",
+        "no-sandbox",
+        "disable-gpu",
+        "disable-dev-shm-usage",
+        "hide-scrollbars",
+        f"user-data-dir={folder}",
+    ):
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     started = Chrome(options=options, service=ChromeService(driver))

@@ -20,7 +20,7 @@ HOSTILE = [
     "NUL \x00 bell \x07 escape \x1b[31m delete \x7f\r\ncarriage\rreturn\n\ufeffbom \ufffe\uffff",
     "a" * 1_000_000 + "\n" + "<b>" * 3000,
     "=HYPERLINK(\"http://example.org\")\n@SUM(1)\n+1|cmd' /C calc'!A0",
-    "<base href='//example.org'><meta http-equiv=refresh content='0;url=//example.org'><link rel=stylesheet href=//e.org>",
+    "<base href='//example.org'><meta http-equiv=refresh content='0;url=//example.org'><link rel=stylesheet href=//e>",
     "\U0001f600\U0001f468\u200d\U0001f469\u200d\U0001f467 astral \U00020000 " + "e" + "\u0301" * 400,
 ]
 
@@ -93,21 +93,79 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
     if hostile:
         samples[:0] = [_hostile(place, text) for place, text in enumerate(HOSTILE)]
     run = facts.Run(
-        name=name, dataset="data/crawl", output="data/oscar", mixed=True,
-        config="dataset: data/crawl\nmix:\n  rules:\n" + "".join(f"    - drop: {each[1]}\n      name: {each[0]}\n" for each in RULES) + f"# {name}\n",
+        name=name,
+        dataset="data/crawl",
+        output="data/oscar",
+        mixed=True,
+        config="".join(["dataset: data/crawl\nmix:\n  rules:\n", *map(_written, RULES), f"# {name}\n"]),
         versions=[facts.Named(name="toolkit", version="0.1.0"), facts.Named(name="python", version="3.11.2")],
-        models=[facts.Model(name="lid.176.ftz", sha256="8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83")],
-        sets=[facts.SetMade(set="language-0", keys={"language": "{label: str | null, prob: float}"}, settings={"language": {"lines": "lines-0"}})],
-        came_in=[facts.Input(source="cc", inputs=12, documents=rows, bytes=812_000_000, rejected={"too short": 812, "bad UTF-8": 7})],
-        stages=[facts.Stage(stage=stage, set=made, documents=rows, bytes=rows * 4100, seconds=seconds) for stage, made, seconds in (("ingest", "", 41.2), ("tag", "lines-0", 92.4), ("tag", "language-0", 3.1), ("mix", "", 17.9))],
-        totals=facts.Totals(rows=rows, chars=rows * 3100, kept=kept, kept_chars=kept * 3600), labels=by_label, rules=rules,
+        models=[facts.Model(name="lid.176.ftz", sha256="8f34" * 16)],
+        sets=[
+            facts.SetMade(
+                set="language-0",
+                keys={"language": "{label: str | null, prob: float}"},
+                settings={"language": {"lines": "lines-0"}},
+            )
+        ],
+        came_in=[
+            facts.Input(
+                source="cc", inputs=12, documents=rows, bytes=812_000_000, rejected={"too short": 812, "bad UTF-8": 7}
+            )
+        ],
+        stages=[
+            facts.Stage(stage=stage, set=made, documents=rows, bytes=rows * 4100, seconds=seconds)
+            for stage, made, seconds in (
+                ("ingest", "", 41.2),
+                ("tag", "lines-0", 92.4),
+                ("tag", "language-0", 3.1),
+                ("mix", "", 17.9),
+            )
+        ],
+        totals=facts.Totals(rows=rows, chars=rows * 3100, kept=kept, kept_chars=kept * 3600),
+        labels=by_label,
+        rules=rules,
         groups=[_groups(by, lot, rows) for by in ("source", "host", "tld")],
-        duplicates=[facts.Duplicates(set="near-0", kind="near", documents=rows, dropped=rows // 9, clusters=[(2, 800), (3, 210), (4, 44), (17, 2)])],
-        budget=facts.Budget(unit="tokens", redistributed=True, groups=[facts.BudgetGroup(group=label, available=9e6 / (place + 1), wanted=1e6, taken=min(1e6, 9e6 / (place + 1)), documents=900 // (place + 1), copies=0) for place, label in enumerate(labels[:9])]),
-        lengths=_lengths(labels, sizes, by_label, lot), scores=_scores(labels, sizes, lot),
-        spans=[facts.Spans(field=field, set="pii-0", pii=True, labels={label: (size // part + 1, size // part * 2 + 1, size // part * 40 + 20) for label, size in zip(labels, sizes, strict=True)}) for field, part in (("emails", 9), ("ip_addresses", 70), ("phone_numbers", 22))],
-        samples=samples, pairs=[_pair(label) for label in [*TEXTS][:10]],
-    )  # fmt: skip
+        duplicates=[
+            facts.Duplicates(
+                set="near-0",
+                kind="near",
+                documents=rows,
+                dropped=rows // 9,
+                clusters=[(2, 800), (3, 210), (4, 44), (17, 2)],
+            )
+        ],
+        budget=facts.Budget(
+            unit="tokens",
+            redistributed=True,
+            groups=[
+                facts.BudgetGroup(
+                    group=label,
+                    available=9e6 / (place + 1),
+                    wanted=1e6,
+                    taken=min(1e6, 9e6 / (place + 1)),
+                    documents=900 // (place + 1),
+                    copies=0,
+                )
+                for place, label in enumerate(labels[:9])
+            ],
+        ),
+        lengths=_lengths(labels, sizes, by_label, lot),
+        scores=_scores(labels, sizes, lot),
+        spans=[
+            facts.Spans(
+                field=field,
+                set="pii-0",
+                pii=True,
+                labels={
+                    label: (size // part + 1, size // part * 2 + 1, size // part * 40 + 20)
+                    for label, size in zip(labels, sizes, strict=True)
+                },
+            )
+            for field, part in (("emails", 9), ("ip_addresses", 70), ("phone_numbers", 22))
+        ],
+        samples=samples,
+        pairs=[_pair(label) for label in [*TEXTS][:10]],
+    )
     own = len(HOSTILE) if hostile else 0
     run.drawn = {
         label: [place for place in range(own, len(samples)) if samples[place].label == label][:4] for label in labels
@@ -115,6 +173,10 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
     run.drawn[labels[0]][:0] = range(own)
     run.of_rules = [_of_rule(each, run) for each in RULES]
     return run
+
+
+def _written(rule: tuple[Any, ...]) -> str:
+    return f"    - drop: {rule[1]}\n      name: {rule[0]}\n"
 
 
 def _sizes(documents: int) -> facts.Sizes:
@@ -242,22 +304,47 @@ def _sample(place: int, label: str, lot: random.Random) -> facts.Sample:
     count = text.count("\n") + 1
     lines = [facts.Line(label if lot.random() < 0.8 else "en", round(lot.uniform(0.4, 1), 3)) for _ in range(count)]
     at = len(text) - len("someone@example.org")
-    dropped = RULES[1 + place % 4][0] if place % 2 else ""
-    field = RULES[1 + place % 4][2]
+    name, _, field, mark = RULES[1 + place // 2 % 4]
+    assert mark is not None
+    value, _, drops = mark
+    share = lot.uniform(0, 0.2) * (1 if (drops == "below") == (place % 2 == 0) else -1)
     return facts.Sample(
-        shard=f"cc/{place % 7}.jsonl.gz", row=place + 1, id=f"<urn:uuid:{place:08x}>", source="cc", url=f"https://www{place % 40}.example.org/{place}", label=label,
-        chars=len(text), text=text, dropped_by=dropped, would_drop=["short"] if place % 6 == 1 else [], values={field: round(lot.uniform(0, 1), 3)},
-        lines=lines, spans=[facts.Marked("emails", at, len(text)), facts.Marked("names", at - 3, at + 7, 0.83)], header=1, footer=1,
-    )  # fmt: skip
+        shard=f"cc/{place % 7}.jsonl.gz",
+        row=place + 1,
+        id=f"<urn:uuid:{place:08x}>",
+        source="cc",
+        url=f"https://www{place % 40}.example.org/{place}",
+        label=label,
+        chars=len(text),
+        text=text,
+        dropped_by=name if place % 2 else "",
+        would_drop=["short"] if place % 6 == 1 else [],
+        values={field: round(value * (1 + share), 3)},
+        lines=lines,
+        spans=[facts.Marked("emails", at, len(text)), facts.Marked("names", at - 3, at + 7, 0.83)],
+        header=1,
+        footer=1,
+    )
 
 
 def _hostile(place: int, text: str) -> facts.Sample:
     name = f"<img src=x onerror={CANARY}>\u202e{place}"
     return facts.Sample(
-        shard=name, row=place + 1, id=name, source=name, url=f"javascript:{CANARY}" if place % 2 else f'https://example.org/"><script>{CANARY}</script>', label="en",
-        chars=len(text) + 5, text=text, dropped_by="" if place % 2 else "short", would_drop=[name], values={name: name, "x": None, "constructor": [name]},
-        lines=[facts.Line(name, 0.5)], spans=[facts.Marked(name, 0, 7), facts.Marked("emails", 3, 12), facts.Marked("emails", 5, 10_000_000)], header=1,
-    )  # fmt: skip
+        shard=name,
+        row=place + 1,
+        id=name,
+        source=name,
+        url=f"javascript:{CANARY}" if place % 2 else f'https://example.org/"><script>{CANARY}</script>',
+        label="en",
+        chars=len(text) + 5,
+        text=text,
+        dropped_by="" if place % 2 else "short",
+        would_drop=[name],
+        values={name: name, "x": None, "constructor": [name]},
+        lines=[facts.Line(name, 0.5)],
+        spans=[facts.Marked(name, 0, 7), facts.Marked("emails", 3, 12), facts.Marked("emails", 5, 10_000_000)],
+        header=1,
+    )
 
 
 def _pair(label: str) -> facts.Pair:

@@ -9,7 +9,11 @@ from toolkit.pages import assets
 SECTIONS = (
     ("summary", "Summary", ""),
     ("rules", "Rules", "What each rule costs. Choose one to see the documents that it drops."),
-    ("scores", "Scores", "Move a threshold, by mouse or by the arrow keys, to see what it would drop and keep by itself."),
+    (
+        "scores",
+        "Scores",
+        "Move a threshold, by mouse or by the arrow keys, to see what it would drop and keep by itself.",
+    ),
     ("samples", "Samples", ""),
     ("languages", "Languages", "Choose a language, and the whole page is about it."),
     ("groups", "Sources and hosts", ""),
@@ -29,7 +33,10 @@ STYLES = (f"{assets.CHARTS}.css", "static/base.css", "static/document.css", "sta
 SCRIPTS = (
     f"{assets.CHARTS}.js",
     *(f"static/{name}.js" for name in ("dom", "tables", "document", "histogram", "difference")),
-    *(f"static/report/{name}.js" for name in ("state", "summary", "rules", "scores", "samples", "sizes", "two", "start")),
+    *(
+        f"static/report/{name}.js"
+        for name in ("state", "summary", "rules", "scores", "samples", "sizes", "two", "start")
+    ),
 )
 
 
@@ -66,7 +73,5 @@ def render(facts: bytes, jsonld: bytes | None = None) -> bytes:
     values: dict[str, Any] = {"facts": Markup(assets.embedded(facts))}  # noqa: S704 - escaped by `embedded`
     values["jsonld"] = None if jsonld is None else Markup(assets.embedded(jsonld))  # noqa: S704
     report = msgspec.json.decode(facts, type=_Report)
-    made = assets.page(
-        "report.html", STYLES, SCRIPTS, title=report.title, report=report, sections=SECTIONS, **values
-    )
+    made = assets.page("report.html", STYLES, SCRIPTS, title=report.title, report=report, sections=SECTIONS, **values)
     return made.encode()

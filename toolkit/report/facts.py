@@ -100,7 +100,7 @@ class Stage(msgspec.Struct, kw_only=True):
         stage: ``ingest``, ``tag``, ``mix`` …
         set: that it made, if it makes sets.
         documents: that went through.
-        bytes: of their texts, uncompressed; null where that is not noted.
+        bytes: of their texts, uncompressed, or of the documents that ingest has written; null where that is not noted.
         seconds: of work, of all processes together.
     """
 
@@ -138,7 +138,10 @@ class LabelSizes(msgspec.Struct, kw_only=True):
 
 
 class Group(msgspec.Struct, kw_only=True):
-    """The documents of one source, host … ; the value is null for those that have none."""
+    """The documents of one source, host … ; the value is null for those that have none.
+
+    Sizes are documents, code points and bytes, before edits; what stays is counted as often as it is written.
+    """
 
     value: str | None
     before: Sizes
@@ -266,7 +269,8 @@ class Mark(msgspec.Struct, kw_only=True):
         label: that the value is for; empty for all (others).
         value: the number.
         sign: of the comparison with the score at its left: ``<``, ``<=``, ``>``, ``>=``, ``==``, ``!=``.
-        drops: which values the rule drops: ``below`` or ``above``; empty for a rule that drops nothing by it alone.
+        drops: which values the rule drops: ``below`` or ``above``; empty for a rule that drops nothing, and where it
+            cannot be told.
         text: ``language.prob < 0.6``.
         holds: by label, documents for which the comparison holds; exact, of all documents.
     """
@@ -389,7 +393,8 @@ class RuleSamples(msgspec.Struct, kw_only=True):
         value: the threshold.
         dropped: that it drops (or annotates, edits); the nearest to the threshold first.
         kept: that came to it and stayed, likewise.
-        labels: of the labels that it costs most, documents that it dropped, about ten each.
+        labels: documents that it dropped: of each label whose costliest rule it is, and of those that it drops most of;
+            ten, or a few. They stand with the first threshold of the rule.
     """
 
     rule: str

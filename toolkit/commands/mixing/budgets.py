@@ -40,11 +40,8 @@ def fill(context: Context, prepared: PreparedMix) -> PreparedMix:
     if budget is None or not prepared.works:
         return prepared
     output = prepared.settings.output.path
-    published = None if context.options.only_shows else publish.load_manifest(output)
-    if published and published.budget and not prepared.unreadable:
-        before = _bounded(prepared, budget, published.budget)
-        if unchanged.whole(before.works):
-            return before
+    if not context.options.only_shows and not prepared.unreadable and (before := as_published(prepared)):
+        return before
     with ExitStack() as stack:
         if context.options.only_shows:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-budget-"))
@@ -54,6 +51,16 @@ def fill(context: Context, prepared: PreparedMix) -> PreparedMix:
             folder = join(work_folder(output), "budget", prepared.settings.stage_digest())
             paths = [join(folder, unlike_data(work.key)) for work in prepared.works]
         return _found(context, prepared, budget, paths)
+
+
+def as_published(prepared: PreparedMix) -> PreparedMix | None:
+    """Return a mix with the bounds of its budget as the published output has them; None if that is of another mix."""
+    budget = prepared.settings.budget
+    published = publish.load_manifest(prepared.settings.output.path) if budget else None
+    if budget is None or published is None or published.budget is None:
+        return None
+    before = _bounded(prepared, budget, published.budget)
+    return before if unchanged.whole(before.works) else None
 
 
 def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:

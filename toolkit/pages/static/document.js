@@ -39,10 +39,12 @@
     return new Map(order.map((each, at) => [each, { hue: at < HUES ? `hue-${at}` : "hue-none", count: counts.get(each) }]));
   }
 
-  /** Return whether HTML knows a label as a language: 2 or 3 letters, perhaps with a script. */
+  const known = typeof Intl.DisplayNames === "function" ? new Intl.DisplayNames("en", { type: "language", fallback: "none" }) : null;
+
+  /** Return a label as HTML names languages (`fi`, `zh-Hant`); null if it is none that browsers know. */
   function tag(label) {
     const written = String(label || "").replace("_", "-");
-    return /^[a-z]{2,3}(-[A-Z][a-z]{3})?$/.test(written) && written !== "mul" && written !== "und" ? written : null;
+    return /^[a-z]{2,3}(-[A-Z][a-z]{3})?$/.test(written) && known && known.of(written) !== undefined ? written : null;
   }
 
   /**
@@ -87,8 +89,8 @@
           `Show the other ${page.count(to - from - CHARACTERS)} characters`);
         words.append(more);
       }
-      const gutter = el("span", { class: "gutter", title: label === null ? null : name(label) }, edge ? `${edge} ` : "", said);
-      return el("li", { class: classes.filter(Boolean).join(" ") }, gutter, words);
+      const gutter = el("span", { class: "gutter", title: label === null ? null : name(label) }, said);
+      return el("li", { class: classes.filter(Boolean).join(" ") }, gutter, words, edge && el("span", { class: "edge-name" }, edge));
     }
 
     /** Put a stretch of the text below an element, cut where spans begin and end. */
@@ -114,13 +116,13 @@
 
   function legend(coloured, kind, placed, given, name) {
     const items = [...coloured].map(([label, { hue, count }]) =>
-      el("li", { class: hue }, el("i"), `${name(label)}: ${page.count(count)} ${count === 1 ? "line" : "lines"}`));
+      el("li", { class: hue }, el("i"), `${name(label)}: ${page.some(count, "line")}`));
     for (const [each, hue] of kind) {
       const count = placed.filter((span) => span.name === each).length;
-      items.push(el("li", { class: hue }, el("i", { class: "span" }), `${each}: ${page.count(count)} ${count === 1 ? "span" : "spans"}`));
+      items.push(el("li", { class: hue }, el("i", { class: "span" }), `${each}: ${page.some(count, "span")}`));
     }
-    if (given.header) items.push(el("li", {}, `header: ${page.count(given.header)} lines`));
-    if (given.footer) items.push(el("li", {}, `footer: ${page.count(given.footer)} lines`));
+    if (given.header) items.push(el("li", {}, `header: ${page.some(given.header, "line")}`));
+    if (given.footer) items.push(el("li", {}, `footer: ${page.some(given.footer, "line")}`));
     if (given.cut) items.push(el("li", {}, "the beginning of the document"));
     return items.length ? el("ul", { class: "legend", "aria-label": "What is marked" }, items) : null;
   }

@@ -76,6 +76,9 @@ globalThis.page = (() => {
   const count = (value) => (value === null || value === undefined ? "–" : whole.format(value));
   const brief = (value) => (value === null || value === undefined ? "–" : value < 10000 ? whole.format(value) : short.format(value));
 
+  /** Return a number of things: `1 line`, `2 lines`. */
+  const some = (number, thing) => `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
+
   function bytes(value) {
     if (value === null || value === undefined) return "–";
     const units = ["B", "kB", "MB", "GB", "TB", "PB"];
@@ -106,5 +109,5 @@ globalThis.page = (() => {
     if (place) place.textContent = text;
   }
 
-  return { el, add, visible, link, anchor, count, brief, bytes, percent, measure, say };
+  return { el, add, visible, link, anchor, count, some, brief, bytes, percent, measure, say };
 })();

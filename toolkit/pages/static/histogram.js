@@ -33,7 +33,7 @@
       const low = Math.max(0, Math.min(last - 1, Math.floor(at))), width = edges[low + 1] - edges[low];
       const exact = edges[low] + (at - low) * width;
       if (whole) return limit(Math.round(exact));
-      const digits = Math.max(0, Math.min(12, Math.ceil(-Math.log10(width / 20))));
+      const digits = Math.max(0, Math.min(12, Math.ceil(-Math.log10(width / 50))));
       return limit(Number(exact.toFixed(digits)));
     }
     function step(from, way, size) {
@@ -150,7 +150,7 @@
         cursor: { y: false, drag: { x: false, y: false, setScale: false }, points: { show: false } },
         scales: { x: { time: false, range: [0, bins.count] }, y: log ? { distr: 4, asinh: 1, range: (_, low, high) => [0, high || 1] } : { range: (_, low, high) => [0, (high || 1) * 1.05] } },
         axes: [
-          { ...axis, splits: (self) => ticks(self.width), values: (_, places) => places.map((place) => page.tick(edges[place])), gap: 3, size: 30 },
+          { ...axis, splits: (self) => ticks(self.width), values: (_, places) => places.map((place) => page.tick(bins.value(place))), gap: 3, size: 30 },
           { ...axis, values: (_, places) => places.map((place) => (place === null || !Number.isInteger(place) ? "" : page.brief(place))), size: 52, gap: 4 },
         ],
         series: [{}, ...series.map((each) => ({ label: each.name, stroke: () => colour(each.colour), fill: () => colour(each.colour), width: 0, paths: bars, points: { show: false } }))],
@@ -159,9 +159,11 @@
     }
 
     function ticks(width) {
-      const most = Math.max(2, Math.floor(width / 75)), every = Math.max(1, Math.ceil(bins.count / most));
-      const found = [];
-      for (let bin = 0; bin <= bins.count; bin += every) found.push(bin);
+      const apart = (62 / width) * bins.count, found = [];
+      for (const value of round(edges)) {
+        const at = bins.place(value);
+        if (!found.length || at - found[found.length - 1] >= apart) found.push(at);
+      }
       return found;
     }
 
@@ -175,6 +177,19 @@
     seen.observe(plot);
     return figure;
   };
+
+  /** Return round numbers among edges: steps of 1, 2 or 5 where bins are even, else powers of ten, and what is between. */
+  function round(edges) {
+    const low = edges[0], high = edges[edges.length - 1], first = edges[1] - low, last = high - edges[edges.length - 2];
+    if (Math.abs(first - last) < .01 * last) {
+      const rough = (high - low) / 6, unit = 10 ** Math.floor(Math.log10(rough)), step = unit * [1, 2, 5, 10].find((each) => each * unit >= rough);
+      return Array.from({ length: Math.floor(high / step) - Math.ceil(low / step) + 1 }, (_, place) => Number(((Math.ceil(low / step) + place) * step).toPrecision(12)));
+    }
+    const powers = [];
+    for (let power = -9; power < 16; power += 1) powers.push(10 ** power);
+    const within = (values) => [...values.map((value) => -value).reverse(), 0, ...values].filter((value) => value >= low && value <= high);
+    return within(powers).length > 3 ? within(powers) : within(powers.flatMap((power) => [power, 2 * power, 5 * power]));
+  }
 
   page.tick = (value) => {
     if (value === null || value === undefined) return "∞";

@@ -10,7 +10,7 @@
    *
    * caption: what it has. rows: of any kind. columns: {title, value: row → number | string | null, what is sorted by;
    * cell: row → what is shown (by default the value); numeric; head: whether it names the row; bar: row → [share, class];
-   * help}. sort: [place of a column, "ascending" | "descending"], or null for the order of the rows.
+   * wide: text that needs room; help}. sort: [place of a column, "ascending" | "descending"], or null for the order of the rows.
    * filter: label of the field for a word; null for none. limit: rows that are shown at first.
    * chosen: row → whether it is the one that the page is about.
    */
@@ -62,7 +62,7 @@
 
   function cell(column, row) {
     const shown = column.cell ? column.cell(row) : column.value(row), bar = column.bar && column.bar(row);
-    const made = el(column.head ? "th" : "td", { scope: column.head ? "row" : null, class: column.numeric ? "numeric" : null },
+    const made = el(column.head ? "th" : "td", { scope: column.head ? "row" : null, class: column.numeric ? "numeric" : column.wide ? "wide" : null },
       typeof shown === "number" ? page.count(shown) : shown === null || shown === undefined ? "–" : shown);
     if (bar) {
       const [share, kind] = bar, strip = el("span", { class: `bar ${kind || ""}` });
@@ -75,7 +75,7 @@
   /** Return a table below a line that opens it: the numbers of a chart. */
   page.numbers = (given, title = "The numbers as a table") => {
     const made = el("details", { class: "numbers" }, el("summary", {}, title));
-    made.addEventListener("toggle", () => { if (made.open && made.children.length === 1) made.append(page.table(given())); }, { once: false });
+    made.addEventListener("toggle", () => { if (made.open && made.children.length === 1) made.append(page.table(given)); });
     return made;
   };
 })();

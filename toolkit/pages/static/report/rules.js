@@ -26,9 +26,9 @@
     const table = page.table({
       caption: `What each rule does to ${report.of(label)}`, rows, sort: [4, "descending"], filter: "Find a rule", limit: 25,
       columns: [
-        { title: "No.", numeric: true, value: (row) => row.place, help: "in the order in which rules decide" },
         { title: "Rule", head: true, value: (row) => row.rule.name, cell: (row) => [el("button", { type: "button", "data-key": `rule/${row.place}`, "aria-controls": "rule", click: () => { chosen = row.rule; show(); panel.focus(); } }, el("bdi", {}, row.rule.name)), row.rule.stream ? el("span", { class: "muted" }, ` ${row.rule.stream}`) : null] },
-        { title: "Does", value: (row) => `${ROLES[row.rule.role] || row.rule.role} ${row.rule.expression}`, cell: (row) => [ROLES[row.rule.role] || row.rule.role, row.rule.expression && row.rule.expression !== row.rule.name ? [" ", el("code", {}, row.rule.expression)] : null] },
+        { title: "No.", numeric: true, value: (row) => row.place, help: "in the order in which rules decide" },
+        { title: "Does", wide: true, value: (row) => `${ROLES[row.rule.role] || row.rule.role} ${row.rule.expression}`, cell: (row) => [ROLES[row.rule.role] || row.rule.role, row.rule.expression && row.rule.expression !== row.rule.name ? [" ", el("code", {}, row.rule.expression)] : null] },
         { title: "Reached", numeric: true, value: (row) => (label === null ? row.rule.reached : null), help: "documents that no rule before it has dropped; known for all languages together" },
         { title: "Documents", numeric: true, value: (row) => row.documents, bar: (row) => [row.documents / most, row.rule.role === "drops" ? "dropped" : ""] },
         { title: "Share", numeric: true, value: (row) => row.documents / (before || 1), cell: (row) => percent(row.documents, before), help: "of the documents read" },
@@ -59,7 +59,7 @@
       bar.lastChild.style.width = `${(100 * dropped) / before}%`;
       return el("li", {}, el("span", { class: "what" }, el("bdi", {}, name)), bar, el("span", { class: "number" }, dropped ? `−${count(dropped)}` : count(stay), el("span", { class: "visually-hidden" }, dropped ? ` documents, ${count(stay)} are left` : " documents")));
     }
-    return el("figure", { class: "chart" }, el("figcaption", {}, `How many of ${report.of(label)} are left after each rule, in the order in which rules decide`), list);
+    return el("figure", { class: "chart" }, el("figcaption", {}, `What is left of ${report.of(label)} after each rule, in the order in which rules decide`), list);
   }
 
   function of(run, rule, label) {

@@ -11,7 +11,7 @@
     const grid = el("div", { class: "cards" }, (used.length ? used : rest).map((score) => card(run, score, label)));
     const box = el("input", { type: "checkbox", "data-key": "scores/log", change: () => { logarithmic = box.checked; for (const chart of grid.querySelectorAll(".chart")) chart.scale(logarithmic); } });
     box.checked = logarithmic;
-    const more = used.length && rest.length ? el("button", { type: "button", "data-key": "scores/more", click: () => { others = true; more.remove(); page.add(grid, rest.map((score) => card(run, score, label))); } }, `Show the other ${count(rest.length)} scores`) : null;
+    const more = used.length && rest.length ? el("button", { type: "button", "data-key": "scores/more", click: () => { others = true; more.remove(); page.add(grid, rest.map((score) => card(run, score, label))); } }, `Show ${page.some(rest.length, "other score")}`) : null;
     if (more && others) { more.remove(); page.add(grid, rest.map((score) => card(run, score, label))); }
     return [el("div", { class: "controls" }, el("label", { class: "check" }, box, el("span", {}, "Logarithmic counts"))), grid, others ? null : more];
   });
@@ -44,7 +44,7 @@
       score.description ? el("p", { class: "muted small" }, score.description) : null,
       all ? chart : el("p", { class: "muted" }, `None of ${report.of(label)} has a value.`),
       all ? dials.map((each) => each.element) : null,
-      el("p", { class: "muted small" }, `${count(all)} values`, nulls ? `, ${count(nulls)} documents without one` : "", all ? `; the middle one is about ${measure(bins.quantile(read, .5))}` : "", score.exact ? "." : "; bins of a sketch, whose values are right to a part in a hundred."),
+      el("p", { class: "muted small" }, page.some(all, "value"), nulls ? `, ${page.some(nulls, "document")} without one` : "", all ? `; the middle one is about ${measure(bins.quantile(read, .5))}` : "", score.exact ? "." : "; bins of a sketch, whose values are right to a part in a hundred."),
       label === null && own.length ? el("p", { class: "note" }, `${own.length === 1 ? "One language has" : `${count(new Set(own.map((mark) => mark.label)).size)} languages have`} a threshold of their own: choose a language to see it.`) : null,
       score.marks.filter((mark) => !/^[<>]=?$/.test(mark.sign)).slice(0, 5).map((mark) => el("p", { class: "muted small" }, el("bdi", {}, mark.rule), " compares: ", el("code", {}, mark.text))),
       all ? page.binTable(`${score.field} of ${report.of(label)}`, score.edges, series.map((each) => [each.name[0].toUpperCase() + each.name.slice(1), each.counts])) : null);

@@ -57,7 +57,6 @@
     const focused = document.activeElement && document.activeElement.id;
     place.replaceChildren(el("label", {}, el("span", {}, "Language"), label));
     if (runs) place.prepend(el("label", {}, el("span", {}, "Run"), runs));
-    place.append(theme);
     if (focused === "run" && runs) runs.focus();
     if (state.label !== null && !run.labels.some((each) => each.label === state.label)) state.label = null;
   }
@@ -105,6 +104,7 @@
   }, { rootMargin: "-20% 0px -75% 0px" });
 
   page.start = () => {
+    document.querySelector("footer").append(theme);
     control();
     later();
     for (const section of document.querySelectorAll("main > section")) places.observe(section);

@@ -9,7 +9,7 @@
     const chars = sizes ? [sizes.before.chars, sizes.after.chars] : [run.totals.chars, run.totals.kept_chars];
     const words = added(run, label, "words"), tokens = added(run, label, "tokens");
     const tiles = [
-      tile("Documents read", count(before), label === null ? `${count(run.labels.length)} ${run.labels.length === 1 ? "language" : "languages"}` : `${percent(before, run.totals.rows)} of all documents`),
+      tile("Documents read", count(before), label === null ? page.some(run.labels.length, "language") : `${percent(before, run.totals.rows)} of all documents`),
       tile("Documents that stay", count(after), `${percent(after, before)} of those read`, "kept"),
       tile("Characters that stay", page.brief(chars[1]), `${percent(chars[1], chars[0])} of ${page.brief(chars[0])}`),
       words && tile("Words that stay", page.brief(words[1]), `of ${page.brief(words[0])}`),

@@ -1,0 +1,224 @@
+"""The page of a report, in a browser: it works, for everybody, and no document that it shows can do anything."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.browser import made
+from tests.browser.chromium import Browser
+from toolkit.pages import assets
+from toolkit.pages.report import SCRIPTS, STYLES, render
+from toolkit.report import facts
+
+JSONLD = {"@type": "Dataset", "name": f"</script><script>{made.CANARY}</script>"}
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    """The address of a report on two runs, with hostile documents."""
+    written = folder / "report.html"
+    written.write_bytes(render(made.encoded(made.report(runs=2)), json.dumps(JSONLD).encode()))
+    return written.as_uri()
+
+
+def show(browser: Browser, address: str, width: int = 1400, *, dark: bool = False) -> None:
+    browser.open(address, width, dark=dark)
+    browser.wait("document.documentElement.dataset.ready")
+
+
+def choose(browser: Browser, label: str) -> None:
+    """Choose a language, as people do."""
+    browser.run("delete document.documentElement.dataset.ready")
+    browser.run(
+        "const select = document.getElementById('label'); select.value = arguments[0];"
+        "select.dispatchEvent(new Event('change'))",
+        f"={label}",
+    )
+    browser.wait("document.documentElement.dataset.ready")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (800, True), (1400, False), (1400, True)])
+def test_it_is_quiet_alone_and_good_for_everybody(browser: Browser, page: str, width: int, dark: bool) -> None:
+    show(browser, page, width, dark=dark)
+    browser.run("for (const each of [...document.querySelectorAll('details')].slice(0, 40)) each.open = true")
+    browser.wait("document.querySelector('#scores canvas') || (document.getElementById('scores').scrollIntoView(), 0)")
+    assert browser.console() == []
+    assert browser.requests() == [page]
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.axe() == []
+
+
+def test_what_hostile_documents_have_stays_text(browser: Browser, page: str) -> None:
+    show(browser, page)
+    choose(browser, "en")
+    browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
+    browser.wait(
+        f"document.querySelectorAll('#samples .document').length >= {len(made.HOSTILE)}".replace(
+            "arguments[0]", str(len(made.HOSTILE))
+        )
+    )
+    for more in browser.run("return [...document.querySelectorAll('#samples .document button')]"):
+        browser.run("arguments[0].click()", more)
+    shown = browser.run(
+        "return [...document.querySelectorAll('#samples .document .lines')].map(each => each.textContent)"
+    )
+    assert made.CANARY in shown[0]
+    assert "constructor.constructor" in shown[3]
+    assert {"RLO", "LRI", "PS", "LS"} <= {
+        *browser.run("return [...document.querySelectorAll('.control')].map(each => each.textContent)")
+    }
+    assert len(shown[6]) > 1_000_000
+    assert browser.run(
+        "return globalThis.canary === undefined"
+        " && !document.querySelector('main :is(script, img, iframe, base, meta, link, style)')"
+    )
+    assert browser.run(
+        "return [...document.querySelectorAll('a')].every(each => /^(https?|file):$/.test(each.protocol))"
+    )
+    assert browser.console() == []
+    assert browser.requests() == [page]
+    described = browser.run("return document.querySelector('script[type=\"application/ld+json\"]').textContent")
+    assert json.loads(described) == JSONLD
+
+
+def test_the_policy_stops_what_would_run(browser: Browser, page: str) -> None:
+    """The guard behind the guard: code in the page that is not ours does not run, wherever it comes from."""
+    show(browser, page)
+    browser.run(
+        "document.querySelector('main').insertAdjacentHTML('beforeend', arguments[0])",
+        f"<img src=x onerror='{made.CANARY}'><p style='color: red'></p>"
+        f'<a id=trap href="javascript:{made.CANARY}">x</a>',
+    )
+    browser.run(
+        "const made = document.createElement('script'); made.textContent = arguments[0]; document.body.append(made)",
+        made.CANARY,
+    )
+    browser.run("document.getElementById('trap').click()")
+    said = browser.wait("globalThis.canary || true") and browser.console()
+    assert browser.run("return globalThis.canary") is None
+    assert len([each for each in said if "Content Security Policy" in each]) >= 3
+
+
+def test_a_language_is_chosen_for_the_whole_page_and_its_costliest_rule_shown(browser: Browser, page: str) -> None:
+    show(browser, page)
+    choose(browser, "fi")
+    run = made.report(runs=2).runs[0]
+    worst = max(run.rules, key=lambda rule: rule.labels["fi"][0])
+    assert worst.name in browser.run("return document.querySelector('#summary .lede').textContent")
+    assert browser.run("return document.querySelector('#rules tbody th').textContent") == worst.name
+    assert worst.name in browser.run("return document.querySelector('#rule h3').textContent")
+    places = next(each for each in run.of_rules if each.rule == worst.name).labels.get("fi", [])
+    assert browser.run("return document.querySelectorAll('#rule ol.samples')[0]?.children.length || 0") == min(
+        10, len(places)
+    )
+    browser.run("document.querySelector('#languages tbody th button').click()")
+    browser.wait("document.documentElement.dataset.label === 'en'")
+
+
+def test_tables_are_sorted_and_filtered_by_keys(browser: Browser, page: str) -> None:
+    show(browser, page)
+    cells = "[...document.querySelectorAll('#languages tbody td:nth-child(3)')]"
+    numbers = f"{cells}.map(each => Number(each.innerText.replace(/\\D/g, '')))"
+    read = "#languages thead th:nth-child(3)"
+    assert (first := browser.run(f"return {numbers}")) == sorted(first, reverse=True)
+    browser.press(f"{read} button", "\ue007")
+    assert (then := browser.run(f"return {numbers}")) == sorted(then)
+    assert browser.run(f"return document.querySelector('{read}').getAttribute('aria-sort')") == "ascending"
+    browser.press("#languages input[type=search]", *"hebr")
+    assert browser.run("return [...document.querySelectorAll('#languages tbody th')].map(each => each.innerText)") == [
+        "Hebrew he"
+    ]
+    assert browser.run("return document.getElementById('said').textContent").startswith("1 of ")
+
+
+def test_a_threshold_is_moved_by_keys_by_the_mouse_and_to_a_half(browser: Browser, page: str) -> None:
+    show(browser, page)
+    choose(browser, "fi")
+    score = next(each for each in made.report(runs=2).runs[0].scores if each.field == "language.prob")
+    mark, total = score.marks[0], sum(score.counts["fi"])
+    card = "[id='score-language.prob']"
+    browser.run(f"document.querySelector(\"{card}\").scrollIntoView({{behavior: 'instant'}})")
+    browser.wait(f'document.querySelector("{card} .over")')
+
+    def dropped() -> tuple[float, int, int]:
+        knob = browser.run(f"return document.querySelector(\"{card} [role=slider]\").getAttribute('aria-valuenow')")
+        cells = browser.run(
+            f'return [...document.querySelectorAll("{card} .effect tr:first-child td")].map(each => each.innerText)'
+        )
+        drops, keeps = [int("".join(filter(str.isdigit, each))) for each in cells[1:3]]
+            return float(knob), drops, keeps
+
+    assert dropped() == (0.6, mark.holds["fi"], total - mark.holds["fi"]), "as configured, it is exact"
+    browser.press(f"{card} [role=slider]", *["\ue014"] * 5)
+    value, drops, keeps = dropped()
+    assert value == pytest.approx(0.61)
+    assert mark.holds["fi"] < drops
+    assert drops + keeps == total
+    browser.run(f'document.querySelector("{card} .half").click()')
+    value, drops, keeps = dropped()
+    assert abs(drops - keeps) < 0.01 * total
+    from selenium.webdriver import ActionChains
+
+    knob = browser.driver.find_element("css selector", f"{card} [role=slider]")
+    ActionChains(browser.driver).drag_and_drop_by_offset(knob, -80, 0).perform()
+    assert dropped()[0] < value
+    browser.run(f'[...document.querySelectorAll("{card} .dial button")].at(-1).click()')
+    assert dropped()[0] == 0.6
+
+
+def test_two_runs_stand_side_by_side(browser: Browser, page: str) -> None:
+    show(browser, page)
+    one, other = made.report(runs=2).runs
+    rows = browser.run(
+        "return [...document.querySelector('#two tbody').rows].map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    assert rows[1][1:3] == [f"{one.totals.kept:,}", f"{other.totals.kept:,}"]
+    assert browser.run(
+        "return [...document.querySelectorAll('#two del, #two ins')].map(each => each.textContent.trim())"
+    ) == ["− # crawl-0.yaml", "+ # crawl-1.yaml"]
+    browser.run("delete document.documentElement.dataset.ready; page.report.choose({run: 1})")
+    browser.wait("document.documentElement.dataset.ready")
+    assert f"{other.totals.kept:,}" in browser.run("return document.querySelector('#summary .tile.kept').textContent")
+
+
+def test_a_report_with_nothing_in_it_is_a_page(browser: Browser, folder: Path) -> None:
+    empty = facts.Report(
+        title="empty",
+        toolkit="0",
+        languages={},
+        runs=[facts.Run(name="x", totals=facts.Totals(), missing={"scores": "no set"})],
+    )
+    (folder / "empty.html").write_bytes(render(msgspec.json.encode(empty)))
+    show(browser, (folder / "empty.html").as_uri())
+    assert browser.console() == []
+    hidden = browser.run("return [...document.querySelectorAll('main > section[hidden]')].map(each => each.id)")
+    assert "two" in hidden
+    assert "scores" not in hidden
+    assert browser.axe() == []
+
+
+def test_json_in_a_page_is_the_same_value_and_ends_no_element() -> None:
+    value: Any = {"a": "</script><!--\u2028\u202e&amp;\x7f", "<b>": ["\U0001f600", 1.5, None]}
+    written = assets.embedded(msgspec.json.encode(value))
+    assert json.loads(written) == value
+    assert not {*written} & {*"<>&\u2028\u202e\x7f"}
+
+
+def test_parts_can_stand_in_a_page() -> None:
+    """No part ends the element that it stands in, and none asks for anything outside."""
+    for name in (*STYLES, *SCRIPTS):
+        text = assets.text(name).lower()
+        assert "</s" not in text.replace("</style", "</s") if name.endswith(".css") else "</script" not in text
+        assert "<!--" not in text
+        assert "@import" not in text
+        assert name.endswith(".js") or "url(" not in text
+
+
+def test_the_same_facts_make_the_same_page() -> None:
+    written = made.encoded(made.report(hostile=False, documents=1000, languages=5))
+    assert render(written) == render(written)
+    with pytest.raises(msgspec.ValidationError):
+        render(b'{"title": 1}')

@@ -1,0 +1,125 @@
+"""Report on a corpus: what came in, what each rule costs, sizes, distributions, samples; one file to look at."""
+
+import os
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.commands.opening import open_context
+from toolkit.commands.reporting import runs
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, StepFailed
+from toolkit.config.settings import Source
+from toolkit.distribution import VERSION
+from toolkit.errors import ConfigError, amount
+from toolkit.inspect import targets
+from toolkit.report import facts
+from toolkit.report.languages import languages_of
+from toolkit.report.of_output import run_of_output
+from toolkit.storage.outputs import write_file
+
+SUFFIXES = (".html", ".json")
+
+
+class Options(Looking, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit report``.
+
+    Raises:
+        ConfigError: for options that do not go together.
+    """
+
+    EXAMPLES: ClassVar = (
+        "toolkit report -c configs/quickstart.yaml -o report.html",
+        "toolkit report -c configs/quickstart.yaml --compare stricter.yaml -o both.html",
+        "toolkit report data/quickstart/oscar -o report.html",
+    )
+
+    targets: Annotated[
+        tuple[str, ...], Words("an output, or two side by side; with -c, settings that override the file's")
+    ] = ()
+    compare: Annotated[
+        str | None, Flag("another configuration, or an output, that is shown beside the first", metavar="FILE")
+    ] = None
+    output: Annotated[
+        str, Flag("write to this file: .html, or .json for programs", "-o", "--output", metavar="FILE")
+    ] = "report.html"
+    title: Annotated[str | None, Flag("the title of the page", metavar="TEXT")] = None
+    other: Source | None = None
+    """The other configuration itself, where it is in no file."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.output.endswith(SUFFIXES):
+            raise ConfigError(f"--output {self.output}: expected a file that ends in {' or '.join(SUFFIXES)}")
+        if self.text_field is not None:
+            raise ConfigError("expected a configuration, or an output, without --text-field: a report is on a mix")
+        if self.config is None and (self.limit is not None or len(self.targets) + (self.compare is not None) > 2):
+            message = "--limit only with a configuration" if self.limit is not None else "one output, or two"
+            raise ConfigError(f"expected {message}, got {' '.join(self.targets)}; -c names a configuration")
+
+    @property
+    def only_shows(self) -> bool:
+        return True
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Gather the facts of a configuration or an output, or of two, and write the page."""
+    try:
+        found = _runs(context, options)
+    except StepFailed as failed:
+        text = f"{amount(len(failed.messages), 'shard')} cannot be read, so that there is no report"
+        return Outcome(text=text, data={"failed": list(failed.messages)}, failures=list(failed.messages), exit_code=1)
+    labels = {each.label for run in found for each in run.labels}
+    report = facts.Report(
+        title=options.title or " and ".join(each.name for each in found),
+        toolkit=VERSION,
+        languages=languages_of(labels),
+        runs=found,
+    )
+    encoded = msgspec.json.encode(report)
+    write_file(options.output, encoded + b"\n" if options.output.endswith(".json") else _page(encoded))
+    notes = [f"{each.name}: {note}" if len(found) > 1 else note for each in found for note in each.notes]
+    data = {"output": options.output, "runs": [_summary(each) for each in found], "notes": notes}
+    return Outcome(text="\n".join([options.output, *notes]), data=data)
+
+
+def _runs(context: Context, options: Options) -> list[facts.Run]:
+    others = [*options.targets, *([options.compare] if options.compare is not None else [])]
+    share = 1 / (len(others) + (options.config is not None))
+    found = []
+    if options.config is not None:
+        found.append(runs.of_configuration(context, _name(options.config), share))
+    for other in others:
+        found.append(_other(context, options, other.rstrip("/"), share))
+    return found
+
+
+def _other(context: Context, options: Options, what: str, share: float) -> facts.Run:
+    """Return the facts of an output, or of the mix of another configuration."""
+    if options.other is None and not what.endswith((".yaml", ".yml")) and not what.startswith("recipe:"):
+        target = targets.expected(what)
+        if target.kind != "output":
+            raise ConfigError(f"{what}: expected the output of a mix, or a configuration with -c, got a {target.kind}")
+        return run_of_output(what, _name(what))
+    with open_context(
+        msgspec.structs.replace(options, config=what, targets=(), overrides=(), given=options.other)
+    ) as opened:
+        return runs.of_configuration(opened, _name(what), share)
+
+
+def _name(path: str) -> str:
+    return os.path.basename(path.rstrip("/")).removesuffix(".yaml").removesuffix(".yml") or path
+
+
+def _summary(found: facts.Run) -> dict[str, object]:
+    """Return what programs want to know at once of a run."""
+    totals = msgspec.to_builtins(found.totals)
+    return {"name": found.name, "mixed": found.mixed, "totals": totals, "missing": found.missing}
+
+
+def _page(encoded: bytes) -> bytes:
+    """Return the page of a report, from its JSON."""
+    from toolkit.pages.report import render
+
+    return b"".join(render(encoded, None))

@@ -1,0 +1,145 @@
+"""The runs of which a report is: of a configuration's mix, or of an output."""
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from toolkit.commands.mixing import budgets, preparation
+from toolkit.commands.mixing.preparation import PreparedMix
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import StepFailed, all_values
+from toolkit.config import settings as config
+from toolkit.errors import ConfigError, amount
+from toolkit.mix import publish, stage, unchanged
+from toolkit.mix.join import ShardToMix
+from toolkit.report import facts
+from toolkit.report.gather import Gathered, gather
+from toolkit.report.one_shard import VERSION
+from toolkit.runs.executors import Task
+from toolkit.storage.paths import check_writable, join, size_of
+
+_SECRET = re.compile(r"(?im)^(\s*[\w-]*(?:secret|token|password|api_key|access_key)[\w-]*\s*:\s*)\S.*$")
+"""Settings whose values are not shown."""
+
+
+def of_configuration(context: Context, name: str, share: float) -> facts.Run:
+    """Return the facts of the mix of a configuration.
+
+    Args:
+        context: of the configuration.
+        name: of the run.
+        share: of the bytes of samples.
+
+    Raises:
+        ConfigError: for whatever is wrong with it.
+        StepFailed: if shards cannot be read.
+    """
+    if context.is_dolma:
+        raise ConfigError(f"{name}: expected a configuration of this toolkit, got one of Dolma's")
+    settings = preparation.settings_of(context, writes=False)
+    prepared = preparation.prepare(context, settings)
+    if prepared.unreadable:
+        raise StepFailed(*prepared.unreadable.values())
+    with stage.looking(settings):
+        published = budgets.as_published(prepared)
+    prepared = published or budgets.fill(context, prepared)
+    if prepared.unreadable:
+        raise StepFailed(*prepared.unreadable.values())
+    if not prepared.works:
+        raise ConfigError("expected documents to report on, got none")
+    with stage.looking(prepared.settings):
+        manifest = unchanged.whole(prepared.works)
+    with tempfile.TemporaryDirectory(prefix="toolkit-report-") as temporary:
+        given = Gathered(
+            name=name,
+            settings=prepared.settings,
+            works=prepared.works,
+            sets=prepared.sets,
+            budget=prepared.budget,
+            manifest=manifest,
+            config=text_of(context),
+            folders=_folders(context, prepared.works, temporary),
+            temporary=temporary,
+            share=share,
+        )
+        found = gather(given, _runner(context))
+    found.complete = context.options.limit is None
+    found.notes = _notes(context, prepared, manifest)
+    return found
+
+
+def text_of(context: Context) -> str:
+    """Return the text of a configuration, with what overrides it, and without secrets."""
+    path = context.options.config
+    if context.options.given is not None or path is None or not os.path.isfile(path):
+        text = config.dump(context.source.value)
+    else:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    text = _SECRET.sub(r"\1…", text)
+    return text + "".join(f"# {each}\n" for each in context.options.overrides)
+
+
+def _runner(context: Context) -> Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]:
+    def run(what: str, function: Callable[..., Any], listed: Sequence[tuple[str, Any, ShardToMix]]) -> list[Any]:
+        tasks = [Task(name, payload, size_of(work.path), key=work.key) for name, payload, work in listed]
+        return all_values(context.run(what, function, tasks))
+
+    return run
+
+
+def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> dict[str, str]:
+    """Return where counts are kept: in the records of each dataset, or, where they cannot be, for this run only."""
+    found: dict[str, str] = {}
+    for bookkeeping in dict.fromkeys(work.dataset.bookkeeping for work in works):
+        folder = join(bookkeeping, "report", f"v{VERSION}")
+        try:
+            check_writable(folder, "report")
+        except ConfigError as error:
+            if not context.options.quiet:
+                print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
+            folder = os.path.join(temporary, f"kept-{len(found)}")
+        found[bookkeeping] = folder
+    return found
+
+
+# --- what a reader must know ------------------------------------------------------------------------------------------
+
+
+def _notes(context: Context, prepared: PreparedMix, manifest: publish.Manifest | None) -> list[str]:
+    notes = [line for line in prepared.notes.strip().splitlines() if line]
+    if context.options.limit is not None:
+        notes.append(f"Only the first {amount(len(prepared.works), 'shard')} of {prepared.known} were looked at.")
+    if manifest is None:
+        notes.append(_why_not_mixed(prepared))
+    return notes
+
+
+def _why_not_mixed(prepared: PreparedMix) -> str:
+    """Return why what is shown of the documents that stay is what would stay, and not what was written."""
+    folder = prepared.settings.output.path
+    would = "What stays is what these rules would keep, with the texts as they are before edits"
+    made = publish.load_manifest(folder)
+    if made is None:
+        return f"The mix has not been made. {would}."
+    if publish.is_unfinished(folder):
+        return f"{folder} is just being published. {would}; run `toolkit mix`."
+    if made.settings != prepared.settings.recorded():
+        other = _differs(made.settings, prepared.settings.recorded())
+        return f"{folder} was mixed with other settings than these ({other}). {would}; run `toolkit mix`."
+    if fault := publish.fault_of(folder, made):
+        return f"{fault}. {would}."
+    return f"{folder} was mixed from other inputs than there are now. {would}; run `toolkit mix`."
+
+
+def _differs(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """Return which settings differ, by name."""
+    names = [name for name in dict.fromkeys([*one, *other]) if name != "streams" and one.get(name) != other.get(name)]
+    streams = zip(one.get("streams", []), other.get("streams", []), strict=False)
+    inner = [name for a, b in streams for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name)]
+    if len(one.get("streams", [])) != len(other.get("streams", [])):
+        inner.append("streams")
+    return ", ".join(dict.fromkeys([*inner, *names]))

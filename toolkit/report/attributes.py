@@ -1,0 +1,287 @@
+"""What a report counts of the attributes of documents: distributions of scores, spans, duplicates, by label."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolkit.data import schema
+from toolkit.mix.effects.preview import Block
+from toolkit.mix.joined_sets import JoinedSet
+from toolkit.report import buckets
+from toolkit.report.choosing import NEAR, Least, key_of
+from toolkit.report.fields import Fields, Place, ScoreAt, holds, leaf_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_HELD = 1 << 16
+"""Numbers of a score that are held before they are counted."""
+
+_OFFSET, _WIDTH = 1 << 13, 1 << 14
+"""The codes of buckets are below these, moved so that none is negative."""
+
+
+class Histogram(msgspec.Struct, kw_only=True):
+    """Numbers of documents by label, bucket, and whether they stay.
+
+    Attributes:
+        cells: int64; `cell_of` tells what is in them.
+        counts: likewise of each.
+        nulls: documents without a number, by label.
+    """
+
+    cells: bytes = b""
+    counts: bytes = b""
+    nulls: dict[str, int] = {}
+
+    def items(self) -> list[tuple[int, int, int, int]]:
+        """Return label (its number), code of the bucket, 1 for documents that stay, and how many."""
+        import numpy as np
+
+        cells, counts = np.frombuffer(self.cells, dtype="<i8"), np.frombuffer(self.counts, dtype="<i8")
+        rest, kept = np.divmod(cells, 2)
+        labels, codes = np.divmod(rest, _WIDTH)
+        return list(zip(labels.tolist(), (codes - _OFFSET).tolist(), kept.tolist(), counts.tolist(), strict=True))
+
+
+class DuplicateCounts(msgspec.Struct):
+    """Documents, those that are a copy of one that is kept, clusters by size, and samples of pairs.
+
+    A pair has the hash of source and id, and the row, of the copy; similarity; source and id of the kept document; the
+    documents of the cluster.
+    """
+
+    documents: int = 0
+    copies: int = 0
+    clusters: dict[int, int] = msgspec.field(default_factory=dict)
+    pairs: list[tuple[int, int, float | None, str, str, int]] = msgspec.field(default_factory=list)
+
+
+class FieldCounts(msgspec.Struct, kw_only=True):
+    """The counts of attributes, in the order of `Fields`.
+
+    Attributes:
+        lengths: of documents.
+        scores: distributions.
+        marks: for each score and threshold, documents for which the comparison holds, by label.
+        spans: for each attribute, by label: documents with spans, spans, their code points.
+        duplicates: of each set.
+    """
+
+    lengths: Histogram
+    scores: list[Histogram]
+    marks: list[list[dict[str, int]]]
+    spans: list[dict[str, list[int]]]
+    duplicates: list[DuplicateCounts]
+
+
+class _Counted:
+    """A histogram that is being counted."""
+
+    def __init__(self) -> None:
+        self._cells: list[np.ndarray[Any, Any]] = []
+        self._counts: list[np.ndarray[Any, Any]] = []
+        self._held = 0
+        self.nulls: Counter[int] = Counter()
+
+    def add(
+        self, numbers: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]", kept: "np.ndarray[Any, Any]"
+    ) -> None:
+        import numpy as np
+
+        there = ~np.isnan(numbers)
+        if not there.all():
+            self.nulls.update(labels[~there].tolist())
+            numbers, labels, kept = numbers[there], labels[there], kept[there]
+        cells = (labels * _WIDTH + buckets.codes_of(numbers) + _OFFSET) * 2 + kept
+        found, counts = np.unique(cells, return_counts=True)
+        self._cells.append(found)
+        self._counts.append(counts)
+        self._held += len(found)
+        if self._held > _HELD:
+            self._fold()
+
+    def _fold(self) -> None:
+        import numpy as np
+
+        if self._cells:
+            cells, places = np.unique(np.concatenate(self._cells), return_inverse=True)
+            counts = np.zeros(len(cells), dtype=np.int64)
+            np.add.at(counts, places, np.concatenate(self._counts))
+            self._cells, self._counts, self._held = [cells], [counts], 0
+
+    def found(self, labels: Sequence[str]) -> Histogram:
+        self._fold()
+        nulls = {labels[i]: count for i, count in sorted(self.nulls.items())}
+        if not self._cells:
+            return Histogram(nulls=nulls)
+        return Histogram(
+            cells=self._cells[0].astype("<i8").tobytes(), counts=self._counts[0].astype("<i8").tobytes(), nulls=nulls
+        )
+
+
+class Attributes:
+    """Counts attributes, block by block.
+
+    Args:
+        sets: that are joined.
+        fields: what is counted.
+        least: takes the documents that are near thresholds.
+        annotating: numbers of the rules that annotate.
+    """
+
+    def __init__(self, sets: Sequence[JoinedSet], fields: Fields, least: Least, annotating: set[int]) -> None:
+        self._fields, self._least = fields, least
+        self._getters = [_getter(sets, score) for score in fields.scores]
+        self._lengths = _Counted()
+        self._scores = [_Counted() for _ in fields.scores]
+        self._marks = [[Counter[int]() for _ in score.marks] for score in fields.scores]
+        self._spans: list[dict[int, list[int]]] = [{} for _ in fields.spans]
+        self._duplicates = [DuplicateCounts() for _ in fields.duplicates]
+        self._pairs: list[dict[int, tuple[int, int, float | None, str, str, int]]] = [{} for _ in fields.duplicates]
+        self._labels: list[str] = []
+        self._annotating = {mark.rule for score in fields.scores for mark in score.marks if mark.rule in annotating}
+
+    def tokens(self, block: Block) -> "np.ndarray[Any, Any]":
+        """Return the tokens of each document; zeros where no set says them."""
+        import numpy as np
+
+        place = self._fields.tokens
+        if place is None:
+            return np.zeros(len(block.chars), dtype=np.int64)
+        return np.array([getattr(each, place.key) or 0 for each in block.columns[place.set]], dtype=np.int64)
+
+    def add(
+        self,
+        block: Block,
+        names: list[str],
+        labels: "np.ndarray[Any, Any]",
+        dropped: "np.ndarray[Any, Any]",
+        hashes: "np.ndarray[Any, Any]",
+        rows: "np.ndarray[Any, Any]",
+    ) -> None:
+        """Add a block of documents.
+
+        Args:
+            block: with their attributes.
+            names: of the labels.
+            labels: of each document, its number.
+            dropped: of each, the rule that drops it, -1 where it stays.
+            hashes: of each.
+            rows: of each, from 1.
+        """
+        import numpy as np
+
+        self._labels = names
+        kept = (dropped < 0).astype(np.int64)
+        met_by = {
+            rule: np.array([not isinstance(each, int) and rule in each for each in block.outcomes], dtype=bool)
+            for rule in self._annotating
+        }
+        self._lengths.add(np.array(block.chars, dtype=float), labels, kept)
+        for number, (score, get) in enumerate(zip(self._fields.scores, self._getters, strict=True)):
+            numbers = get(block.columns[score.place.set])
+            self._scores[number].add(numbers, labels, kept)
+            for i, mark in enumerate(score.marks):
+                mine = _concerned(mark.label, mark.others, names)[labels]
+                met = holds(mark, numbers) & mine
+                self._marks[number][i].update(labels[met].tolist())
+                there = mine & ~np.isnan(numbers)
+                distances = np.abs(numbers - mark.value)
+                does = met_by.get(mark.rule, dropped == mark.rule)
+                for side, those in (("dropped", there & does), ("kept", there & (dropped < 0) & ~does)):
+                    key = key_of("near", number, i, side)
+                    self._least.add(key, NEAR, hashes[those], rows[those], distances[those])
+        for spans, place in zip(self._spans, (each.place for each in self._fields.spans), strict=True):
+            _add_spans(spans, block.columns[place.set], place, labels)
+        for number, each in enumerate(self._fields.duplicates):
+            self._add_duplicates(number, block.columns[each.place.set], hashes, rows)
+
+    def _add_duplicates(self, number: int, column: Sequence[Any], hashes: Any, rows: Any) -> None:
+        at, found, pairs = self._fields.duplicates[number], self._duplicates[number], self._pairs[number]
+        for i, row in enumerate(column):
+            value = getattr(row, at.place.key)
+            if value is None:
+                continue
+            found.documents += 1
+            size = getattr(value, at.sized) if at.sized else 0
+            if value.duplicate_of is None:
+                if size and size > 1:
+                    found.clusters[size] = found.clusters.get(size, 0) + 1
+                continue
+            found.copies += 1
+            if at.near and value.jaccard is not None:
+                source, id_ = value.duplicate_of
+                pairs[int(hashes[i])] = (int(hashes[i]), int(rows[i]), value.jaccard, source, id_, size or 0)
+        if len(pairs) > PAIRS:
+            self._pairs[number] = {key: pairs[key] for key in sorted(pairs)[:PAIRS]}
+
+    def found(self) -> FieldCounts:
+        """Return what was counted."""
+        names = self._labels
+        for found, pairs in zip(self._duplicates, self._pairs, strict=True):
+            found.pairs = [pairs[key] for key in sorted(pairs)]
+        return FieldCounts(
+            lengths=self._lengths.found(names),
+            scores=[each.found(names) for each in self._scores],
+            marks=[[{names[i]: n for i, n in sorted(each.items())} for each in marks] for marks in self._marks],
+            spans=[{names[i]: counts for i, counts in sorted(each.items())} for each in self._spans],
+            duplicates=self._duplicates,
+        )
+
+
+PAIRS = 12
+"""Pairs of near duplicates that are shown of a set."""
+
+
+def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.ndarray[Any, Any]":
+    """Return for each label whether a threshold is for it."""
+    import numpy as np
+
+    return np.array([name == label if label else name not in others for name in names], dtype=bool)
+
+
+def _getter(sets: Sequence[JoinedSet], score: ScoreAt) -> Callable[[Sequence[Any]], "np.ndarray[Any, Any]"]:
+    """Return what gives the numbers of a score of many documents; not a number where there is none."""
+    leaf = leaf_of(sets, score)
+    key = score.place.key
+
+    def slowly(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
+        import numpy as np
+
+        found = (leaf.get(getattr(value, key)) for value in values)
+        return np.array([_float(each[0]) if each else np.nan for each in found], dtype=float)
+
+    if score.path.startswith("len("):
+        return slowly
+    inner = score.path.removeprefix(score.place.name).split(".")[1:]
+    path = attrgetter(".".join([key, *map(schema.field_name, inner)]))
+
+    def quickly(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
+        import numpy as np
+
+        try:
+            return np.array(list(map(path, values)), dtype=float)
+        except (AttributeError, OverflowError):  # a null above the number, or an integer beyond all floats
+            return slowly(values)
+
+    return quickly
+
+
+def _float(value: Any) -> float:
+    try:
+        return float("nan") if value is None else float(value)
+    except OverflowError:
+        return 1e308 if value > 0 else -1e308
+
+
+def _add_spans(found: dict[int, list[int]], column: Sequence[Any], place: Place, labels: Any) -> None:
+    for i, value in enumerate(map(attrgetter(place.key), column)):
+        if value:
+            counts = found.setdefault(int(labels[i]), [0, 0, 0])
+            counts[0] += 1
+            counts[1] += len(value)
+            counts[2] += sum(span.end - span.start for span in value)

@@ -1,0 +1,248 @@
+"""What a report says of the attributes that a stream joins: scores with their thresholds, spans, tokens, duplicates."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import schema
+from toolkit.data.schema import SPANS, Type
+from toolkit.inspect.stats.distributions import Leaf, leaves
+from toolkit.inspect.stats.thresholds import thresholds
+from toolkit.mix.joined_sets import JoinedSet, Key
+from toolkit.rules import Role, Rule
+from toolkit.rules.expression_tree import ExpressionError, parse
+
+MOST_SCORES = 80
+"""Scores that are counted; those with thresholds come first."""
+
+PII = ("emails", "ip_addresses", "phone_numbers", "secrets", "pii_presidio", "dolma_pii")
+"""Taggers of personal data."""
+
+
+class Place(ConfigStruct):
+    """An attribute among the columns of documents.
+
+    Attributes:
+        set: place of the set among those that are joined.
+        key: name of the field of the set's values.
+        name: of the attribute in the mix.
+    """
+
+    set: int
+    key: str
+    name: str
+
+
+class MarkAt(ConfigStruct):
+    """A threshold of a rule; what it says is that of `toolkit.report.facts.Mark`.
+
+    Attributes:
+        rule: number of the rule in its stream.
+        others: labels that have a value of their own, so that this one is not theirs.
+    """
+
+    rule: int
+    label: str
+    value: float
+    sign: str
+    drops: str
+    text: str
+    others: list[str] = []
+
+
+class ScoreAt(ConfigStruct):
+    """A number of each document.
+
+    Attributes:
+        place: of the attribute.
+        path: as expressions name it.
+        set: name of the set.
+        whole: whether it is always an integer.
+        marks: thresholds.
+        description: what it is.
+    """
+
+    place: Place
+    path: str
+    set: str
+    whole: bool
+    marks: list[MarkAt] = []
+    description: str = ""
+
+
+class SpansAt(ConfigStruct):
+    """Spans of each document."""
+
+    place: Place
+    set: str
+    pii: bool
+
+
+class DuplicatesAt(ConfigStruct):
+    """What each document is a duplicate of.
+
+    Attributes:
+        near: whether the set says how similar they are.
+        sized: whether the set says how many documents a cluster has.
+    """
+
+    place: Place
+    set: str
+    kind: str
+    near: bool
+    sized: str
+
+
+class Fields(ConfigStruct):
+    """What is counted of the attributes of a stream.
+
+    Attributes:
+        tokens: where the number of tokens is, if a joined set says it.
+        lines: where labels of lines are, likewise.
+        edges: where the numbers of lines of header and footer are, likewise.
+    """
+
+    scores: list[ScoreAt]
+    spans: list[SpansAt]
+    duplicates: list[DuplicatesAt]
+    tokens: Place | None = None
+    lines: Place | None = None
+    edges: Place | None = None
+
+    @property
+    def keys(self) -> set[str]:
+        """Return the attributes that are counted."""
+        places = [each.place for each in (*self.scores, *self.spans, *self.duplicates)]
+        return {place.name for place in (*places, *filter(None, [self.tokens]))}
+
+    @property
+    def shown(self) -> set[str]:
+        """Return the attributes that samples show."""
+        places = [*(each.place for each in self.spans), *filter(None, [self.lines, self.edges])]
+        return {place.name for place in places}
+
+
+def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
+    """Return what is counted of some sets, beside what rules do."""
+    scores: list[ScoreAt] = []
+    spans: list[SpansAt] = []
+    duplicates: list[DuplicatesAt] = []
+    tokens = lines = edges = None
+    for place, joined, key in _keys(sets):
+        type_ = key.declared
+        inner = type_.item if type_.kind == "nullable" and type_.item else type_
+        settings = key.settings or {}
+        tagger = str(settings.get("tagger", ""))
+        if inner == SPANS:
+            spans.append(SpansAt(place, joined.set, tagger in PII))
+        if tokens is None and tagger == "tokens" and inner.kind == "int":
+            tokens = place
+        if lines is None and schema.is_per_line(type_) and _has(inner.item, "label", "prob"):
+            lines = place
+        if edges is None and _has(inner, "header_lines", "footer_lines"):
+            edges = place
+        if _has(inner, "duplicate_of"):
+            sized = next((name for name in ("size", "copies") if inner.get(name)), "")
+            kind = str(settings.get("kind", "")) or key.key
+            duplicates.append(DuplicatesAt(place, joined.set, kind, inner.get("jaccard") is not None, sized))
+        for leaf in _scores(key):
+            marks = [mark for i, rule in enumerate(rules) for mark in _marks(i, rule, leaf.path)]
+            if marks or not leaf.path.startswith("len("):
+                of = _type_at(type_, leaf.path.removeprefix(key.name))
+                said = of.description if of else ""
+                whole = leaf.path.startswith("len(") or (of is not None and of.kind == "int")
+                scores.append(ScoreAt(place, leaf.path, joined.set, whole, marks, said))
+    chosen = sorted(range(len(scores)), key=lambda i: (not scores[i].marks, i))[:MOST_SCORES]
+    return Fields([scores[i] for i in sorted(chosen)], spans, duplicates, tokens, lines, edges)
+
+
+def leaf_of(sets: Sequence[JoinedSet], score: ScoreAt) -> Leaf:
+    """Return what gives the values of a score."""
+    key = next(key for place, _, key in _keys(sets) if place == score.place)
+    return next(leaf for leaf in _scores(key) if leaf.path == score.path)
+
+
+def _keys(sets: Sequence[JoinedSet]) -> Iterator[tuple[Place, JoinedSet, Key]]:
+    for i, joined in enumerate(sets):
+        for key in joined.keys:
+            if not key.hidden:
+                yield Place(i, schema.field_name(key.key), key.name), joined, key
+
+
+def _scores(key: Key) -> list[Leaf]:
+    """Return the numbers that each document has one of."""
+    return [leaf for leaf in leaves(key.name, key.declared) if leaf.kind == "number" and "[]" not in leaf.path]
+
+
+def _has(type_: Type | None, *fields: str) -> bool:
+    inner = type_.item if type_ and type_.kind == "nullable" else type_
+    return inner is not None and all(inner.get(name) for name in fields)
+
+
+def _type_at(type_: Type, path: str) -> Type | None:
+    """Return the type of a part of a value, by the dotted path behind the attribute's name."""
+    said = type_.description
+    for name in filter(None, path.split(".")):
+        inner = type_.item if type_.kind == "nullable" and type_.item else type_
+        found = inner.get(name)
+        if found is None:
+            return None
+        type_, said = found, found.description
+    inner = type_.item if type_.kind == "nullable" and type_.item else type_
+    return schema.about(inner, said or inner.description)
+
+
+# --- thresholds -------------------------------------------------------------------------------------------------------
+
+
+def _marks(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
+    found = thresholds([rule], path)
+    for each in found:
+        sign = each.text.removeprefix(path).split()[0]
+        others = (
+            [mark.label for mark in found if mark.label and mark.text.split()[-2] == sign] if not each.label else []
+        )
+        yield MarkAt(number, each.label, each.number, sign, _drops(rule, path, sign), each.text, others)
+
+
+def _drops(rule: Rule, path: str, sign: str) -> str:
+    """Return which numbers a rule drops by a comparison, ``below`` or ``above``; empty if it cannot be told."""
+    if rule.ROLE is not Role.DROPS or sign not in ("<", "<=", ">", ">="):
+        return ""
+    below = sign in ("<", "<=")
+    turned = {_is_negated(text, path) for text in rule.expressions}
+    if len(turned - {None}) != 1:
+        return ""
+    negated = bool(next(iter(turned - {None}))) != bool(getattr(rule, "KEEPS", False))
+    return "below" if below != negated else "above"
+
+
+def _is_negated(text: str, path: str) -> bool | None:
+    """Return whether comparisons of a path stand behind a `not`; None if there is none, or some do."""
+    try:
+        tree = parse(text)
+    except ExpressionError:
+        return None
+    found = set(_negations(tree, path, negated=False))
+    return found.pop() if len(found) == 1 else None
+
+
+def _negations(node: ast.AST, path: str, *, negated: bool) -> Iterator[bool]:
+    if isinstance(node, ast.Compare):
+        if any(ast.unparse(each) == path for each in (node.left, *node.comparators)):
+            yield negated
+        return
+    inside = negated != (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+    for child in ast.iter_child_nodes(node):
+        yield from _negations(child, path, negated=inside)
+
+
+def holds(mark: MarkAt, values: Any) -> Any:
+    """Return for each number whether a comparison holds; never for what is not a number."""
+    import operator
+
+    signs = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}
+    if mark.sign == "!=":
+        return (values != mark.value) & (values == values)  # noqa: PLR0124  (NaN stands for null)
+    return signs[mark.sign](values, mark.value)

@@ -1,0 +1,424 @@
+"""Gathers the facts of a run: shards are counted, their counts added up, samples chosen and read."""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolkit.data.dataset import Dataset
+from toolkit.data.row_index import row_hash
+from toolkit.inspect.stats import groups
+from toolkit.mix.effects.counts import GroupCount, Totals, add
+from toolkit.mix.join import ShardToMix
+from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.publish import BudgetFound, Manifest
+from toolkit.mix.settings import MixSettings, Stream
+from toolkit.report import facts, recorded, selection
+from toolkit.report.fields import Fields, fields_of
+from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, Merged, Spread, sizes_of
+from toolkit.report.one_shard import ShardToCount, count_shard, load
+from toolkit.report.samples import ShardToShow, Shown, jaccard, show_shard
+from toolkit.report.selection import At
+from toolkit.rules import Rule
+
+TOP = 100
+"""Hosts, and other groups, that are shown."""
+
+PAIR_BYTES = 2500
+"""Bytes of UTF-8 that are shown of each of two near duplicates."""
+
+_MERGED = 4096
+
+Run = Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]
+"""Runs a function on the payloads of shards, each with its name and its work; gives the results in their order."""
+
+
+class Gathered(NamedTuple):
+    """A mix whose facts are gathered.
+
+    Attributes:
+        name: of the run.
+        settings: of the mix.
+        works: its shards.
+        sets: that each stream joins.
+        budget: what it comes to, if there is one.
+        manifest: of its output, if that was made of just these inputs by these settings.
+        config: text of the configuration.
+        folders: that counts are kept in, by the bookkeeping folder of the dataset.
+        temporary: for what does not fit into memory.
+        share: of the samples that the run has, if there are two.
+    """
+
+    name: str
+    settings: MixSettings
+    works: Sequence[ShardToMix]
+    sets: Mapping[str, list[JoinedSet]]
+    budget: BudgetFound | None
+    manifest: Manifest | None
+    config: str
+    folders: Mapping[str, str]
+    temporary: str
+    share: float = 1.0
+
+
+class _OfStream(NamedTuple):
+    stream: Stream
+    rules: list[Rule]
+    fields: Fields
+    merged: Merged
+    selected: selection.Selection
+
+
+def gather(given: Gathered, run: Run) -> facts.Run:
+    """Return the facts of a mix.
+
+    Args:
+        given: the mix.
+        run: runs tasks.
+
+    Raises:
+        ToolkitError: if a shard cannot be counted.
+    """
+    fields = {
+        stream.name: fields_of(given.sets.get(stream.name, []), stream.all_rules) for stream in given.settings.streams
+    }
+    tasks = [
+        ShardToCount(work, fields[work.stream.name], given.folders[work.dataset.bookkeeping]) for work in given.works
+    ]
+    run("count", count_shard, [(task.work.name, task, task.work) for task in tasks])
+    streams = [_merged(given, stream, fields[stream.name], tasks) for stream in given.settings.streams]
+    shown = _shown(given, streams, tasks, run)
+    return _assembled(given, streams, tasks, shown)
+
+
+def _merged(given: Gathered, stream: Stream, fields: Fields, tasks: Sequence[ShardToCount]) -> _OfStream:
+    rules = stream.all_rules
+    merged = Merged(len(rules), fields)
+    for number, task in enumerate(tasks):
+        if task.work.stream.name == stream.name and (found := load(task)):
+            merged.add(number, found)
+    return _OfStream(stream, rules, fields, merged, selection.select(merged, fields, rules))
+
+
+# --- samples ----------------------------------------------------------------------------------------------------------
+
+
+class _Shown(NamedTuple):
+    """What is shown: places of samples in the list, and the texts of near duplicates by source and id."""
+
+    samples: list[facts.Sample]
+    places: dict[At, int]
+    texts: dict[tuple[str, str], facts.PairText]
+
+
+def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardToCount], run: Run) -> _Shown:
+    rows: dict[int, dict[int, list[int]]] = {}
+    for each in streams:
+        for (shard, row), rules in each.selected.rows.items():
+            rows.setdefault(shard, {})[row] = rules
+    length = selection.text_bytes(sum(map(len, rows.values())), given.share)
+    pairs = [pair for each in streams for found in each.merged.pairs for pair in found]
+    others = sorted({row_hash(pair[4], pair[5]) for pair in pairs})
+    works = []
+    for number, task in enumerate(tasks):
+        of_pairs = sorted({pair[2] for pair in pairs if pair[1] == number})
+        wanted = dict(sorted(rows.get(number, {}).items()))
+        works.append(ShardToShow(task.work, task.fields, wanted, of_pairs, others, length, PAIR_BYTES))
+    results: list[Shown] = run("samples", show_shard, [(work.work.name, work, work.work) for work in works])
+    samples: list[facts.Sample] = []
+    places: dict[At, int] = {}
+    texts: dict[tuple[str, str], facts.PairText] = {}
+    for number, result in enumerate(results):
+        for sample in result.samples:
+            places[number, sample.row] = len(samples)
+            samples.append(sample)
+        texts |= {(text.source, text.id): text for text in result.pairs}
+        texts |= {("", f"{number}:{text.row}"): text for text in result.pairs}
+    return _Shown(samples, places, texts)
+
+
+def _pairs(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Pair]:
+    for each in streams:
+        for at, found in zip(each.fields.duplicates, each.merged.pairs, strict=True):
+            for _, shard, row, similarity, source, id_, size in found:
+                other, one = shown.texts.get(("", f"{shard}:{row}")), shown.texts.get((source, id_))
+                if one and other:
+                    similarity = jaccard(one.text, other.text) if similarity is None else similarity
+                    yield facts.Pair(set=at.set, one=one, other=other, similarity=similarity, cluster=size or None)
+
+
+# --- putting together -------------------------------------------------------------------------------------------------
+
+
+def _assembled(
+    given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardToCount], shown: _Shown
+) -> facts.Run:
+    manifest = given.manifest
+    datasets = {
+        each.stream.name: (each.stream.dataset, given.sets.get(each.stream.name, []), _shards(given, each.stream))
+        for each in streams
+    }
+    made = recorded.sets_made(given.sets)
+    own: list[Dataset] = []
+    for dataset, _, _ in datasets.values():
+        own += [] if dataset in own else [dataset]
+    totals = Totals()
+    for each in streams:
+        add(totals, each.merged.totals)
+    labels = _labels(streams, manifest)
+    many = {each.label for each in labels[:MOST_LABELS]}
+    return facts.Run(
+        name=given.name,
+        dataset=", ".join(dataset.documents for dataset in own),
+        output=given.settings.output.path,
+        config=given.config,
+        mixed=manifest is not None,
+        versions=recorded.versions(made, manifest),
+        models=recorded.models([(dataset, joined) for dataset, joined, _ in datasets.values()]),
+        sets=made,
+        came_in=recorded.came_in(own),
+        stages=recorded.stages(datasets),
+        totals=_totals(manifest.totals if manifest else totals),
+        labels=labels,
+        groups=list(_groups(given, tasks)),
+        rules=_rules(streams, manifest),
+        left_out=dict(manifest.counts) if manifest else {},
+        budget=_budget(given, streams),
+        duplicates=list(_duplicates(streams)),
+        lengths=_lengths(streams, many),
+        scores=list(_scores(streams, many)),
+        spans=list(_spans(streams)),
+        samples=shown.samples,
+        drawn=_drawn(streams, shown),
+        of_rules=list(_of_rules(streams, shown)),
+        pairs=list(_pairs(streams, shown)),
+    )
+
+
+def _shards(given: Gathered, stream: Stream) -> list[str]:
+    return [work.shard for work in given.works if work.stream.name == stream.name]
+
+
+def _totals(found: Totals) -> facts.Totals:
+    return facts.Totals(**msgspec.structs.asdict(found))
+
+
+def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.LabelSizes]:
+    """Return the sizes of each label; of what was mixed those that the mix has counted, of edited texts."""
+    before: dict[str, list[int]] = {}
+    after: dict[str, list[int]] = {}
+    for each in streams:
+        for mine, theirs in ((before, each.merged.before), (after, each.merged.after)):
+            for label, numbers in theirs.items():
+                sums = mine.setdefault(label, [0] * len(numbers))
+                mine[label] = [a + b for a, b in zip(sums, numbers, strict=True)]
+    tokens = any(each.fields.tokens for each in streams)
+    found = []
+    for label, numbers in before.items():
+        sizes = facts.LabelSizes(
+            label=label, before=sizes_of(numbers, tokens=tokens), after=sizes_of(after[label], tokens=tokens)
+        )
+        if manifest and label in manifest.statistics:
+            counts = manifest.statistics[label].after
+            sizes.after = facts.Sizes(
+                documents=counts.documents,
+                chars=counts.chars,
+                bytes=counts.bytes,
+                lines=counts.lines,
+                words=counts.words,
+                tokens=sizes.after.tokens,
+            )
+        found.append(sizes)
+    return sorted(found, key=lambda each: (-each.before.documents, each.label))
+
+
+def _rules(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.RuleFacts]:
+    found = []
+    for each in streams:
+        for i, rule in enumerate(each.rules):
+            count, labels = each.merged.effects[i], each.merged.by_label
+            by_label = {label: tuple(of[i]) for label, of in sorted(labels.items()) if any(of[i])}
+            found.append(
+                facts.RuleFacts(
+                    name=rule.name,
+                    stream=each.stream.name,
+                    group=rule.group,
+                    kind=rule.kind,
+                    expression=written(rule),
+                    role=rule.ROLE.verb,
+                    unique=sum(of[2] for of in by_label.values()) if rule.drops else None,
+                    labels=by_label,  # type: ignore[arg-type]  # three numbers each
+                    **msgspec.structs.asdict(count),
+                )
+            )
+    for mine, theirs in zip(found, manifest.rules if manifest else (), strict=False):
+        mine.documents, mine.chars, mine.spans = theirs.documents, theirs.chars, theirs.spans
+    return found
+
+
+def written(rule: Rule) -> str:
+    """Return what decides in a rule, as it is written."""
+    texts = [" or ".join(rule.foreign.texts)] if rule.foreign else [rule.expression]
+    return " when ".join(text for text in [*texts, rule.when] if text)
+
+
+def _budget(given: Gathered, streams: Sequence[_OfStream]) -> facts.Budget | None:
+    found = given.manifest.budget if given.manifest else given.budget
+    if found is None:
+        return None
+    sums: dict[str, GroupCount] = {}
+    for each in streams:
+        for group, count in each.merged.budget.items():
+            add(sums.setdefault(group, GroupCount()), count)
+    return facts.Budget(
+        unit=str(found.unit),
+        redistributed=found.redistributed,
+        groups=[
+            facts.BudgetGroup(
+                group=row.group,
+                available=row.available,
+                wanted=row.target,
+                taken=row.taken,
+                documents=sums.get(row.group, GroupCount()).documents,
+                copies=sums.get(row.group, GroupCount()).copies,
+            )
+            for row in found.groups
+        ],
+    )
+
+
+def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
+    for each in streams:
+        for at, found in zip(each.fields.duplicates, each.merged.duplicates, strict=True):
+            clusters = sorted(found.clusters.items())
+            yield facts.Duplicates(
+                set=at.set, kind=at.kind, documents=found.documents, dropped=found.copies, clusters=clusters
+            )
+
+
+def _lengths(streams: Sequence[_OfStream], labels: set[str]) -> facts.Lengths:
+    together = Spread()
+    for each in streams:
+        together.cells.update(each.merged.lengths.cells)
+    edges, before, after = together.shown(BINS, labels, whole=True)
+    return facts.Lengths(edges=edges, before=before, after=after)
+
+
+def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Score]:
+    """Yield the scores of all streams; those that are called alike are one."""
+    found: dict[str, list[tuple[_OfStream, int]]] = {}
+    for each in streams:
+        for i, score in enumerate(each.fields.scores):
+            found.setdefault(score.path, []).append((each, i))
+    for path, places in found.items():
+        together = Spread()
+        for each, i in places:
+            together.cells.update(each.merged.scores[i].cells)
+            together.nulls.update(each.merged.scores[i].nulls)
+        first = places[0][0].fields.scores[places[0][1]]
+        marked = any(each.fields.scores[i].marks for each, i in places)
+        edges, counts, after = together.shown(MARKED_BINS if marked else BINS, labels, whole=first.whole)
+        yield facts.Score(
+            field=path,
+            set=first.set,
+            edges=edges,
+            counts=counts,
+            after=after,
+            nulls=dict(sorted(together.nulls.items())),
+            marks=[mark for each, i in places for mark in _marks(each, i)],
+            description=first.description,
+        )
+
+
+def _marks(each: _OfStream, number: int) -> Iterator[facts.Mark]:
+    for mark, counts in zip(each.fields.scores[number].marks, each.merged.marks[number], strict=True):
+        yield facts.Mark(
+            rule=each.rules[mark.rule].name,
+            stream=each.stream.name,
+            label=mark.label,
+            value=mark.value,
+            sign=mark.sign,
+            drops=mark.drops,  # type: ignore[arg-type]  # below, above or neither
+            text=mark.text,
+            holds=dict(sorted(counts.items())),
+        )
+
+
+def _spans(streams: Sequence[_OfStream]) -> Iterator[facts.Spans]:
+    found: dict[str, facts.Spans] = {}
+    for each in streams:
+        for at, labels in zip(each.fields.spans, each.merged.spans, strict=True):
+            mine = found.setdefault(at.place.name, facts.Spans(field=at.place.name, set=at.set, pii=at.pii, labels={}))
+            for label, numbers in sorted(labels.items()):
+                before = mine.labels.get(label, (0, 0, 0))
+                mine.labels[label] = (before[0] + numbers[0], before[1] + numbers[1], before[2] + numbers[2])
+    yield from found.values()
+
+
+def _drawn(streams: Sequence[_OfStream], shown: _Shown) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for each in streams:
+        for label, places in each.selected.drawn.items():
+            found.setdefault(label, []).extend(shown.places[at] for at in places)
+    return found
+
+
+def _of_rules(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.RuleSamples]:
+    for each in streams:
+        for found in each.selected.of_rules:
+            yield facts.RuleSamples(
+                rule=each.rules[found.rule].name,
+                stream=each.stream.name,
+                field=found.field,
+                value=found.value,
+                dropped=[shown.places[at] for at in found.dropped],
+                kept=[shown.places[at] for at in found.kept],
+                labels={label: [shown.places[at] for at in places] for label, places in found.labels.items() if places},
+            )
+
+
+# --- sources and hosts ------------------------------------------------------------------------------------------------
+
+
+def _groups(given: Gathered, tasks: Sequence[ShardToCount]) -> Iterator[facts.Groups]:
+    """Yield the largest groups of each kind; what does not fit into memory is sorted on disk."""
+    merged = groups.Groups(given.temporary)
+    for task in tasks:
+        rows = groups.read(f"{task.base}.groups")
+        while some := list(islice(rows, _MERGED)):
+            merged.add_sums([key for key, _ in some], [row for _, row in some])
+    top: dict[str, list[tuple[int, str, list[int]]]] = {}
+    sums: dict[str, list[int]] = {}
+    values: Counter[str] = Counter()
+    for key, row in merged:
+        kind, value = msgspec.json.decode(key)
+        values[kind] += 1
+        whole = sums.setdefault(kind, [0] * len(row))
+        sums[kind] = [a + b for a, b in zip(whole, row, strict=True)]
+        heap = top.setdefault(kind, [])
+        (heapq.heappush if len(heap) < TOP else heapq.heappushpop)(heap, (row[0], value, row))
+    for kind in ("source", "host", "tld", "crawl"):
+        shown = sorted(top.get(kind, []), key=lambda each: (-each[0], each[1]))
+        if not shown or [value for _, value, _ in shown] == ["null"]:
+            continue
+        rest = sums[kind]
+        for _, _, row in shown:
+            rest = [a - b for a, b in zip(rest, row, strict=True)]
+        left = _group(None, rest) if values[kind] > len(shown) else None
+        yield facts.Groups(
+            by=kind,
+            values=values[kind],
+            top=[_group(msgspec.json.decode(value), row) for _, value, row in shown],
+            rest=left,
+        )
+
+
+def _group(value: str | None, row: Sequence[int]) -> facts.Group:
+    return facts.Group(
+        value=value,
+        before=facts.Sizes(documents=row[0], chars=row[1], bytes=row[2]),
+        after=facts.Sizes(documents=row[3], chars=row[4], bytes=row[5]),
+    )

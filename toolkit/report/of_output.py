@@ -1,0 +1,145 @@
+"""The facts of an output without its dataset: what the manifest says, and why the rest is missing."""
+
+from toolkit.config import settings as config
+from toolkit.distribution import VERSION
+from toolkit.errors import ConfigError
+from toolkit.mix import publish
+from toolkit.report import facts
+from toolkit.report.recorded import tagger_of
+from toolkit.rules import kind_called
+from toolkit.storage.paths import not_in
+from toolkit.text.counting import Counts
+
+_WITHOUT = "an output alone does not say it; give the configuration with -c, where its dataset is"
+
+MISSING = {
+    "came_in": "inputs are in the records of the dataset",
+    "stages": "the seconds of work are in the records of the dataset",
+    "groups": "sources and hosts before the mix are in the dataset",
+    "lengths": "lengths are counted from the dataset",
+    "scores": "attributes are in the dataset",
+    "spans": "attributes are in the dataset",
+    "duplicates": "attributes are in the dataset",
+    "rules.labels": "what rules do by label, and what each of them alone drops, is counted from the dataset",
+    "samples": "documents that were dropped are in the dataset",
+    "pairs": "near duplicates are in the dataset",
+}
+"""What a report on an output alone does not have, and why."""
+
+
+def run_of_output(folder: str, name: str) -> facts.Run:
+    """Return the facts of an output.
+
+    Args:
+        folder: of the output.
+        name: of the run.
+
+    Raises:
+        ConfigError: if it is none, or is just being written.
+    """
+    manifest = publish.load_manifest(folder)
+    if manifest is None:
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
+    if publish.is_unfinished(folder):
+        raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
+    notes = [_WITHOUT[0].upper() + _WITHOUT[1:] + "."]
+    if fault := publish.fault_of(folder, manifest):
+        notes.append(f"The output is not whole: {fault}")
+    return facts.Run(
+        name=name,
+        output=folder,
+        config=config.dump(manifest.settings),
+        mixed=True,
+        notes=notes,
+        missing={part: f"{why}; {_WITHOUT}" for part, why in MISSING.items()},
+        versions=_versions(manifest),
+        models=[facts.Model(name=name, sha256=sha256) for sha256, name in sorted(manifest.models.items())],
+        sets=_sets(manifest),
+        totals=facts.Totals(**{field: getattr(manifest.totals, field) for field in facts.Totals.__struct_fields__}),
+        labels=_labels(manifest),
+        rules=_rules(manifest),
+        left_out=dict(manifest.counts),
+        budget=_budget(manifest),
+    )
+
+
+def _labels(manifest: publish.Manifest) -> list[facts.LabelSizes]:
+    found = [
+        facts.LabelSizes(label=label, before=_sizes(each.before), after=_sizes(each.after))
+        for label, each in manifest.statistics.items()
+    ]
+    return sorted(found, key=lambda each: (-each.before.documents, each.label))
+
+
+def _sizes(found: Counts) -> facts.Sizes:
+    return facts.Sizes(
+        documents=found.documents, chars=found.chars, bytes=found.bytes, lines=found.lines, words=found.words
+    )
+
+
+def _rules(manifest: publish.Manifest) -> list[facts.RuleFacts]:
+    """Return the rules as the manifest has counted them; it lists a stream's rules in their order."""
+    written = {
+        (stream["name"], rule["name"]): rule for stream in manifest.settings["streams"] for rule in stream["rules"]
+    }
+    found = []
+    for effect in manifest.rules:
+        rule = written.get((effect.stream, effect.name), {})
+        texts = [str(rule.get("expression", "")) or " or ".join(map(str, rule.get("patterns", ())))]
+        found.append(
+            facts.RuleFacts(
+                name=effect.name,
+                stream=effect.stream,
+                group=effect.group,
+                kind=effect.kind,
+                expression=" when ".join(text for text in [*texts, str(rule.get("when", ""))] if text),
+                role=kind_called(effect.kind).ROLE.verb,
+                reached=effect.reached,
+                documents=effect.documents,
+                chars=effect.chars,
+                nulls=effect.nulls,
+                spans=effect.spans,
+                repeated=effect.repeated,
+                copies=effect.copies,
+            )
+        )
+    return found
+
+
+def _budget(manifest: publish.Manifest) -> facts.Budget | None:
+    if manifest.budget is None:
+        return None
+    return facts.Budget(
+        unit=str(manifest.budget.unit),
+        redistributed=manifest.budget.redistributed,
+        groups=[
+            facts.BudgetGroup(
+                group=row.group,
+                available=row.available,
+                wanted=row.target,
+                taken=row.taken,
+                documents=row.documents,
+                copies=row.copies,
+            )
+            for row in manifest.budget.groups
+        ],
+    )
+
+
+def _sets(manifest: publish.Manifest) -> list[facts.SetMade]:
+    found = []
+    for path, keys in manifest.sets.items():
+        stream, _, name = path.rpartition("/")
+        types = {key["name"]: str(key["type"]) for key in keys}
+        settings = {key["name"]: key["settings"] for key in keys if key.get("settings")}
+        found.append(facts.SetMade(set=name, stream=stream, keys=types, settings=settings))
+    return found
+
+
+def _versions(manifest: publish.Manifest) -> list[facts.Named]:
+    found = {"tagmix": VERSION, "tagmix, of the mix": manifest.toolkit}
+    for each in _sets(manifest):
+        for settings in each.settings.values():
+            if name := tagger_of(settings):
+                found[name] = str(settings.get("version", ""))
+    return [facts.Named(name=name, version=version) for name, version in found.items() if version]

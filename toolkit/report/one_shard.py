@@ -1,0 +1,365 @@
+"""What a report counts of one shard, from attributes, row index and columns; kept, so that it is counted once.
+
+``<folder>/<shard>.counts``  a `ShardCounts`, compressed
+``<folder>/<shard>.groups``  sums by source, host, top-level domain and crawl, sorted
+
+The folder is that of the settings: rules and what is counted of attributes.
+"""
+
+import copy
+import dataclasses
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.errors import DataError
+from toolkit.inspect.stats import groups
+from toolkit.mix.effects.counts import (
+    GroupCount,
+    RuleCount,
+    Totals,
+    count_group,
+    count_nulls,
+    count_repeats,
+    finish,
+)
+from toolkit.mix.effects.preview import BLOCK, Block, blocks
+from toolkit.mix.join import ShardToMix, at_document, inputs_of
+from toolkit.report.attributes import Attributes, FieldCounts
+from toolkit.report.choosing import APPLIED, DRAWN, DROPPED, Least, Ranks, key_of
+from toolkit.report.columns import Columns, columns_of
+from toolkit.report.fields import Fields
+from toolkit.rules import WHOLE, Role, RuleSet
+from toolkit.runs.executors import Report
+from toolkit.storage import store_of
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import join, remove, stat, unlike_data
+
+if TYPE_CHECKING:
+    import numpy as np
+
+VERSION = 1
+"""Of what is counted; shards that were counted by another version are counted anew."""
+
+SIZES = ("documents", "chars", "bytes", "lines", "words", "tokens")
+"""What is summed up of each label, in this order."""
+
+EFFECT = ("documents", "chars", "unique")
+"""What is summed up of each rule and label."""
+
+
+class ShardToCount(ConfigStruct):
+    """A shard to count.
+
+    Attributes:
+        work: the shard with its mix.
+        fields: what is counted of attributes.
+        folder: for what is kept of all settings.
+    """
+
+    work: ShardToMix
+    fields: Fields
+    folder: str
+
+    @property
+    def settings(self) -> str:
+        """Return the digest of what determines the counts beside the inputs."""
+        work = self.work
+        made = (VERSION, work.settings.stage_digest(), work.stream.name, work.settings.label, self.fields)
+        return json_digest(msgspec.to_builtins(made))
+
+    @property
+    def base(self) -> str:
+        """Return the path of what is kept, without its suffix."""
+        return join(self.folder, self.settings, unlike_data(self.work.shard))
+
+
+class ShardCounts(msgspec.Struct, kw_only=True):
+    """The counts of a shard; what belongs to labels is in the order of these.
+
+    Attributes:
+        content, attributes: digests of the inputs.
+        labels: that there are; empty for documents without one.
+        totals: documents and code points.
+        effects: of each rule, in order.
+        by_label: for each label and rule, the numbers of `EFFECT`.
+        before, after: for each label, the numbers of `SIZES`; after with copies, before edits.
+        lengths: of documents, as `toolkit.report.attributes.Histogram` has them.
+        fields: of attributes.
+        budget: what a budget takes of each group.
+        unlike_dolma: documents of which Dolma decides otherwise.
+        ranks: samples.
+        pairs: of near duplicates: for the key of the rank, similarity, source and id of the kept document, size.
+    """
+
+    content: str
+    attributes: dict[str, str]
+    labels: list[str]
+    totals: Totals
+    effects: list[RuleCount]
+    by_label: list[list[list[int]]]
+    before: list[list[int]]
+    after: list[list[int]]
+    fields: FieldCounts
+    budget: dict[str, GroupCount]
+    unlike_dolma: int
+    ranks: Ranks
+
+
+_DECODER = msgspec.msgpack.Decoder(ShardCounts)
+
+
+def count_shard(task: ShardToCount, report: Report) -> int:
+    """Count a shard, unless that has been done; return its number of documents.
+
+    Raises:
+        DataError: as a mix of it would, as far as attributes are concerned.
+    """
+    state, inputs = inputs_of(task.work)
+    found = load(task)
+    if not (found and (found.content, found.attributes) == (state.content, inputs) and stat(f"{task.base}.groups")):
+        remove(f"{task.base}.counts")
+        columns = columns_of(task.work, join(task.folder, "columns"), report)
+        counting = _Counting(task, columns)
+        counting.run()
+        groups.write(f"{task.base}.groups", counting.groups())
+        made = counting.counts(state.content, inputs)
+        write_file(f"{task.base}.counts", zlib.compress(msgspec.msgpack.encode(made), 1))
+    report(state.rows, 0)
+    return state.rows
+
+
+def load(task: ShardToCount) -> ShardCounts | None:
+    """Return what was counted of a shard; None if there is nothing, or it is damaged."""
+    try:
+        return _DECODER.decode(zlib.decompress(store_of(task.folder).read(f"{task.base}.counts")))
+    except (FileNotFoundError, NotADirectoryError, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+class _Rows:
+    """The rows of a shard beside its attributes: hashes from the row index, columns; some at a time."""
+
+    def __init__(self, work: ShardToMix, columns: Columns) -> None:
+        import numpy as np
+
+        self._index = row_index.read(work.dataset, work.shard, BLOCK)
+        self._left = np.zeros(0, dtype="<u8")
+        self._lines, self._words = columns.array(columns.lines), columns.array(columns.words)
+        self._places = {kind: columns.array(data) for kind, data in columns.places.items()}
+        self.number = 0
+
+    def take(self, rows: int) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Return hashes, lines, words and places of the next so many rows."""
+        import numpy as np
+
+        while len(self._left) < rows and (block := next(self._index, None)) is not None:
+            self._left = np.concatenate([self._left, block["hash"]])
+        hashes, self._left = self._left[:rows], self._left[rows:]
+        here = slice(self.number, self.number + rows)
+        self.number += rows
+        return hashes, self._lines[here], self._words[here], {k: each[here] for k, each in self._places.items()}
+
+
+class _Counting:
+    """Counts a shard, block by block.
+
+    Args:
+        task: the shard.
+        columns: of its documents.
+    """
+
+    def __init__(self, task: ShardToCount, columns: Columns) -> None:
+        self._work, self._columns = task.work, columns
+        self._rules = _with_keys(task.work.compile_rules(), task.fields.keys)
+        self._rows = _Rows(task.work, columns)
+        self._labels: dict[str, int] = {}
+        self._effects = [RuleCount() for _ in self._rules.rules]
+        self._by_label: list[Any] = []
+        self._sizes: list[Any] = []
+        self._least = Least()
+        annotating = {i for i, rule in enumerate(self._rules.rules) if rule.ROLE is Role.ANNOTATES}
+        self._attributes = Attributes(task.work.sets, task.fields, self._least, annotating)
+        self._met: dict[int, list[int]] = {}
+        self._budget: dict[str, GroupCount] = {}
+        self._totals = Totals()
+        self._unlike_dolma = 0
+        self._sums = {kind: _zeros(len(values), 6) for kind, values in columns.values.items()}
+
+    def run(self) -> None:
+        for block in blocks(self._work, self._rules):
+            self._add(block)
+        finish(self._effects, self._rules.rules, self._totals)
+
+    def _add(self, block: Block) -> None:
+        import numpy as np
+
+        begin = self._rows.number
+        hashes, lines, words, places = self._rows.take(len(block.chars))
+        rows = np.arange(begin + 1, begin + 1 + len(block.chars))
+        chars, sizes = np.array(block.chars, dtype=np.int64), np.array(block.bytes, dtype=np.int64)
+        labels = np.array([self._label(label or "") for label in block.labels], dtype=np.int64)
+        dropped = np.array([each if isinstance(each, int) else -1 for each in block.outcomes], dtype=np.int64)
+        unique, copies = self._each(block, begin, labels)
+        kept = dropped < 0
+        self._decided(block, labels, chars, dropped, unique)
+        tokens = self._attributes.tokens(block)
+        measured = np.stack([np.ones_like(chars), chars, sizes, lines, words, tokens], axis=1)
+        for number, weight in enumerate((1, copies)):
+            np.add.at(self._sizes_of(number), labels, measured * np.reshape(weight, (-1, 1)))
+        after = measured[:, :3] * copies[:, None]
+        for kind, place in places.items():
+            np.add.at(self._sums[kind], place, np.hstack([measured[:, :3], after]))
+        self._totals.rows += len(chars)
+        self._totals.chars += int(chars.sum())
+        self._totals.kept += int(kept.sum())
+        self._totals.kept_chars += int(chars[kept].sum())
+        self._totals.copies += int((copies[kept] - 1).sum())
+        self._totals.copy_chars += int(((copies - 1) * chars)[kept].sum())
+        self._choose(labels, dropped, hashes, rows)
+        self._attributes.add(block, list(self._labels), labels, dropped, hashes, rows)
+
+    def _label(self, label: str) -> int:
+        if label not in self._labels:
+            self._labels[label] = len(self._labels)
+            self._by_label.append(_zeros(len(self._rules.rules), len(EFFECT)))
+            for number in (0, 1):
+                if len(self._sizes) <= number:
+                    self._sizes.append(_zeros(64, len(SIZES)))
+        return self._labels[label]
+
+    def _sizes_of(self, number: int) -> Any:
+        import numpy as np
+
+        while len(self._sizes[number]) < len(self._labels):
+            self._sizes[number] = np.vstack([self._sizes[number], np.zeros_like(self._sizes[number])])
+        return self._sizes[number]
+
+    def _each(self, block: Block, begin: int, labels: Any) -> tuple[Any, Any]:
+        """Return for each document whether a rule alone drops it, and how often it is written; count what rules do."""
+        import numpy as np
+
+        rules, effects = self._rules, self._effects
+        unique, copies = [False] * len(block.chars), [1] * len(block.chars)
+        for i, (values, outcome) in enumerate(zip(block.values(), block.outcomes, strict=True)):
+            if rules.compares_nulls:
+                count_nulls(effects, rules, outcome, values)
+            if rules.may_differ:
+                self._unlike_dolma += rules.differs(outcome, *values)
+            if isinstance(outcome, int):
+                unique[i], copies[i] = rules.only_drop(outcome, *values), 0
+                continue
+            try:
+                if rules.applies or rules.edits:
+                    self._change(values, block.chars[i], int(labels[i]), i)
+                if rules.repeats:
+                    copies[i] = rules.copies(*values)
+                    count_repeats(effects, rules, copies[i], values)
+                elif rules.budget:
+                    copies[i] = rules.copies(*values)
+                if rules.budget:
+                    count_group(self._budget, *rules.budget.of(values, block.chars[i], block.bytes[i]), copies[i])
+            except DataError as error:
+                raise at_document(error, self._work, begin + 1 + i, values[-1].id) from None
+        return np.array(unique, dtype=bool), np.array(copies, dtype=np.int64)
+
+    def _change(self, values: tuple[Any, ...], chars: int, label: int, place: int) -> None:
+        """Count the rules that give a document which stays a field, route it or edit it."""
+        for i in self._rules.applied(*values) if self._rules.applies else ():
+            self._applied(i, label, place, chars)
+        for i, rule in enumerate(self._rules.compiled) if self._rules.edits else ():
+            spans, cut = rule.preview(values)
+            if spans:
+                self._effects[i].spans += spans
+                self._applied(i, label, place, cut or 0)
+
+    def _applied(self, rule: int, label: int, place: int, chars: int) -> None:
+        self._effects[rule].documents += 1
+        self._effects[rule].chars += chars
+        self._by_label[label][rule] += (1, chars, 0)
+        self._met.setdefault(rule, []).append(place)
+
+    def _decided(self, block: Block, labels: Any, chars: Any, dropped: Any, unique: Any) -> None:
+        import numpy as np
+
+        drops = dropped >= 0
+        for label, rule in set(zip(labels[drops].tolist(), dropped[drops].tolist(), strict=True)):
+            here = drops & (labels == label) & (dropped == rule)
+            found = np.array([here.sum(), chars[here].sum(), unique[here].sum()])
+            self._by_label[label][rule] += found
+            self._effects[rule].documents += int(found[0])
+            self._effects[rule].chars += int(found[1])
+        for i, (outcome, size) in enumerate(zip(block.outcomes, block.chars, strict=True)):
+            if not isinstance(outcome, int):
+                for rule in outcome:
+                    self._applied(rule, int(labels[i]), i, size)
+
+    def _choose(self, labels: Any, dropped: Any, hashes: Any, rows: Any) -> None:
+        names = list(self._labels)
+        for rule, met in self._met.items():
+            self._least.add(key_of("applied", rule), APPLIED, hashes[met], rows[met])
+        self._met = {}
+        for label in set(labels.tolist()):
+            here = labels == label
+            self._least.add(key_of("label", names[label]), DRAWN, hashes[here], rows[here])
+            for rule in set(dropped[here].tolist()) - {-1}:
+                those = here & (dropped == rule)
+                self._least.add(key_of("dropped", rule, names[label]), DROPPED, hashes[those], rows[those])
+
+    def counts(self, content: str, inputs: dict[str, str]) -> ShardCounts:
+        """Return what was counted."""
+        known = len(self._labels)
+        before, after = (
+            ([], []) if not known else (self._sizes_of(0)[:known].tolist(), self._sizes_of(1)[:known].tolist())
+        )
+        return ShardCounts(
+            content=content,
+            attributes=inputs,
+            labels=list(self._labels),
+            totals=self._totals,
+            effects=self._effects,
+            by_label=[each.tolist() for each in self._by_label],
+            before=before,
+            after=after,
+            fields=self._attributes.found(),
+            budget=self._budget,
+            unlike_dolma=self._unlike_dolma,
+            ranks=self._least.found(),
+        )
+
+    def groups(self) -> Iterator[groups.Group]:
+        """Yield documents, code points and bytes, before and after, by source, host, top-level domain and crawl."""
+        found: dict[str, list[int]] = {}
+        for kind, values in self._columns.values.items():
+            for value, sums in zip(values, self._sums[kind].tolist(), strict=True):
+                found[msgspec.json.encode([kind, value]).decode()] = sums
+                if kind == "host":
+                    key = msgspec.json.encode(["tld", _tld(value)]).decode()
+                    before = found.get(key, [0] * len(sums))
+                    found[key] = [a + b for a, b in zip(before, sums, strict=True)]
+        yield from sorted(found.items())
+
+
+def _tld(host: str) -> str:
+    """Return the key of the top-level domain of a host's key; null of what has none, as addresses have."""
+    name = (msgspec.json.decode(host) or "").rstrip(".").rpartition(".")[2]
+    return msgspec.json.encode(name if name and not name[-1].isdigit() and ":" not in name else None).decode()
+
+
+def _zeros(*shape: int) -> "np.ndarray[Any, Any]":
+    import numpy as np
+
+    return np.zeros(shape, dtype=np.int64)
+
+
+def _with_keys(rules: RuleSet, keys: set[str]) -> RuleSet:
+    """Return rules for whose documents some more attributes are decoded; the rules are shared in a process."""
+    found = copy.copy(rules)
+    fields = {**rules.needs.fields, **{key: {WHOLE} for key in keys}}
+    found.needs = dataclasses.replace(rules.needs, keys=rules.needs.keys | keys, fields=fields)
+    return found

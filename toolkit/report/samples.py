@@ -1,0 +1,237 @@
+"""The samples of a report: which documents are shown, and what is read of them."""
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.data.addresses import url_of
+from toolkit.data.alignment import attribute_lines
+from toolkit.data.documents import Document
+from toolkit.errors import DataError
+from toolkit.mix.effects.explain import plain
+from toolkit.mix.join import Joiner, JointBlock, ShardToMix, at_document, inputs_of
+from toolkit.report.facts import Line, Marked, PairText, Sample
+from toolkit.report.fields import Fields
+from toolkit.rules import RuleSet, rules_in
+from toolkit.runs.blocks import Block
+from toolkit.runs.executors import Report
+
+VALUE_BYTES = 200
+"""JSON of a value that is shown with a sample; of longer ones only the beginning."""
+
+_MARKED = 200
+"""Spans of a sample that are shown."""
+
+
+class ShardToShow(ConfigStruct):
+    """A shard with the documents that are shown of it.
+
+    Attributes:
+        work: the shard with its mix.
+        fields: whose spans, lines and edges are shown.
+        rows: from 1, ascending; for each the numbers of the rules that it was chosen for.
+        documents: hashes of source and id of documents whose rows are not known, wherever they are.
+        length: bytes of UTF-8 that are shown of a text.
+        pair_length: likewise of a near duplicate.
+    """
+
+    work: ShardToMix
+    fields: Fields
+    rows: dict[int, list[int]]
+    pair_rows: list[int]
+    documents: list[int]
+    length: int
+    pair_length: int
+
+
+class Shown(ConfigStruct):
+    """What is shown of a shard.
+
+    Attributes:
+        samples: in the order of rows.
+        pairs: documents of pairs of near duplicates, likewise.
+    """
+
+    samples: list[Sample]
+    pairs: list[PairText]
+
+
+def show_shard(task: ShardToShow, report: Report) -> Shown:
+    """Return documents of a shard; it is read up to the last of them.
+
+    Raises:
+        DataError: if a row is not what it should be.
+    """
+    work, rules = task.work, task.work.compile_rules()
+    state, _ = inputs_of(work)
+    of_pairs = sorted({*task.pair_rows, *_rows_of(work, task.documents)})
+    wanted = sorted({*task.rows, *of_pairs})
+    reader = _Reader(task, rules)
+    found = Shown([], [])
+    for number, document, values in _joined(work, rules, task.fields, wanted):
+        try:
+            if number in task.rows:
+                found.samples.append(reader.sample(number, document, values))
+            if number in of_pairs:
+                found.pairs.append(reader.pair(number, document, values))
+        except DataError as error:
+            raise at_document(error, work, number, document.id) from None
+    report(state.rows if wanted else 0, 0)
+    return found
+
+
+def _rows_of(work: ShardToMix, hashes: Sequence[int]) -> list[int]:
+    """Return the rows, from 1, of the documents with these hashes."""
+    import numpy as np
+
+    if not hashes:
+        return []
+    wanted, number, found = np.array(hashes, dtype=np.uint64), 0, list[int]()
+    for block in row_index.read(work.dataset, work.shard):
+        found += [number + 1 + int(row) for row in np.isin(block["hash"], wanted).nonzero()[0]]
+        number += len(block)
+    return found
+
+
+def _joined(
+    work: ShardToMix, rules: RuleSet, fields: Fields, wanted: Sequence[int]
+) -> Iterable[tuple[int, Document, list[Any]]]:
+    """Yield documents with their attributes; the rows between them are not decoded."""
+    if not wanted:
+        return
+    joiner = Joiner(work, rules.needs.keys | fields.shown, joined=rules.needs.joined)
+    with ExitStack() as stack:
+        lines = stack.enter_context(work.dataset.lines(work.shard, work.max_document_bytes))
+        others = [stack.enter_context(attribute_lines(work.attributes_of(each))) for each in work.sets]
+        before = 0
+        for number in wanted:
+            skipped = number - before - 1
+            for each in (lines, *others):
+                next(islice(each, skipped, skipped), None)
+            before = number
+            block = JointBlock(number - 1, Block(list(islice(lines, 1))), [Block(list(islice(o, 1))) for o in others])
+            for document, _, _, values in joiner.rows(block):
+                yield number, document, values
+
+
+class _Reader:
+    """Makes samples of documents.
+
+    Args:
+        task: says what is shown.
+        rules: of the stream.
+    """
+
+    def __init__(self, task: ShardToShow, rules: RuleSet) -> None:
+        self._task, self._rules = task, rules
+
+    def sample(self, number: int, document: Document, row: list[Any]) -> Sample:
+        """Return a document as a sample; `number` is that of its row."""
+        rules, values = self._rules, [*row, document]
+        outcome = rules.decide(*values)
+        dropping = outcome if isinstance(outcome, int) else None
+        chosen_for = self._task.rows[number]
+        text = cut(document.text, self._task.length)
+        lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+        seen: dict[str, Any] = {}
+        for i in dict.fromkeys([*([dropping] if dropping is not None else []), *chosen_for]):
+            seen |= plain(rules.compiled[i].watched(values))
+        header, footer = self._edges(row)
+        return Sample(
+            shard=self._task.work.shard,
+            row=number,
+            stream=self._task.work.stream.name,
+            id=document.id,
+            source=document.source,
+            url=url_of({"metadata": document.metadata}) or "",
+            label=(rules.label(*values) if rules.label else None) or "",
+            chars=len(document.text),
+            text=text,
+            dropped_by="" if dropping is None else rules.rules[dropping].name,
+            would_drop=[] if dropping is None else self._others(dropping, values),
+            applied=[] if dropping is not None else [rules.rules[i].name for i in self._applied(outcome, values)],
+            for_rules=[rules.rules[i].name for i in chosen_for],
+            values={name: short(value) for name, value in seen.items() if value != "…"},
+            lines=self._lines(row, lines),
+            spans=self._spans(row, len(text)),
+            header=header,
+            footer=footer,
+        )
+
+    def pair(self, number: int, document: Document, row: list[Any]) -> PairText:
+        """Return a document as one of two near duplicates."""
+        rules, values = self._rules, [*row, document]
+        return PairText(
+            shard=self._task.work.shard,
+            row=number,
+            id=document.id,
+            source=document.source,
+            label=(rules.label(*values) if rules.label else None) or "",
+            chars=len(document.text),
+            text=cut(document.text, self._task.pair_length),
+            kept=not isinstance(rules.decide(*values), int),
+        )
+
+    def _others(self, dropping: int, values: list[Any]) -> list[str]:
+        found = []
+        for each in self._rules.compiled[dropping + 1 :]:
+            with contextlib.suppress(DataError):  # it counts on what the first rule has ruled out
+                if each.rule.drops and each.holds(values):
+                    found.append(each.rule.name)
+        return found
+
+    def _applied(self, outcome: Any, values: list[Any]) -> list[int]:
+        rules = self._rules
+        applied = rules.applied(*values) if rules.applies else []
+        edits = [i for i, each in enumerate(rules.compiled) if each.preview(values)[0]] if rules.edits else []
+        return sorted({*rules_in(outcome), *applied, *edits, *(rules.repeated(*values) if rules.repeats else ())})
+
+    def _lines(self, row: list[Any], most: int) -> list[Line]:
+        place = self._task.fields.lines
+        found = getattr(row[place.set], place.key) if place else None
+        return [Line(None, None) if each is None else Line(each.label, each.prob) for each in (found or [])[:most]]
+
+    def _edges(self, row: list[Any]) -> tuple[int | None, int | None]:
+        place = self._task.fields.edges
+        found = getattr(row[place.set], place.key) if place else None
+        return (None, None) if found is None else (found.header_lines, found.footer_lines)
+
+    def _spans(self, row: list[Any], length: int) -> list[Marked]:
+        found = [
+            Marked(each.place.name, span.start, min(span.end, length), span.score)
+            for each in self._task.fields.spans
+            for span in getattr(row[each.place.set], each.place.key) or ()
+            if span.start < length
+        ]
+        return sorted(found, key=lambda each: (each.start, each.end))[:_MARKED]
+
+
+def cut(text: str, length: int) -> str:
+    """Return the beginning of a text: at most so many bytes of UTF-8, whole code points."""
+    head = text[:length]
+    return head.encode()[:length].decode(errors="ignore")
+
+
+def short(value: Any) -> Any:
+    """Return a value as it is shown: a long one as the beginning of its JSON."""
+    if isinstance(value, float | int | bool | None):
+        return value
+    encoded = msgspec.json.encode(value)
+    return value if len(encoded) <= VALUE_BYTES else encoded[:VALUE_BYTES].decode(errors="ignore") + "…"
+
+
+def jaccard(one: str, other: str) -> float | None:
+    """Return how alike the words of two texts are: those of both by those of either; None without words."""
+    left, right = set(one.split()), set(other.split())
+    return len(left & right) / len(left | right) if left | right else None
+
+
+def places(rows: Mapping[tuple[int, int], Any]) -> dict[tuple[int, int], int]:
+    """Return the places of documents, by shard and row, in the list of samples."""
+    return {key: i for i, key in enumerate(sorted(rows))}
