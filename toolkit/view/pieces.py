@@ -11,6 +11,9 @@ from toolkit.storage import Stat, store_of
 PIECE = 1 << 18
 """Bytes that are asked for at a time, at least."""
 
+AHEAD = 2
+"""Pieces that are asked for together where a file is read on."""
+
 MOST = 160
 """Pieces that are kept: 40 MiB."""
 
@@ -84,12 +87,17 @@ class Stream(io.RawIOBase):
     def __init__(self, pieces: Pieces, path: str, version: Stat, offset: int) -> None:
         super().__init__()
         self._pieces, self._path, self._version, self._at = pieces, path, version, offset
+        self._held = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._pieces.read(self._path, self._version, self._at, min(len(buffer), PIECE))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+        if not self._held:
+            wanted = AHEAD * PIECE - self._at % PIECE
+            self._held = memoryview(self._pieces.read(self._path, self._version, self._at, wanted))
+            self._at += len(self._held)
+        count = min(len(buffer), len(self._held))
+        buffer[:count] = self._held[:count]
+        self._held = self._held[count:]
+        return count
