@@ -21,12 +21,12 @@ from toolkit.view.labels import Asking, Labels
 from toolkit.view.server import ViewServer
 
 LONG = "".join(f"line {i}\n" for i in range(60_000))
-TEXTS = [*HOSTILE, LONG, "x" * (1 << 20), "=HYPERLINK(\"http://evil\")\n+1", "שלום עולם\nمرحبا", "日本語の文章です。"]
+TEXTS = [*HOSTILE, LONG, "x" * (1 << 20), "שלום עולם\nمرحبا", "日本語の文章です。"]
 MANY = 130
 
 
 def lay_out(root: Path) -> dict[str, Any]:
-    """Write the dataset, tagged, and return its configuration; ``a`` has the hostile documents, ``b`` many short ones."""
+    """Write the dataset, tagged; return its configuration. ``a`` has the hostile documents, ``b`` many short ones."""
     documents = root / "data" / "documents"
     rows = [document(f"hostile-{i} <b>", text, source="s<script>", note=text[:200]) for i, text in enumerate(TEXTS)]
     write_rows(documents / "a.jsonl.gz", rows)
@@ -37,7 +37,10 @@ def lay_out(root: Path) -> dict[str, Any]:
         "tag": {"shape-0": ["line_shape"], "noise-0": ["noise"], "noise-1": ["noise"]},
         "mix": {
             "attributes": ["shape-0", "noise-0"],
-            "rules": [{"drop": "line_shape.lines > 5", "name": "long </td><script>"}, {"annotate": "x", "when": "noise.noise > 0"}],
+            "rules": [
+                {"drop": "line_shape.lines > 5", "name": "long </td><script>"},
+                {"annotate": "x", "when": "noise.noise > 0"},
+            ],
             "output": {"format": "dolma", "path": str(root / "out")},
         },
     }  # fmt: skip
@@ -114,7 +117,9 @@ def serving(config: dict[str, Any], labels: Path, *questions: Asking) -> Iterato
         explainer = corpora.explainer_of(context, corpus) if context.has("mix") else None
         rules = corpora.rules_of(context) if context.has("mix") else []
         with Labels(str(labels), asked, "ann") as held:
-            server = ViewServer(Answers(corpus, held, explainer, rules, [each.name for each in corpus.sets]), debug=True)
+            server = ViewServer(
+                Answers(corpus, held, explainer, rules, [each.name for each in corpus.sets]), debug=True
+            )
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
             try:
                 yield Site(server, held)

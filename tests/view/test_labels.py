@@ -38,7 +38,9 @@ def test_questions(text: str, labels: tuple[object, ...]) -> None:
     assert asking_of(text).labels == labels
 
 
-@pytest.mark.parametrize("text", ["", "q", "q=", "q=one", "q=a,a", "q=1,1.0", "a b=c,d", "q=a,,b", "=a,b", "q=5..2", "q=nan,nan"])
+@pytest.mark.parametrize(
+    "text", ["", "q", "q=", "q=one", "q=a,a", "q=1,1.0", "a b=c,d", "q=a,,b", "=a,b", "q=5..2", "q=nan,nan"]
+)
 def test_what_is_no_question_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--label: expected NAME=LABEL,LABEL"):
         asking_of(text)
@@ -48,7 +50,10 @@ def test_align_reads_what_was_labelled_and_another_session_goes_on(tmp_path: Pat
     config, path = lay_out(tmp_path), tmp_path / "mine.labels.jsonl"
     with serving(config, path) as site:
         for row in range(5):
-            assert site.label(at=[1, row], id=f"b-{row}", question="verdict", label="keep" if row % 2 else "drop").status == 200
+            assert (
+                site.label(at=[1, row], id=f"b-{row}", question="verdict", label="keep" if row % 2 else "drop").status
+                == 200
+            )
         assert site.label(at=[1, 2], id="b-2", question="edu", label=2).status == 200
         before = path.read_bytes()
     with serving(config, path) as site:
@@ -56,7 +61,9 @@ def test_align_reads_what_was_labelled_and_another_session_goes_on(tmp_path: Pat
         assert site.ok("view")["labels"]["documents"] == 5
         assert site.ok("document", shard=1, row=2)["labels"] == {"verdict": "drop", "edu": 2}
         assert site.label(at=[1, 0], id="b-0", question="verdict", label="keep").status == 200
-    config["align"] = {"people-0": {"format": "label_studio", "from": str(path), "missing": "null", "source": "data.source"}}
+    config["align"] = {
+        "people-0": {"format": "label_studio", "from": str(path), "missing": "null", "source": "data.source"}
+    }
     toolkit.align(config)
     values = {row.document.id: row.attributes for row in toolkit.Dataset(config).joined("people-0")}
     assert values["b-0"]["verdict"] == {"label": "keep", "labels": ["keep"], "annotators": ["ann"]}
@@ -86,13 +93,22 @@ def test_two_do_not_write_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"{}\n", b'{"data": {"document_id": "1"}, "annotations": []', b"[1]\n", b"\xff\n", b'{"data": {"document_id": "1", "text": "kept by another tool"}, "annotations": []}\n'],
+    [
+        b"{}\n",
+        b'{"data": {"document_id": "1"}, "annotations": []',
+        b"[1]\n",
+        b"\xff\n",
+        b'{"data": {"document_id": "1", "text": "kept by another tool"}, "annotations": []}\n',
+    ],
     ids=["empty", "torn", "list", "bytes", "more"],
 )  # fmt: skip
 def test_a_file_of_others_is_refused_and_stays(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "labels.jsonl"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"labels.jsonl:1: expected labels as `toolkit view` writes them"), Labels(str(path), [], "a"):
+    with (
+        pytest.raises(DataError, match=r"labels.jsonl:1: expected labels as `toolkit view` writes them"),
+        Labels(str(path), [], "a"),
+    ):
         pass
     assert path.read_bytes() == content
 
@@ -152,7 +168,9 @@ def test_killed_at_any_moment_what_was_acknowledged_is_there(small: Project) -> 
             assert running.label(row, label) == 200
             given[f"a-{row + 1}"] = label
         assert running.end(signal.SIGKILL)[0] == -signal.SIGKILL
-        there = {row["data"]["document_id"]: row["annotations"][0]["result"][0]["value"]["choices"][0] for row in _rows(path)}
+        there = {
+            row["data"]["document_id"]: row["annotations"][0]["result"][0]["value"]["choices"][0] for row in _rows(path)
+        }
         assert there == given
     for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         running = _Running(small)

@@ -11,6 +11,7 @@ import pytest
 from toolkit.errors import DataError
 from toolkit.storage.compression import compress_fast, compress_small, compress_zstd
 from toolkit.storage.paths import stat
+from toolkit.storage.reading import Lines
 from toolkit.view import members, pieces
 from toolkit.view.members import MemberFile
 from toolkit.view.pieces import Pieces
@@ -22,7 +23,9 @@ MEMBER = 40
 
 def _rows(seed: int = 1) -> list[bytes]:
     lot = random.Random(seed)
-    return [json.dumps({"id": str(i), "text": lot.randbytes(lot.randrange(10, 400)).hex()}).encode() for i in range(ROWS)]
+    return [
+        json.dumps({"id": str(i), "text": lot.randbytes(lot.randrange(10, 400)).hex()}).encode() for i in range(ROWS)
+    ]
 
 
 def _members(rows: list[bytes], compress: Callable[[bytes], bytes]) -> bytes:
@@ -58,7 +61,7 @@ def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "Lines", _LinesOfLittle)
 
 
-class _LinesOfLittle(members.Lines):
+class _LinesOfLittle(Lines):
     """Lines of which little is read ahead."""
 
     def _read(self) -> bytes:
@@ -113,7 +116,7 @@ def test_a_file_that_is_damaged_or_gone_is_told(tmp_path: Path) -> None:
     assert version
     file = MemberFile(str(path), version, Pieces(), ROWS, _number_of, 1 << 20)
     assert file.rows(10, 2) == rows[10:12]
-    with pytest.raises(DataError, match="x.jsonl.gz: expected whole compressed data"):
+    with pytest.raises(DataError, match=r"x\.jsonl\.gz: expected whole compressed data"):
         file.rows(ROWS - 5, 2)
     path.write_bytes(data[:10])
     with pytest.raises(DataError, match="it was changed; load the page anew"):

@@ -62,12 +62,12 @@ class Scanned(NamedTuple):
     """Some documents in a row that were looked at.
 
     Attributes:
-        count: how many.
+        looked_at: how many.
         rows: of those that fit, from 0, in the shard.
         scores: of these; nothing where none was asked for, None for null.
     """
 
-    count: int
+    looked_at: int
     rows: list[int]
     scores: list[float | None]
 

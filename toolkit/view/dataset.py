@@ -75,7 +75,9 @@ class DatasetCorpus:
     ) -> None:
         self.title, self.dataset, self.joined, self.own = title, dataset, joined, own
         self.names, self.max_bytes = list(shards), max_bytes
-        self.sets = [Values(name, {key.name: key.declared for key in each.keys}) for name, each in joined.items()]
+        self.sets: Sequence[Values] = [
+            Values(name, {key.name: key.declared for key in each.keys}) for name, each in joined.items()
+        ]
         self.pieces = Pieces()
         self._sources = dict.fromkeys(sources)
         self._files: OrderedDict[tuple[int, str], tuple[Stat, RowFile]] = OrderedDict()
@@ -135,9 +137,7 @@ class DatasetCorpus:
             return number, name, error
         return number, name, found
 
-    def _document(
-        self, number: int, row: int, lines: "Mapping[str, dict[int, bytes] | ToolkitError]"
-    ) -> Found | None:
+    def _document(self, number: int, row: int, lines: "Mapping[str, dict[int, bytes] | ToolkitError]") -> Found | None:
         documents, path, at = lines[DOCUMENTS], self.shards[number].path, At(number, row)
         if isinstance(documents, ToolkitError):
             return Found(at, faults=[str(documents)])

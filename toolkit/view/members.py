@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol, cast
 
 from toolkit.errors import DataError
 from toolkit.storage import Stat
@@ -158,7 +158,8 @@ class MemberFile:
         return (other - row) * self._version.size / self._count if self._count else 0
 
     def _lines(self, offset: int) -> Lines:
-        return Lines(self._path, self._max, stored=Stream(self._pieces, self._path, self._version, offset))
+        stream = Stream(self._pieces, self._path, self._version, offset)
+        return Lines(self._path, self._max, stored=cast("IO[bytes]", stream))
 
     def _place_before(self, first: int) -> Place:
         """Return a place not far before a row; the last one that is known, if none can be found."""

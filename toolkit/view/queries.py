@@ -8,13 +8,10 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from toolkit.errors import ToolkitError
 from toolkit.view.corpus import At, Corpus, Question, Scanned
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MOST = 1_000_000
 """Places that a query keeps. Twice as many are held for a moment while they are ordered: 32 MB."""
@@ -117,7 +114,7 @@ class Query:
     def _add(self, number: int, block: Scanned) -> None:
         base = number << _ROW_BITS
         with self._changed:
-            self.scanned += block.count
+            self.scanned += block.looked_at
             self.found += len(block.rows)
             if self._best is None:
                 room = MOST - len(self._places)

@@ -3,8 +3,8 @@
 It is bound to 127.0.0.1. Other people on the machine, and pages of others in the same browser, reach that port, too.
 The token keeps them out: it is in the address that is printed; from there the page sends it with each question in a
 header, which pages of others cannot set without being asked for (CORS), and nobody answers that here. There are no
-cookies: those of 127.0.0.1 would be sent to all its ports. A name that an attacker lets point here (DNS rebinding) is in
-the header `Host`, and is refused.
+cookies: those of 127.0.0.1 would be sent to all its ports. A name that an attacker lets point here (DNS rebinding) is
+in the header `Host`, and is refused.
 """
 
 import hmac
@@ -106,11 +106,11 @@ class ViewServer(ThreadingHTTPServer):
 
 def _page() -> tuple[bytes, str]:
     """Return the page, and its policy: its own styles and scripts alone, and questions to this server."""
-    more = {"connect_src": "'self'"}
-    made = assets.page("view.html", STYLES, SCRIPTS, title=f"{NAME} view", directives=more)
-    texts = [[assets.text(name) for name in names] for names in (STYLES, SCRIPTS)]
-    of_header = {"frame_ancestors": "'none'", "require_trusted_types_for": "'script'", "trusted_types": "'none'"}
-    return made.encode(), assets.policy(*texts, **more, **of_header)
+    own = {"connect_src": "'self'"}
+    made = assets.page("view.html", STYLES, SCRIPTS, title=f"{NAME} view", directives=own)
+    styles, scripts = ([assets.text(name) for name in names] for names in (STYLES, SCRIPTS))
+    more = {"frame_ancestors": "'none'", "require_trusted_types_for": "'script'", "trusted_types": "'none'"}
+    return made.encode(), assets.policy(styles, scripts, **own, **more)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -135,19 +135,21 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, made: Callable[[str, Mapping[str, str]], None]) -> None:
         """Answer a question of somebody who may ask."""
         host = self.headers.get("Host", "")
-        origin = self.headers.get("Origin")
         parts = urlsplit(self.path)
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
         if len(self.headers.get_all("Host", [])) != 1 or host.partition(":")[0].lower() not in HOSTS:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"expected {' or '.join(HOSTS)} in the address")
-        elif origin is not None and origin != f"http://{host}":
-            self._refuse(HTTPStatus.FORBIDDEN, "expected a question of the page itself")
-        elif self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and parts.path != "/":
+        elif not self._is_of_the_page(host, parts.path):
             self._refuse(HTTPStatus.FORBIDDEN, "expected a question of the page itself")
         elif not self._has_token(given if parts.path == "/" else {}):
             self._refuse(HTTPStatus.FORBIDDEN, "expected the token: open the whole address that `toolkit view` printed")
         else:
             made(parts.path, given)
+
+    def _is_of_the_page(self, host: str, path: str) -> bool:
+        """Return whether no page of others asks, as the browser says; but a link may lead from there to the page."""
+        origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site", "none")
+        return origin in (None, f"http://{host}") and (site in ("same-origin", "none") or path == "/")
 
     def _has_token(self, given: Mapping[str, str]) -> bool:
         """Return whether the token is there: in the address of the page, in the header of all else."""

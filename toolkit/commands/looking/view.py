@@ -52,7 +52,9 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 def run(context: Context, options: Options) -> Outcome:
     """Serve the pages until the process is interrupted. The address is the first line of standard output."""
     if context.is_dolma:
-        raise ConfigError("expected a configuration of our own form, got one of Dolma's; give the folder of its documents")
+        raise ConfigError(
+            "expected a configuration of our own form, got one of Dolma's; give the folder of its documents"
+        )
     explainer, rules = None, []
     if options.config is not None and options.text_field is None:
         if extra := [each for each in options.targets if "=" not in each]:

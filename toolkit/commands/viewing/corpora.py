@@ -33,8 +33,8 @@ def of_configuration(context: Context) -> DatasetCorpus:
     """
     if not context.has_dataset:
         raise ConfigError(
-            f"{context.options.config}: expected `dataset:` or `documents:`, got neither; give the folder of one of its "
-            "datasets: `toolkit view FOLDER`"
+            f"{context.options.config}: expected `dataset:` or `documents:`, got neither; give the folder of one of "
+            "its datasets: `toolkit view FOLDER`"
         )
     return of_dataset(context, context.dataset, context.options.config or "")
 
