@@ -12,6 +12,7 @@ with FAR_FREE in its path is neither noted nor waited for.
 
 import io
 import os
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -56,9 +57,11 @@ class Far(Store):
         return (name for name, _ in self.listing(root))
 
     def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
-        found = sorted(_below(str(Path(root.removeprefix(SCHEME)))))
-        self._ask("LIST", root, max(1, -(-len(found) // PAGE)))
-        return iter(found)
+        folder = self._ask("LIST", root)
+        for number, found in enumerate(_below(str(folder))):
+            if number and number % PAGE == 0:
+                self._ask("LIST", root)
+            yield found
 
     def folders(self, root: str) -> list[str]:
         folder = self._ask("LIST", root)
@@ -117,20 +120,22 @@ class Far(Store):
 
 
 def _below(folder: str, prefix: str = "") -> Iterator[tuple[str, Stat]]:
+    """Yield the files below a folder, sorted by name; of a folder of very many, only their names are held."""
     try:
-        entries = list(os.scandir(folder))
+        names = sorted(each.name + "/" * each.is_dir() for each in os.scandir(folder))
     except FileNotFoundError:
         return
-    for entry in entries:
-        if entry.is_dir():
-            yield from _below(entry.path, f"{prefix}{entry.name}/")
-        elif not entry.name.endswith(_BEING_WRITTEN):
-            there = entry.stat()
-            yield prefix + entry.name, Stat(there.st_size, f"etag {there.st_mtime_ns}")
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.endswith("/"):
+            yield from _below(path, prefix + name)
+        elif not name.endswith(_BEING_WRITTEN) and (there := _stat(path)):
+            yield prefix + name, there
 
 
-def _stat(file: Path) -> Stat | None:
-    if not file.is_file():
+def _stat(file: str | Path) -> Stat | None:
+    try:
+        there = os.stat(file)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    there = file.stat()
-    return Stat(there.st_size, f"etag {there.st_mtime_ns}")
+    return Stat(there.st_size, f"etag {there.st_mtime_ns}") if stat.S_ISREG(there.st_mode) else None

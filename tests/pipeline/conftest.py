@@ -125,7 +125,7 @@ def tree(root: Path, *, bookkeeping: bool = False) -> dict[str, str]:
 
 def inputs_of(project: "Project") -> dict[str, InputRecord]:
     """The records of the inputs of a project's dataset, by key."""
-    return load_all(open_dataset(str(project.data), None, None))
+    return dict(load_all(open_dataset(str(project.data), None, None)))
 
 
 def journal(path: Path) -> dict[str, Any]:

@@ -449,6 +449,9 @@ class KernelWorker:
             task, self.task = self.task, None
             yield Result(task.name, value=task.payload.upper())
 
+    def take_back(self, report: Report) -> None:
+        assert not self.alive
+
     def failed(self) -> Result[str] | None:
         return Result(self.task.name, failure=Failure(f"{self.task.name}: died, twice")) if self.tries == 2 else None
 

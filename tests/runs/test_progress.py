@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.runs.test_executors import shout
 from toolkit.config import sizes
-from toolkit.runs.executors import Executor, Report, Task
+from toolkit.runs.executors import Executor, Report, Task, local
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local
 from toolkit.runs.lifeline import TOKEN_BYTES, Lifeline, News
@@ -110,7 +110,11 @@ def test_a_result_says_what_its_task_reported(kind: Callable[[Report], Executor]
     assert {result.name: result.reported for result in results} == {"a": 1, "bb": 2}
 
 
-def test_what_a_worker_did_that_died_is_taken_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_what_a_worker_did_that_died_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    monkeypatch.setattr(local, "JOIN_SECONDS", patience)  # on a busy machine a process ends long after its pipe
     seen: list[tuple[int, int]] = []
     executor = Local(lambda *report: seen.append(report), processes=2)
     names = [str(tmp_path / "dies"), str(tmp_path / "lives")]

@@ -151,9 +151,12 @@ def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
     if not is_stored(dataset):
         return None
     wanted = set(shards)
-    ours = [record for record in load_undamaged(dataset) if wanted & record.shards.keys()]
-    made = {shard for record in ours for shard in record.shards}
-    return together(record.types for record in ours) if ours and wanted <= made else None
+    made, found = set[str](), list[OwnTypes | None]()
+    for record in load_undamaged(dataset):
+        if wanted & record.shards.keys():
+            made.update(record.shards)
+            found.append(record.types)
+    return together(found) if found and wanted <= made else None
 
 
 def of_all(dataset: Dataset) -> OwnTypes | None:

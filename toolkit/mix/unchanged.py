@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+import xxhash
+
 from toolkit.mix import plan, publish
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import Manifest
@@ -47,7 +50,8 @@ class Published:
         self.fault = publish.fault_of(output, manifest) if manifest else ""
         if manifest and (self.fault or publish.is_unfinished(output)):
             manifest = None
-        self._entries = {(e.stream, e.shard): (e.documents, e.attributes) for e in manifest.inputs} if manifest else {}
+        listed = manifest.inputs if manifest else []
+        self._entries = {(e.stream, e.shard): _digest(e.documents, e.attributes) for e in listed}
         self.shards = len(self._entries)
 
     def knows(self, work: ShardToMix) -> bool:
@@ -56,7 +60,12 @@ class Published:
 
     def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
         """Return True if a shard is in it, as it is."""
-        return inputs is not None and self._entries.get((work.stream.name, work.shard)) == inputs
+        return inputs is not None and self._entries.get((work.stream.name, work.shard)) == _digest(*inputs)
+
+
+def _digest(documents: str, attributes: dict[str, str]) -> bytes:
+    """Return one digest of those of a shard: 100,000 shards have a million of them."""
+    return xxhash.xxh3_128_digest(msgspec.json.encode((documents, attributes), order="sorted"))
 
 
 def among(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:

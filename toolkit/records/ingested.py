@@ -5,7 +5,7 @@
 `toolkit.ingest.inputs` decides by them what is ingested again.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from toolkit.data.journals import INGEST, MAKES_INPUTS
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import DataError, in_words
 from toolkit.records.sets import OutputState
+from toolkit.storage.journal import Journal
 from toolkit.storage.paths import exists, lacking
 
 
@@ -112,8 +113,32 @@ def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
     return {shard for record in found if record for shard in record.shards}
 
 
-def load_all(dataset: Dataset) -> dict[str, InputRecord]:
-    """Return the records of all inputs by their keys, sorted.
+class Inputs(Mapping[str, InputRecord]):
+    """The records of inputs by their keys, sorted; each is decoded when it is asked for, so that none is held.
+
+    Args:
+        journal: has the records.
+        keys: of those that are not damaged, sorted.
+    """
+
+    def __init__(self, journal: Journal, keys: Sequence[str]) -> None:
+        self._journal, self._keys = journal, dict.fromkeys(keys)
+
+    def __getitem__(self, key: str) -> InputRecord:
+        record = self._journal.load(INGEST, key, InputRecord) if key in self._keys else None
+        if record is None:
+            raise KeyError(key)
+        return record
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def load_all(dataset: Dataset) -> Inputs:
+    """Return the records of all inputs.
 
     Raises:
         DataError: if records are damaged, naming all files that are: nobody knows which shards there should be.
@@ -124,26 +149,33 @@ def load_all(dataset: Dataset) -> dict[str, InputRecord]:
     return found
 
 
-def load_undamaged(dataset: Dataset) -> list[InputRecord]:
-    """Return the records of all inputs, without those that are damaged."""
-    return list(load_each(dataset)[0].values())
+def load_undamaged(dataset: Dataset) -> Iterator[InputRecord]:
+    """Yield the records of all inputs, one at a time, without those that are damaged."""
+    return (record for _, record in _each(dataset) if not isinstance(record, str))
 
 
-def load_each(dataset: Dataset) -> tuple[dict[str, InputRecord], list[str]]:
-    """Return the records of all inputs by their keys, sorted, and a message for each that is damaged, or each file."""
-    journal, settings = journals.inputs_of(dataset), dict[bytes, dict[str, Any]]()
-    found, damaged = dict[str, InputRecord](), [f"{fault}; {MAKES_INPUTS}" for fault in journal.damaged.values()]
+def load_each(dataset: Dataset) -> tuple[Inputs, list[str]]:
+    """Return the records of all inputs, and a message for each that is damaged, or each file."""
+    keys, damaged = list[str](), list[str]()
+    for key, record in _each(dataset):
+        if isinstance(record, str):
+            damaged.append(record)
+        else:
+            keys.append(key)
+    return Inputs(journals.inputs_of(dataset), keys), damaged
+
+
+def _each(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
+    """Yield the key and the record of each input; a message for each that is damaged, or each damaged file."""
+    journal = journals.inputs_of(dataset)
+    for fault in journal.damaged.values():
+        yield "", f"{fault}; {MAKES_INPUTS}"
     for key, record in journal.items(INGEST):
         try:
-            read = msgspec.json.decode(record, type=InputRecord)
-            same = settings.setdefault(msgspec.json.encode(read.settings), read.settings)  # one for 100,000 inputs
-            found[key] = msgspec.structs.replace(read, settings=same)
+            yield key, msgspec.json.decode(record, type=InputRecord)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            message = (
-                f"expected a record of this version of the toolkit for the input {key}, got: {in_words(str(error))}"
-            )
-            damaged.append(f"{journal.folder}: {message}; {MAKES_INPUTS}")
-    return found, damaged
+            expected = f"expected a record of this version of the toolkit for the input {key}"
+            yield key, f"{journal.folder}: {expected}, got: {in_words(str(error))}; {MAKES_INPUTS}"
 
 
 def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:

@@ -75,29 +75,46 @@ def too_many(inputs: Iterable[Judged], bookkeeping: str) -> list[Verdict]:
         inputs: the records, or the tallies, of all inputs.
         bookkeeping: folder of the records, below which reject files are.
     """
-    entries: dict[str, list[Judged]] = {}
+    entries: dict[str, _Items] = {}
     for each in inputs:
-        entries.setdefault(each.entry, []).append(each)
-    return [found for name in sorted(entries) if (found := _judged(name, entries[name], bookkeeping))]
+        if (items := entries.get(each.entry)) is None:
+            items = entries[each.entry] = _Items(each.max_rejected)
+        items.add(each)
+    return [found for name in sorted(entries) if (found := entries[name].judged(name, bookkeeping))]
 
 
-def _judged(name: str, inputs: list[Judged], bookkeeping: str) -> Verdict | None:
-    reasons: Counter[str] = Counter()
-    for each in inputs:
-        reasons.update(_reasons(each))
-    read, bad = sum(read_items(each.counts) for each in inputs), reasons.total()
-    limit = min(each.max_rejected for each in inputs)
-    if not bad or bad <= limit * read or (read < JUDGED and bad < read):
-        return None
-    worst = max(inputs, key=lambda each: sum(_reasons(each).values()))
-    return Verdict(
-        entry=name or "inputs of an earlier version",
-        read=read,
-        rejected=bad,
-        reasons=dict(reasons.most_common()),
-        max_rejected=limit,
-        file=join(bookkeeping, worst.rejects or "rejects"),
-    )
+class _Items:
+    """The items of an entry, counted input by input.
+
+    Args:
+        limit: share of them that may be bad, by the first input.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self.read, self.limit = 0, limit
+        self.reasons: Counter[str] = Counter()
+        self.worst = (0, "")
+
+    def add(self, each: Judged) -> None:
+        reasons = _reasons(each)
+        self.read += read_items(each.counts)
+        self.limit = min(self.limit, each.max_rejected)
+        self.reasons.update(reasons)
+        if (bad := sum(reasons.values())) > self.worst[0]:
+            self.worst = (bad, each.rejects)
+
+    def judged(self, name: str, bookkeeping: str) -> Verdict | None:
+        bad = self.reasons.total()
+        if not bad or bad <= self.limit * self.read or (self.read < JUDGED and bad < self.read):
+            return None
+        return Verdict(
+            entry=name or "inputs of an earlier version",
+            read=self.read,
+            rejected=bad,
+            reasons=dict(self.reasons.most_common()),
+            max_rejected=self.limit,
+            file=join(bookkeeping, self.worst[1] or "rejects"),
+        )
 
 
 def by_reason(inputs: Iterable[Judged]) -> dict[str, int]:

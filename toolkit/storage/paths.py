@@ -251,10 +251,11 @@ def list_stats(
 
 def _stats(root: str, listing: Iterator[tuple[str, Stat | None]]) -> dict[str, Stat | None]:
     """Return a listing of a folder; of what it does not say, the store is asked."""
-    listed = list(listing)
-    unsaid = [name for name, there in listed if there is None]
+    found = dict(listing)
+    unsaid = [name for name, there in found.items() if there is None]
     looked = for_each(lambda name: store_of(root).stat(join(root, name)), unsaid)
-    return dict(listed) | dict(zip(unsaid, looked, strict=True))
+    found.update(zip(unsaid, looked, strict=True))
+    return found
 
 
 def is_data(relative: str) -> bool:

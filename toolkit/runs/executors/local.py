@@ -87,6 +87,8 @@ class Local(Executor):
                 for worker in ready(self._workers):
                     yield from worker.receive(self.report)
                     if not worker.process.is_alive():
+                        yield from worker.receive(self.report)  # what it has sent since then, before it ended
+                        worker.take_back(self.report)
                         self._workers.remove(worker)
                         if failed := worker.failed():
                             yield failed
@@ -175,8 +177,13 @@ class _Worker(Child):
                     report(documents, size)
         except (EOFError, OSError):  # it died, maybe in the middle of a message
             self.process.join(JOIN_SECONDS)
-            documents, size = self._reported
-            report(-documents, -size)  # it is done again, or has failed
+
+    def take_back(self, report: Report) -> None:
+        """Take back what a worker that has died reported of its task, which is done again, or has failed."""
+        documents, size = self._reported
+        self._reported = (0, 0)
+        if documents or size:
+            report(-documents, -size)
 
     def _count(self) -> None:
         """Count a task that is done; after the last one, tell the worker to leave."""
