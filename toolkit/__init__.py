@@ -3,16 +3,17 @@
 People in notebooks call the commands from here as functions, and read a `Dataset`. Authors of taggers and formats
 import from here and, for the fast path over whole batches, from `toolkit.text`; the command line is `toolkit.cli`.
 
-`align`, `annotate`, `ingest`, `tag`, `train` and `mix` are functions here, and folders of the engine. Importing a
-folder for the first time sets the name here to it; so all of them are imported below before the functions get the
-names, and no later import, in whatever order, takes them away. Within the engine it is always ``from toolkit.tag import
-…``, never ``import toolkit.tag.…``.
+`align`, `annotate`, `ingest`, `report`, `tag`, `train` and `mix` are functions here, and folders of the engine.
+Importing a folder for the first time sets the name here to it; so all of them are imported below before the functions
+get the names, and no later import, in whatever order, takes them away. Within the engine it is always ``from
+toolkit.tag import …``, never ``import toolkit.tag.…``.
 """
 
 import toolkit.align
 import toolkit.annotate
 import toolkit.ingest
 import toolkit.mix
+import toolkit.report
 import toolkit.tag
 import toolkit.train  # noqa: F401
 from toolkit.config.sizes import Size
@@ -27,7 +28,7 @@ from toolkit.distribution import missing_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
 from toolkit.in_python.calls import align, annotate, calibrate, dedup, ingest, mix, run, sample, tag, tokenize, train
 from toolkit.in_python.dataset import Dataset
-from toolkit.in_python.looks import compare, compare_sets, dry_run, evaluate, stats, status, validate
+from toolkit.in_python.looks import compare, compare_sets, dry_run, evaluate, report, stats, status, validate
 from toolkit.in_python.rows import Row, Rows
 from toolkit.in_python.trying import try_tagger
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
@@ -99,6 +100,7 @@ __all__ = [
     "open_stored",
     "pairs_in",
     "read_list",
+    "report",
     "resolve",
     "run",
     "sample",

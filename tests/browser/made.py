@@ -89,7 +89,7 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
         kept = max(0, size - sum(rule.labels.get(label, (0, 0, 0))[0] for rule in rules))
         by_label.append(facts.LabelSizes(label=label, before=_sizes(size), after=_sizes(kept)))
     rows, kept = sum(sizes), sum(each.after.documents for each in by_label)
-    samples = [_sample(place, labels[place % len(labels)], lot) for place in range(300)]
+    samples = [_sample(place, labels[place % len(labels)], lot) for place in range(max(60, 4 * len(labels)))]
     if hostile:
         samples[:0] = [_hostile(place, text) for place, text in enumerate(HOSTILE)]
     run = facts.Run(
@@ -348,7 +348,7 @@ def _hostile(place: int, text: str) -> facts.Sample:
 
 
 def _pair(label: str) -> facts.Pair:
-    text = TEXTS[label][2]
+    text = "\n".join([TEXTS[label][2]] * 12)
     one = facts.PairText(
         shard="cc/1.jsonl.gz", row=3, id=f"{label}-1", label=label, chars=len(text), text=text, kept=True
     )

@@ -10,6 +10,7 @@ from toolkit.in_python.given import Configuration, Overrides
 
 if TYPE_CHECKING:
     from toolkit.in_python import results
+    from toolkit.report import facts
     from toolkit.runs.progress import Reached
 
 
@@ -244,3 +245,49 @@ def status(configuration: Configuration, *, overrides: Overrides = (), **setting
 
     options = Options(**configured(configuration, overrides, settings, progress=False))
     return results.typed(results.Status, carried_out(options))
+
+
+def report(
+    what: Configuration | Iterable[str | os.PathLike[str]],
+    *,
+    compare: Configuration | None = None,
+    output: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+    overrides: Overrides = (),
+    limit: int | None = None,
+    progress: "Callable[[Reached], object] | bool" = False,
+    **settings: Any,
+) -> "facts.Report":
+    """Return the facts of a report, as ``toolkit report`` writes them; write the page, too, if there is an `output`.
+
+    `what` is a configuration, or the path of an output, or two. `compare` is another configuration, or the path of an
+    output, that stands beside the first. `output` ends in ``.html``, or in ``.json``. `title` is that of the page.
+    Other arguments as of `run`.
+
+    Raises:
+        Failed: if shards cannot be read; then there is no report.
+        ToolkitError: for whatever else is wrong.
+    """
+    import tempfile
+
+    import msgspec
+
+    from toolkit.commands.looking.report import Options
+    from toolkit.in_python import results
+    from toolkit.report import facts
+
+    with tempfile.TemporaryDirectory(prefix="toolkit-report-") as temporary:
+        path = os.path.join(temporary, "report.json")
+        options = Options(
+            **looked_at(what, overrides, settings, progress),
+            compare=None if compare is None else given.named(compare),
+            other=given.read(compare) if compare is not None and given.is_configuration(compare) else None,
+            title=title,
+            limit=given.positive("limit", limit),
+            output=path,
+            page=None if output is None else os.fspath(output),
+        )
+        outcome = carried_out(options)
+        results.checked(outcome.data, outcome)
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=facts.Report)

@@ -45,7 +45,8 @@ def codes_of(numbers: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     codes = (power - _LEAST) * 100 + digits
     on_edge = (numbers < 0) & (size == _edges(digits, power))  # which belongs to the bucket above, one nearer to zero
     codes = np.where(on_edge, np.where(digits > 10, codes - 1, codes - 100 + 89), codes)
-    return np.where(size == 0, 0, np.where(numbers < 0, -codes, codes))
+    signed: np.ndarray[Any, Any] = np.where(size == 0, 0, np.where(numbers < 0, -codes, codes))
+    return signed
 
 
 def _edges(digits: "np.ndarray[Any, Any]", power: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -53,7 +54,10 @@ def _edges(digits: "np.ndarray[Any, Any]", power: "np.ndarray[Any, Any]") -> "np
     import numpy as np
 
     shift = power - 1
-    return np.where(shift < 0, digits / 10.0 ** np.maximum(-shift, 0), digits * 10.0 ** np.maximum(shift, 0))
+    found: np.ndarray[Any, Any] = np.where(
+        shift < 0, digits / 10.0 ** np.maximum(-shift, 0), digits * 10.0 ** np.maximum(shift, 0)
+    )
+    return found
 
 
 def edge_of(code: int) -> float:

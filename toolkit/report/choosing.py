@@ -5,7 +5,6 @@ the hash. Of each shard those are kept that may be among the least of all.
 """
 
 import heapq
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -109,23 +108,6 @@ class Chosen(NamedTuple):
     hash: int
     shard: int
     row: int
-
-
-def merged(found: Iterable[tuple[int, str, list[Rank]]], most: dict[str, int]) -> dict[str, list[Chosen]]:
-    """Return the documents of all shards with the least ranks, for each key.
-
-    Args:
-        found: number of a shard, key, ranks.
-        most: documents of a kind of key (what stands before its first line feed).
-    """
-    lists: dict[str, list[Chosen]] = {}
-    for shard, key, ranks in found:
-        known = lists.setdefault(key, [])
-        known += [Chosen(rank.distance, rank.hash, shard, rank.row) for rank in ranks]
-        limit = most[key.partition("\n")[0]]
-        if len(known) > 4 * limit:
-            lists[key] = sorted(known)[:limit]
-    return {key: sorted(known)[: most[key.partition("\n")[0]]] for key, known in lists.items()}
 
 
 MOST = {"label": DRAWN, "dropped": DROPPED, "applied": APPLIED, "near": NEAR, "pair": 12}

@@ -20,11 +20,13 @@ class Language(msgspec.Struct, kw_only=True):
         name: ``Finnish``; the label itself where that is not known.
         script: ``Latin``; empty where that is not known.
         rtl: whether it is written from right to left.
+        tag: of BCP 47, as ``lang=`` of HTML has it; empty where the label is no language.
     """
 
     name: str
     script: str = ""
     rtl: bool = False
+    tag: str = ""
 
 
 class Sizes(msgspec.Struct, kw_only=True):

@@ -113,7 +113,8 @@ class Fields(ConfigStruct):
     @property
     def keys(self) -> set[str]:
         """Return the attributes that are counted."""
-        places = [each.place for each in (*self.scores, *self.spans, *self.duplicates)]
+        places = [each.place for each in self.scores] + [each.place for each in self.spans]
+        places += [each.place for each in self.duplicates]
         return {place.name for place in (*places, *filter(None, [self.tokens]))}
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals, add, add_groups
 from toolkit.report import buckets, facts
 from toolkit.report.attributes import DuplicateCounts, Histogram
-from toolkit.report.choosing import MOST, Chosen, merged
+from toolkit.report.choosing import MOST, Chosen
 from toolkit.report.fields import Fields
 from toolkit.report.one_shard import EFFECT, SIZES, ShardCounts
 
@@ -110,13 +110,10 @@ class Merged:
                 _add(spans.setdefault(label, [0, 0, 0]), numbers)
         for number, each in enumerate(fields.duplicates):
             self._add_duplicates(number, shard, each)
-        ranks = ((shard, key, ranks) for key, ranks in found.ranks.items())
-        known = ((key, chosen) for key, chosen in self.chosen.items())
-        more = merged(ranks, MOST)
-        self.chosen = dict(known) | {
-            key: sorted([*self.chosen.get(key, []), *chosen])[: MOST[key.partition("\n")[0]]]
-            for key, chosen in more.items()
-        }
+        for key, ranks in found.ranks.items():
+            here = [Chosen(rank.distance, rank.hash, shard, rank.row) for rank in ranks]
+            known = sorted([*self.chosen.get(key, []), *here])
+            self.chosen[key] = known[: MOST[key.partition("\n")[0]]]
 
     def _add_duplicates(self, number: int, shard: int, found: DuplicateCounts) -> None:
         mine = self.duplicates[number]
@@ -135,5 +132,6 @@ def _add(mine: list[int], theirs: Iterable[int]) -> None:
 
 def sizes_of(numbers: Sequence[int], *, tokens: bool) -> facts.Sizes:
     """Return sums in the order of `SIZES` by their names."""
-    found = dict(zip(SIZES, numbers, strict=True))
-    return facts.Sizes(**found | ({} if tokens else {"tokens": None}))
+    found = facts.Sizes(**dict(zip(SIZES, numbers, strict=True)))
+    found.tokens = found.tokens if tokens else None
+    return found

@@ -1,7 +1,7 @@
 """The samples of a report: which documents are shown, and what is read of them."""
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any
@@ -230,8 +230,3 @@ def jaccard(one: str, other: str) -> float | None:
     """Return how alike the words of two texts are: those of both by those of either; None without words."""
     left, right = set(one.split()), set(other.split())
     return len(left & right) / len(left | right) if left | right else None
-
-
-def places(rows: Mapping[tuple[int, int], Any]) -> dict[tuple[int, int], int]:
-    """Return the places of documents, by shard and row, in the list of samples."""
-    return {key: i for i, key in enumerate(sorted(rows))}

@@ -14,6 +14,7 @@ from toolkit.config.settings import Source
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.inspect import targets
+from toolkit.pages.report import render
 from toolkit.report import facts
 from toolkit.report.languages import languages_of
 from toolkit.report.of_output import run_of_output
@@ -47,11 +48,14 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     title: Annotated[str | None, Flag("the title of the page", metavar="TEXT")] = None
     other: Source | None = None
     """The other configuration itself, where it is in no file."""
+    page: str | None = None
+    """Another file to write, where `output` has the facts for a program."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.output.endswith(SUFFIXES):
-            raise ConfigError(f"--output {self.output}: expected a file that ends in {' or '.join(SUFFIXES)}")
+        for path in filter(None, (self.output, self.page)):
+            if not path.endswith(SUFFIXES):
+                raise ConfigError(f"--output {path}: expected a file that ends in {' or '.join(SUFFIXES)}")
         if self.text_field is not None:
             raise ConfigError("expected a configuration, or an output, without --text-field: a report is on a mix")
         if self.config is None and (self.limit is not None or len(self.targets) + (self.compare is not None) > 2):
@@ -78,7 +82,8 @@ def run(context: Context, options: Options) -> Outcome:
         runs=found,
     )
     encoded = msgspec.json.encode(report)
-    write_file(options.output, encoded + b"\n" if options.output.endswith(".json") else _page(encoded))
+    for path in filter(None, (options.output, options.page)):
+        write_file(path, encoded + b"\n" if path.endswith(".json") else render(encoded))
     notes = [f"{each.name}: {note}" if len(found) > 1 else note for each in found for note in each.notes]
     data = {"output": options.output, "runs": [_summary(each) for each in found], "notes": notes}
     return Outcome(text="\n".join([options.output, *notes]), data=data)
@@ -116,10 +121,3 @@ def _summary(found: facts.Run) -> dict[str, object]:
     """Return what programs want to know at once of a run."""
     totals = msgspec.to_builtins(found.totals)
     return {"name": found.name, "mixed": found.mixed, "totals": totals, "missing": found.missing}
-
-
-def _page(encoded: bytes) -> bytes:
-    """Return the page of a report, from its JSON."""
-    from toolkit.pages.report import render
-
-    return b"".join(render(encoded, None))

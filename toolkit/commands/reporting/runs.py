@@ -21,7 +21,7 @@ from toolkit.report.one_shard import VERSION
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import check_writable, join, size_of
 
-_SECRET = re.compile(r"(?im)^(\s*[\w-]*(?:secret|token|password|api_key|access_key)[\w-]*\s*:\s*)\S.*$")
+_SECRET = re.compile(r"(?im)^([\s#]*[\w-]*(?:secret|token|password|api_key|access_key)[\w-]*\s*:\s*)\S.*$")
 """Settings whose values are not shown."""
 
 

@@ -58,7 +58,7 @@
   page.difference = (one, other) => {
     const found = runs(words(one.text, one.label), words(other.text, other.label));
     const side = (given, mine, name) => {
-      const text = el("p", { class: "difference", dir: "auto", lang: page.tag(given.label) });
+      const text = el("div", { class: "difference", role: "group", tabindex: "0", "aria-label": `Text of ${given.id}`, dir: "auto", lang: page.tag(given.label) });
       if (found === null) page.add(text, [given.text]);
       else for (const [kind, parts] of found) if (kind === 0) page.add(text, [parts.join("")]); else if (kind === mine) text.append(el(name, {}, parts.join("")));
       return text;

@@ -79,7 +79,7 @@
     function handle(given, at) {
       const shade = el("div", { class: `shade ${given.drops || "none"}` });
       const knob = el("div", {
-        class: "knob", role: "slider", tabindex: "0", "data-key": `knob/${label}/${at}`, "aria-label": `Threshold of ${given.name}`, "aria-orientation": "horizontal",
+        class: `knob ${given.drops ? "" : "none"}`, role: "slider", tabindex: "0", "data-key": `knob/${label}/${at}`, "aria-label": `Threshold of ${given.name}`, "aria-orientation": "horizontal",
         "aria-valuemin": bins.low, "aria-valuemax": bins.high,
         keydown: (event) => {
           const sizes = { ArrowLeft: [-1, .1], ArrowDown: [-1, .1], ArrowRight: [1, .1], ArrowUp: [1, .1], PageDown: [-1, 2], PageUp: [1, 2] };
@@ -159,12 +159,12 @@
     }
 
     function ticks(width) {
-      const apart = (62 / width) * bins.count, found = [];
+      const apart = (55 / width) * bins.count, found = [];
       for (const value of round(edges)) {
         const at = bins.place(value);
-        if (!found.length || at - found[found.length - 1] >= apart) found.push(at);
+        if (found.every((other) => Math.abs(at - other) >= apart)) found.push(at);
       }
-      return found;
+      return found.sort((one, other) => one - other);
     }
 
     function tell(left, self) {
@@ -178,17 +178,18 @@
     return figure;
   };
 
-  /** Return round numbers among edges: steps of 1, 2 or 5 where bins are even, else powers of ten, and what is between. */
+  /** Return round numbers within edges, the roundest first: even steps where bins are even, else powers of ten, and 5 and 2 times these. */
   function round(edges) {
-    const low = edges[0], high = edges[edges.length - 1], first = edges[1] - low, last = high - edges[edges.length - 2];
-    if (Math.abs(first - last) < .01 * last) {
+    const low = edges[0], high = edges[edges.length - 1], widths = edges.slice(1).map((edge, bin) => edge - edges[bin]);
+    const usual = [...widths].sort((one, other) => one - other)[widths.length >> 1];
+    if (widths.filter((width) => Math.abs(width - usual) < .02 * usual).length > .85 * widths.length) {
       const rough = (high - low) / 6, unit = 10 ** Math.floor(Math.log10(rough)), step = unit * [1, 2, 5, 10].find((each) => each * unit >= rough);
       return Array.from({ length: Math.floor(high / step) - Math.ceil(low / step) + 1 }, (_, place) => Number(((Math.ceil(low / step) + place) * step).toPrecision(12)));
     }
     const powers = [];
     for (let power = -9; power < 16; power += 1) powers.push(10 ** power);
-    const within = (values) => [...values.map((value) => -value).reverse(), 0, ...values].filter((value) => value >= low && value <= high);
-    return within(powers).length > 3 ? within(powers) : within(powers.flatMap((power) => [power, 2 * power, 5 * power]));
+    const sizes = [1, 5, 2, 3, 7].flatMap((times) => powers.map((power) => Number((times * power).toPrecision(6))));
+    return [0, ...sizes, ...sizes.map((size) => -size)].filter((value) => value >= low && value <= high);
   }
 
   page.tick = (value) => {

@@ -1,9 +1,10 @@
-"""Tables by language that ship with the toolkit: labels, tokenizers, and FineWeb-2's thresholds and stop words.
+"""Tables by language that ship with the toolkit: labels, names, tokenizers, FineWeb-2's thresholds and stop words.
 
 They are in `toolkit/text/tables`, each named by what it was made from, and made by the scripts of tests/oracles/tables:
 
 - ``lid.176-glotlid.tsv``: GlotLID's label (``deu_Latn``) of each label of lid.176 (``de``), with the reason.
 - ``tokenizers-datatrove-0.10.1.tsv``: which tokenizer datatrove gives a language.
+- ``languages-cldr-47.tsv``, ``scripts-cldr-47.tsv``: English names of languages and scripts.
 - ``fineweb-2-baedee4.tsv``, ``fineweb-2-baedee4-stop-words.tsv``: FineWeb-2's, as of its release.
 """
 
@@ -25,9 +26,14 @@ def _rows(path: str) -> list[list[str]]:
         raise ConfigError(f"{path}: expected a table of tab-separated values in UTF-8, got: {error}") from None
 
 
+def named_rows(name: str) -> list[list[str]]:
+    """Return the rows of a table that ships with the toolkit, without its head."""
+    return _rows(os.path.join(FOLDER, name))[1:]
+
+
 @functools.cache
 def _glotlid() -> dict[str, str]:
-    return {row[0]: row[1] for row in _rows(os.path.join(FOLDER, "lid.176-glotlid.tsv"))[1:]}
+    return {row[0]: row[1] for row in named_rows("lid.176-glotlid.tsv")}
 
 
 def glotlid_label(label: str) -> str:
@@ -50,8 +56,7 @@ def tokenizer_of(label: str) -> tuple[str, str] | None:
 
 @functools.cache
 def _tokenizers() -> dict[str, tuple[str, str]]:
-    rows = _rows(os.path.join(FOLDER, "tokenizers-datatrove-0.10.1.tsv"))[1:]
-    return {label: (kind, code) for label, kind, code in rows}
+    return {label: (kind, code) for label, kind, code in named_rows("tokenizers-datatrove-0.10.1.tsv")}
 
 
 @functools.lru_cache(maxsize=8)

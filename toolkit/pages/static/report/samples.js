@@ -41,17 +41,24 @@
     const of = (places) => (label === null ? places : places.filter((place) => run.samples[place].label === label));
     const verb = rule.role === "drops" ? "dropped" : rule.role === "edits" ? "edited" : "met";
     const all = label === null ? samples.dropped : [...new Set([...(samples.labels[label] || []), ...of(samples.dropped)])];
-    const kept = of(samples.kept), field = samples.field, near = of([...samples.dropped, ...samples.kept]);
+    const kept = of(samples.kept), field = samples.field, threshold = ofLabel(run, samples, label), near = of([...samples.dropped, ...samples.kept]);
     const parts = [el("h4", {}, label === null ? `Documents that it ${verb}` : `${report.name(label)} documents that it ${verb}`),
       all.length ? list(run, all, field) : el("p", { class: "muted" }, `The report has no sample of ${report.of(label)} for it.`)];
-    if (field && samples.value !== null && near.length && kept.length) {
+    if (field && threshold !== null && near.length && kept.length) {
       const value = (place) => run.samples[place].values[field], sorted = near.filter((place) => typeof value(place) === "number").sort((one, other) => value(one) - value(other));
-      const under = sorted.filter((place) => value(place) < samples.value), over = sorted.filter((place) => value(place) >= samples.value);
+      const under = sorted.filter((place) => value(place) < threshold), over = sorted.filter((place) => value(place) >= threshold);
       if (sorted.length) parts.push(el("h4", {}, "Nearest to its threshold, by ", el("code", {}, field)), el("ol", { class: "samples", role: "list" },
-        under.slice(-6).map((place) => sample(run, place, field)), el("li", { class: "threshold" }, `threshold ${measure(samples.value)}`), over.slice(0, 6).map((place) => sample(run, place, field))));
+        under.slice(-6).map((place) => sample(run, place, field)), el("li", { class: "threshold" }, `threshold ${measure(threshold)}`), over.slice(0, 6).map((place) => sample(run, place, field))));
     } else if (kept.length) parts.push(el("h4", {}, "Documents that it let pass"), list(run, kept, field, 5));
     return parts;
   };
+
+  /** Return the threshold of a rule for a language, which may have one of its own. */
+  function ofLabel(run, samples, label) {
+    const score = run.scores.find((each) => each.field === samples.field);
+    const own = score && label !== null && score.marks.find((mark) => mark.rule === samples.rule && mark.stream === samples.stream && mark.label === label);
+    return own ? own.value : samples.value === undefined ? null : samples.value;
+  }
 
   page.section("samples", (run, label) => {
     const drawn = Object.entries(run.drawn);
@@ -83,7 +90,7 @@
     made.addEventListener("toggle", () => {
       if (!made.open || made.children.length > 1) return;
       const [one, other, known] = page.difference(pair.one, pair.other);
-      const side = (given, text) => el("section", { "aria-label": given.kept ? "The document that is kept" : "Its copy" },
+      const side = (given, text) => el("div", {},
         el("p", { class: "sample-head" }, el("span", { class: `tag ${given.kept ? "kept" : "dropped"}` }, given.kept ? "kept" : "dropped"), el("code", {}, given.id), el("span", { class: "muted" }, `${given.shard}, row ${given.row}, ${count(given.chars)} characters`)), text);
       made.append(el("div", { class: "pair" }, side(pair.one, one), side(pair.other, other)));
       if (!known) made.append(el("p", { class: "note" }, "The beginnings differ by too much to mark where."));

@@ -52,38 +52,48 @@
 
   /** The controls of one threshold, and what it would do. */
   function dial(score, bins, mark, label) {
-    const rows = [[null, report.counts(score.counts, null), report.counts(score.after || {}, null)]];
-    if (label !== null) rows.unshift([label, report.counts(score.counts, label), report.counts(score.after || {}, label)]);
+    const lower = mark.drops !== "above";
+    /* Languages that have a threshold of their own keep it while this one moves. */
+    const others = score.marks.filter((other) => other !== mark && other.rule === mark.rule && other.stream === mark.stream && other.sign === mark.sign);
+    const owner = new Map(Object.keys(score.counts).map((each) => [each, [mark, ...others].find((one) => one.label === each) || [mark, ...others].find((one) => one.label === "")]));
+    const rows = (label === null ? [null] : [label, null]).map((each) => {
+      const labels = each === null ? [...owner.keys()] : [each], mine = labels.filter((one) => owner.get(one) === mark), fixed = labels.filter((one) => owner.get(one) !== mark);
+      const add = (by) => report.counts(Object.fromEntries(mine.filter((one) => by[one]).map((one) => [one, by[one]])), null);
+      return { label: each, counts: add(score.counts), after: add(score.after || {}), mine, all: report.total(labels.map((one) => report.total(score.counts[one] || []))), fixed: fixed.reduce((sum, one) => sum + held(owner.get(one), [one]), 0) };
+    });
+
+    /** Return how many documents of these labels the configured threshold drops: that was counted. */
+    function held(which, labels) {
+      if (which === undefined) return 0;
+      const holds = labels.reduce((sum, one) => sum + (which.holds[one] || 0), 0), all = labels.reduce((sum, one) => sum + report.total(score.counts[one] || []), 0);
+      return (which.sign[0] === "<") === lower ? holds : all - holds;
+    }
     const cells = rows.map(() => ({ drops: el("td", { class: "numeric" }), keeps: el("td", { class: "numeric" }), share: el("td", { class: "numeric" }), more: el("td", { class: "numeric" }) }));
     const field = el("input", { type: "number", step: "any", inputmode: "decimal", "data-key": `value/${score.field}/${mark.rule}/${mark.label}`, "aria-label": `Threshold of ${mark.rule} on ${score.field}`, change: () => { const typed = Number(field.value); if (field.value !== "" && Number.isFinite(typed)) move(typed); else field.value = String(threshold.value); } });
     const back = el("button", { type: "button", click: () => go(mark.value) }, "As configured");
-    const half = el("button", { type: "button", class: "half", click: () => go(bins.quantile(rows[0][1], .5)) }, "Keep half");
+    const half = el("button", { type: "button", class: "half", click: () => go(bins.quantile(rows[0].counts, .5)) }, "Keep half");
     const changed = el("span", { class: "tag note", hidden: true }, "moved");
-    const lower = mark.drops !== "above", names = mark.drops ? ["Dropped", "Kept"] : ["Below", "From there on"];
+    const names = mark.drops ? ["Dropped", "Kept"] : ["Below", "From there on"];
     let move = () => {};
     const threshold = { name: `${mark.rule} on ${score.field}`, value: mark.value, drops: mark.drops, says, moved: fill };
 
     /** Return how many are on the side that is dropped (below, if none is), and whether that was counted. */
-    function side(each, counts, value) {
-      const all = report.total(counts), holds = mark.holds || {}, alone = score.marks.every((other) => other.rule !== mark.rule || other.label === mark.label);
-      if (value === mark.value && (each !== null ? mark.label === "" || mark.label === each : alone && mark.label === "")) {
-        const held = each === null ? report.total(Object.values(holds)) : holds[each] || 0, holdsBelow = mark.sign[0] === "<";
-        return [holdsBelow === lower ? held : all - held, all, true];
-      }
-      const below = Math.round(bins.below(counts, value));
-      return [lower ? below : all - below, all, false];
+    function side(row, value) {
+      if (value === mark.value) return [held(mark, row.mine) + row.fixed, true];
+      const below = Math.round(bins.below(row.counts, value));
+      return [(lower ? below : report.total(row.counts) - below) + row.fixed, false];
     }
 
     function says(value) {
-      const [drops, all] = side(rows[0][0], rows[0][1], value);
+      const [drops] = side(rows[0], value), { all } = rows[0];
       return `${measure(value)}: ${mark.drops ? "drops" : "below it are"} ${count(drops)} of ${count(all)}, ${percent(all - drops, all)} ${mark.drops ? "stay" : "are not"}`;
     }
 
     function fill(value) {
       if (document.activeElement !== field || Number(field.value) !== value) field.value = String(value);
       changed.hidden = value === mark.value;
-      rows.forEach(([each, counts, after], place) => {
-        const [drops, all, exact] = side(each, counts, value), about = exact || drops === 0 || drops === all ? "" : "≈ ";
+      rows.forEach((row, place) => {
+        const [drops, exact] = side(row, value), { all, after } = row, about = exact || drops === 0 || drops === all ? "" : "≈ ";
         const below = Math.round(bins.below(after, value)), stays = report.total(after);
         cells[place].drops.textContent = about + count(drops);
         cells[place].keeps.textContent = about + count(all - drops);
@@ -101,7 +111,7 @@
       el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `Effect of ${mark.rule} on ${score.field}` }, el("table", { class: "effect" },
         el("caption", { class: "visually-hidden" }, `What this threshold of ${mark.rule} alone would do`),
         el("thead", {}, el("tr", {}, el("td"), names.map((name) => el("th", { scope: "col", class: "numeric" }, name)), el("th", { scope: "col", class: "numeric" }, mark.drops ? "Kept" : "Share", ", %"), stays ? el("th", { scope: "col", class: "numeric", title: "of the documents that stay now, those on the dropped side" }, "New drops") : null)),
-        el("tbody", {}, rows.map(([each], place) => el("tr", {}, el("th", { scope: "row" }, each === null ? "All languages" : el("bdi", {}, report.name(each))), cells[place].drops, cells[place].keeps, cells[place].share, stays ? cells[place].more : null))))));
+        el("tbody", {}, rows.map(({ label: each }, place) => el("tr", {}, el("th", { scope: "row" }, each === null ? "All languages" : el("bdi", {}, report.name(each))), cells[place].drops, cells[place].keeps, cells[place].share, stays ? cells[place].more : null))))));
     return { element, threshold, follow: (given) => { move = given; } };
   }
 })();

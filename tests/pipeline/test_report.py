@@ -1,0 +1,443 @@
+"""Reports: their numbers are those of an oracle of this file, of `stats --mix`, of dry runs and of what was written."""
+
+import itertools
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+import toolkit
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
+from toolkit.report import facts
+
+SHARDS, DOCUMENTS = 3, 120
+LANGUAGES = ("en", "en", "en", "fi", "fi", "ar", None)
+LEAST = {"": 0.3, "fi": 0.6}
+EMAIL = "me@example.org"
+
+
+def _text(chance: random.Random, words: int, emails: int) -> str:
+    parts = [chance.choice(("wört", "sana", "كلمة", "日本語")) for _ in range(words)] + [EMAIL] * emails
+    return "".join(part + chance.choice((" ", " ", "\n")) for part in parts)
+
+
+class Row(msgspec.Struct):
+    """A document, with what the test knows of it."""
+
+    id: str
+    text: str
+    source: str
+    url: str
+    values: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        return self.values["lang"] or ""
+
+    def drops(self) -> list[str]:
+        """The rules that would drop it, in order."""
+        found = ["unidentified"] if self.values["lang"] is None else []
+        q = self.values["q"]
+        found += ["unsure"] if q is None or not q >= LEAST.get(self.label, LEAST[""]) else []
+        found += ["sizes: short"] if self.values["shape"]["words"] < 5 else []
+        return found + (["rare"] if self.values["shape"]["words"] * 3 > 100 and q and q < 0.5 else [])
+
+
+RULES = [
+    {"drop": "lang is None", "name": "unidentified"},
+    {"keep": "q is not None and q >= least", "name": "unsure"},
+    {"group": "sizes", "rules": [{"drop": "shape.words < 5", "name": "short"}]},
+    {"drop": "3 * shape.words > 100 and q < 0.5", "name": "rare"},
+    {"annotate": "tiny", "when": "shape.words < 10"},
+    {"replace": "emails", "by": "|||"},
+    {"repeat": "2", "when": "q > 0.9", "name": "twice"},
+]
+
+
+@pytest.fixture
+def rows() -> dict[str, list[Row]]:
+    """Documents by shard: several languages, nulls, spans, one source with two hosts, another without addresses."""
+    chance = random.Random(5)
+    found: dict[str, list[Row]] = {}
+    for shard in range(SHARDS):
+        listed = found.setdefault(f"{shard}.jsonl.gz", [])
+        for i in range(DOCUMENTS if shard else 7):
+            words, emails = chance.randint(0, 60), chance.choice((0, 0, 0, 1, 2))
+            text = _text(chance, words, emails)
+            begins = [at for at in range(len(text)) if text.startswith(EMAIL, at)]
+            q = chance.choice((None, *[round(chance.random(), 3) for _ in range(9)]))
+            values = {
+                "lang": chance.choice(LANGUAGES),
+                "q": q,
+                "shape": {"words": words, "odd": bool(words % 2)},
+                "emails": [[at, at + len(EMAIL), 1.0] for at in begins],
+                "tokens": 2 * words + 1,
+            }
+            url = f"https://{chance.choice(('a.example.fi', 'b.example'))}/{i}" if i % 3 else ""
+            listed.append(Row(f"{shard}-{i}", text, "web" if url else "books", url, values))
+    return found
+
+
+@pytest.fixture
+def reported(project: Project, rows: dict[str, list[Row]]) -> Project:
+    """These documents with a set of another program, and a mix that does all that rules can."""
+    for shard, listed in rows.items():
+        write_rows(
+            project.documents / shard,
+            [document(r.id, r.text, r.source, metadata={"url": r.url} if r.url else {}) for r in listed],
+        )
+        write_rows(project.attributes / "set-0" / shard, [attributes(r.id, r.values, r.source) for r in listed])
+    project.config["mix"] = {
+        "attributes": ["set-0"],
+        "label": "lang",
+        "parameters": {"least": LEAST[""]},
+        "languages": {"fi": {"least": LEAST["fi"]}},
+        "rules": RULES,
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    return project
+
+
+def made(project: Project, *arguments: object) -> facts.Report:
+    """The facts of a report, of which the page is made."""
+    path = project.root / "report.json"
+    project.ok("report", "-o", path, *arguments)
+    return msgspec.json.decode(path.read_bytes(), type=facts.Report)
+
+
+def only(project: Project, *arguments: object) -> facts.Run:
+    """The only run of a report."""
+    (run,) = made(project, *arguments).runs
+    return run
+
+
+def every(rows: dict[str, list[Row]]) -> Iterator[Row]:
+    for listed in rows.values():
+        yield from listed
+
+
+# --- the numbers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_effects_by_label_are_those_of_an_oracle(reported: Project, rows: dict[str, list[Row]], mixed: bool) -> None:
+    if mixed:
+        reported.ok("mix")
+    run = only(reported)
+    assert run.mixed is mixed
+    expected: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
+    for row in every(rows):
+        drops = row.drops()
+        counts = [(drops[0], len(row.text), len(drops) == 1)] if drops else []
+        if not drops:
+            counts += [("tiny", len(row.text), False)] if row.values["shape"]["words"] < 10 else []
+            counts += (
+                [("emails", sum(b - a for a, b, _ in row.values["emails"]), False)] if row.values["emails"] else []
+            )
+        for name, chars, unique in counts:
+            for i, number in enumerate((1, chars, unique)):
+                expected[name][row.label][i] += number
+    found = {rule.name: {label: list(numbers) for label, numbers in rule.labels.items()} for rule in run.rules}
+    assert {name: labels for name, labels in found.items() if labels} == expected
+    assert {rule.name: rule.unique for rule in run.rules if rule.role == "drops"} == {
+        name: sum(numbers[2] for numbers in expected[name].values())
+        for name in ("unidentified", "unsure", "sizes: short", "rare")
+    }
+    twice = [row for row in every(rows) if not row.drops() and row.values["q"] > 0.9]
+    assert (run.rules[-1].repeated, run.rules[-1].copies) == (len(twice), 2 * len(twice))
+    reached = sum(map(len, rows.values()))
+    for rule in run.rules[:4]:
+        assert rule.reached == reached
+        reached -= rule.documents
+    assert run.totals.kept == reached
+    assert run.totals.copies == len(twice)
+
+
+def test_sizes_are_those_of_the_mix_and_of_what_was_read(reported: Project, rows: dict[str, list[Row]]) -> None:
+    before = only(reported)
+    reported.ok("mix")
+    run = only(reported)
+    told = reported.ok("stats", "--mix", "--json").json["labels"]
+    for when in ("before", "after"):
+        listed = {each.label: getattr(each, when) for each in run.labels}
+        assert {label: sizes.documents for label, sizes in listed.items()} == {
+            each["label"]: each[when]["documents"] for each in told
+        }
+        for each in told:
+            assert {name: getattr(listed[each["label"]], name) for name in each[when]} == each[when]
+    assert [each.before for each in before.labels] == [each.before for each in run.labels]
+    assert (
+        sum(each.before.tokens or 0 for each in run.labels) == 0
+    )  # the set is of another program, its key no tagger's
+    assert not before.mixed
+    assert "has not been made" in before.notes[0]
+    written = Counter(row["metadata"].get("url", "").split("/")[2:3][0] if row["metadata"].get("url") else None
+                      for row in reported.output())  # fmt: skip
+    groups = {each.by: each for each in run.groups}
+    assert {each.value: each.after.documents for each in groups["host"].top} == written
+    read = Counter(row.url.split("/")[2] if row.url else None for row in every(rows))
+    assert {each.value: each.before.documents for each in groups["host"].top} == read
+    assert {each.value: each.before.chars for each in groups["source"].top} == {
+        source: sum(len(row.text) for row in every(rows) if row.source == source) for source in ("web", "books")
+    }
+    assert {each.value for each in groups["tld"].top} == {"fi", "example", None}
+
+
+def test_distributions_have_each_document_in_its_bin_and_thresholds_hold_exactly(
+    reported: Project, rows: dict[str, list[Row]]
+) -> None:
+    run = only(reported)
+    scores = {score.field: score for score in run.scores}
+    assert {*scores} == {"q", "shape.words", "tokens"}
+    for label in ("en", "fi", "ar", ""):
+        mine = [row for row in every(rows) if row.label == label]
+        for score, values in (
+            (scores["q"], [row.values["q"] for row in mine]),
+            (scores["shape.words"], [row.values["shape"]["words"] for row in mine]),
+        ):
+            numbers = [value for value in values if value is not None]
+            assert score.nulls.get(label, 0) == len(values) - len(numbers)
+            assert score.counts[label] == _binned(numbers, score.edges)
+        stay = [row.values["q"] for row in mine if not row.drops()]
+        assert scores["q"].after.get(label, []) == _binned(stay, scores["q"].edges)
+        assert run.lengths
+        assert run.lengths.before[label] == _binned([len(row.text) for row in mine], run.lengths.edges)
+    marks = {(mark.rule, mark.label): mark for mark in scores["q"].marks}
+    assert {key: (mark.value, mark.sign, mark.drops) for key, mark in marks.items()} == {
+        ("unsure", ""): (0.3, ">=", "below"), ("unsure", "fi"): (0.6, ">=", "below"),
+        ("rare", ""): (0.5, "<", "below"), ("twice", ""): (0.9, ">", ""),
+    }  # fmt: skip
+    above = Counter(row.label for row in every(rows) if (row.values["q"] or 0) >= LEAST.get(row.label, 0.3))
+    assert marks["unsure", ""].holds == {label: above[label] for label in above if label != "fi"}
+    assert marks["unsure", "fi"].holds == {"fi": above["fi"]}
+    assert [(mark.rule, mark.drops) for mark in scores["shape.words"].marks] == [
+        ("sizes: short", "below"),
+        ("tiny", ""),
+    ]
+    (spans,) = run.spans
+    assert spans.field == "emails"
+    assert spans.labels == {
+        label: (
+            sum(bool(row.values["emails"]) for row in every(rows) if row.label == label),
+            sum(len(row.values["emails"]) for row in every(rows) if row.label == label),
+            sum(b - a for row in every(rows) if row.label == label for a, b, _ in row.values["emails"]),
+        )
+        for label in ("", "ar", "en", "fi")
+    }
+
+
+def _binned(numbers: list[float], edges: list[float]) -> list[int]:
+    found = [sum(low <= n < high for n in numbers) for low, high in itertools.pairwise(edges)]
+    while found and not found[-1]:
+        found.pop()
+    assert sum(found) == len(numbers)
+    return found
+
+
+def test_samples_are_the_nearest_to_each_threshold_with_their_values(
+    reported: Project, rows: dict[str, list[Row]]
+) -> None:
+    run = only(reported)
+    known = {(f"{shard}", i): row for shard, listed in rows.items() for i, row in enumerate(listed, 1)}
+    for sample in run.samples:
+        row = known[sample.shard, sample.row]
+        assert (sample.id, sample.source, sample.url, sample.label) == (row.id, row.source, row.url, row.label)
+        assert row.text.startswith(sample.text)
+        assert sample.chars == len(row.text)
+        drops = row.drops()
+        assert [sample.dropped_by, *sample.would_drop] == (drops or [""])
+        assert [[s.start, s.end] for s in sample.spans] == [
+            s[:2] for s in row.values["emails"] if s[0] < len(sample.text)
+        ]
+        if "unsure" in sample.for_rules:
+            assert sample.values["q"] == row.values["q"]
+    found = {(each.rule, each.field, each.value): each for each in run.of_rules}
+    near = found["unsure", "q", 0.3]
+    others = [row for row in every(rows) if row.label != "fi" and row.values["q"] is not None]
+    dropped = sorted(abs(row.values["q"] - 0.3) for row in others if row.drops()[:1] == ["unsure"])[:5]
+    kept = sorted(abs(row.values["q"] - 0.3) for row in others if not row.drops())[:5]
+    for listed, expected in ((near.dropped, dropped), (near.kept, kept)):
+        assert [abs(run.samples[i].values["q"] - 0.3) for i in listed] == expected
+    costliest = Counter(row.drops()[0] for row in every(rows) if row.drops() and row.label == "fi").most_common(1)[0][0]
+    shown = [each.labels["fi"] for each in run.of_rules if each.rule == costliest and "fi" in each.labels]
+    lost = [row for row in every(rows) if row.label == "fi" and row.drops()[:1] == [costliest]]
+    assert [len(each) for each in shown] == [min(10, len(lost))]
+    assert {run.samples[i].dropped_by for each in shown for i in each} == {costliest}
+
+
+# --- other mixes ------------------------------------------------------------------------------------------------------
+
+
+def test_with_a_budget_and_streams_numbers_are_those_of_dry_run_and_manifest(reported: Project) -> None:
+    config = reported.config
+    other = {"dataset": str(reported.root / "other"), "rules": [{"drop": "q is None", "name": "none"}]}
+    write_rows(reported.root / "other/documents/x.jsonl.gz", [document(f"x{i}", "a b " * i, "x") for i in range(40)])
+    values = {"lang": "fi", "shape": {"words": 7, "odd": True}, "emails": [], "tokens": 1}
+    write_rows(
+        reported.root / "other/attributes/set-0/x.jsonl.gz",
+        [attributes(f"x{i}", {**values, "q": i / 40 if i % 7 else None}, "x") for i in range(40)],
+    )
+    mix = config["mix"]
+    mix["streams"] = {"main": {"dataset": config.pop("dataset"), "rules": mix.pop("rules")}, "other": other}
+    mix["budget"] = {"documents": 60, "by": "lang"}
+    mix["rules"] = []
+    shown = reported.ok("mix", "--dry-run", "--json").json
+    before = only(reported)
+    mixed = reported.ok("mix", "--json").json
+    run = only(reported)
+    for found in (before, run):
+        rules = [{name: getattr(rule, name) for name in ("stream", "name", "documents", "chars", "reached", "copies")}
+                 for rule in found.rules]  # fmt: skip
+        assert rules == [{name: each[name] for name in rules[0]} for each in shown["rules"]]
+        assert [rule.unique for rule in found.rules] == [each["only"] for each in shown["rules"]]
+        assert found.budget
+        assert [(each.group, each.available, each.wanted, each.taken, each.documents, each.copies)
+                for each in found.budget.groups] == [
+            tuple(each[name] for name in ("group", "available", "target", "taken", "documents", "copies"))
+            for each in shown["budget"]["groups"]
+        ]  # fmt: skip
+    assert (before.mixed, run.mixed) == (False, True)
+    assert msgspec.to_builtins(before.totals) == shown["totals"]
+    assert msgspec.to_builtins(run.totals) == mixed["totals"]  # with texts as edits have left them
+    assert {sample.stream for sample in run.samples} == {"main", "other"}
+
+
+def test_an_output_of_other_rules_is_told_and_its_numbers_are_not_shown(reported: Project) -> None:
+    reported.ok("mix")
+    written = only(reported)
+    reported.config["mix"]["parameters"]["least"] = 0.8
+    run = only(reported)
+    assert not run.mixed
+    (note,) = run.notes
+    assert "was mixed with other settings than these (rules)" in note
+    assert run.totals.kept < written.totals.kept
+    assert sum(each.after.documents for each in run.labels) == run.totals.kept + run.totals.copies
+    reported.config["mix"]["parameters"]["least"] = LEAST[""]
+    part = next(path for path in sorted(reported.out.rglob("*.jsonl.gz")) if ".toolkit" not in path.parts)
+    part.write_bytes(b"")
+    damaged = only(reported)
+    assert not damaged.mixed
+    assert "bytes by the manifest" in damaged.notes[0]
+
+
+def test_an_output_alone_has_what_its_manifest_says_and_tells_what_is_missing(reported: Project) -> None:
+    reported.ok("mix")
+    whole = only(reported)
+    path = reported.root / "alone.json"
+    told = reported.run("report", reported.out, "-o", path)
+    assert told.code == 0
+    (run,) = msgspec.json.decode(path.read_bytes(), type=facts.Report).runs
+    assert run.totals == whole.totals
+    assert [(each.label, each.after.words) for each in run.labels] == [(e.label, e.after.words) for e in whole.labels]
+    assert [(r.name, r.role, r.expression, r.documents, r.reached) for r in run.rules] == [
+        (r.name, r.role, r.expression, r.documents, r.reached) for r in whole.rules
+    ]
+    assert {*run.missing} >= {"samples", "scores", "groups", "lengths"}
+    assert (run.samples, run.scores, run.rules[0].unique, run.rules[0].labels) == ([], [], None, {})
+    assert "-c" in told.out
+
+
+def test_two_runs_stand_side_by_side(reported: Project) -> None:
+    reported.ok("mix")
+    other = reported.root / "other.yaml"
+    changed = json.loads(json.dumps(reported.config))
+    changed["mix"]["rules"] = RULES[:2]
+    changed["mix"]["output"]["path"] = str(reported.root / "out2")
+    other.write_text(json.dumps(changed))
+    both = made(reported, "--compare", other)
+    assert [run.name for run in both.runs] == ["config", "other"]
+    assert [len(run.rules) for run in both.runs] == [7, 2]
+    assert [run.mixed for run in both.runs] == [True, False]
+    assert made(reported, "--compare", reported.out).runs[1].rules[0].documents == both.runs[0].rules[0].documents
+    assert reported.run("mix", "-c", other).code == 0
+    path = reported.root / "two.json"
+    assert reported.run("report", reported.out, reported.root / "out2", "-o", path).code == 0
+    assert [len(run["rules"]) for run in json.loads(path.read_bytes())["runs"]] == [7, 2]
+
+
+# --- as all commands --------------------------------------------------------------------------------------------------
+
+
+def test_a_report_has_the_same_bytes_for_any_processes_and_reads_only_what_changed(
+    reported: Project, rows: dict[str, list[Row]]
+) -> None:
+    first = reported.root / "report.json"
+    only(reported)
+    data = first.read_bytes()
+    before = tree(reported.data)
+    only(reported, "processes=2")
+    assert first.read_bytes().replace(b"# processes=2\\n", b"") == data
+    assert tree(reported.data) == before
+    kept = {path: path.stat().st_mtime_ns for path in reported.data.rglob("*.counts")}
+    columns = {path: path.stat().st_mtime_ns for path in reported.data.rglob("*.columns")}
+    assert (len(kept), len(columns)) == (SHARDS, SHARDS)
+    reported.config["mix"]["rules"] = RULES[:2]  # no text is read for other rules
+    only(reported)
+    assert {path: path.stat().st_mtime_ns for path in reported.data.rglob("*.columns")} == columns
+    reported.config["mix"]["rules"] = RULES
+    changed = rows["0.jsonl.gz"]
+    changed[0].text += "more"
+    write_rows(reported.documents / "0.jsonl.gz", [document(r.id, r.text, r.source) for r in changed])
+    assert only(reported).totals.chars == sum(len(row.text) for row in every(rows))
+    again = {path for path in kept if path.stat().st_mtime_ns != kept[path]}
+    assert {path.name for path in again} == {"0.jsonl.gz.counts"} or len(again) == 1
+    for path in reported.data.rglob("*.counts"):
+        path.write_bytes(b"damaged")
+    assert only(reported).totals.chars == sum(len(row.text) for row in every(rows))
+
+
+def test_a_damaged_shard_is_named_and_no_report_is_written(reported: Project, rows: dict[str, list[Row]]) -> None:
+    path = reported.attributes / "set-0" / "1.jsonl.gz"
+    listed = rows["1.jsonl.gz"]
+    write_rows(path, [attributes(r.id if i else "other", r.values, r.source) for i, r in enumerate(listed)])
+    ran = reported("report", "-o", reported.root / "none.json")
+    assert ran.code == 1
+    assert "1.jsonl.gz" in ran.err
+    assert not (reported.root / "none.json").exists()
+
+
+def test_what_cannot_be_is_said(reported: Project, run: Run) -> None:
+    for arguments, said in (
+        (("-o", "report.pdf"), "expected a file that ends in .html or .json"),
+        (("--compare", reported.documents), "expected the output of a mix"),
+    ):
+        ran = reported("report", *arguments)
+        assert (ran.code, said in ran.err) == (2, True), ran.err
+    ran = run("report", reported.documents, "-o", reported.root / "x.json")
+    assert (ran.code, "expected the output of a mix" in ran.err) == (2, True)
+    assert run("report").code == 2
+
+
+def test_secrets_of_a_configuration_are_not_shown(reported: Project) -> None:
+    path = reported.root / "secret.yaml"
+    reported.config.pop("processes", None)
+    lines = "\n".join(f"{key}: {json.dumps(value)}" for key, value in reported.config.items())
+    path.write_text("# password: hidden1\n#   access_key_id: hidden2\n" + lines)
+    out = reported.root / "report.json"
+    assert reported.run("report", "-c", path, "-o", out).code == 0
+    assert b"hidden" not in out.read_bytes()
+
+
+def test_the_page_is_one_file_and_python_gives_the_facts(reported: Project) -> None:
+    page = reported.root / "report.html"
+    found = toolkit.report(reported.config, output=page)
+    assert found.runs[0].rules[0].name == "unidentified"
+    html = page.read_text()
+    assert html.startswith("<!doctype html>")
+    assert '"unidentified"' in html
+    (alone,) = toolkit.report(reported.config).runs
+    assert alone.totals == found.runs[0].totals
+
+
+def test_texts_are_cut_to_a_bounded_size(reported: Project, rows: dict[str, list[Row]]) -> None:
+    listed = rows["1.jsonl.gz"]
+    for row in listed:
+        row.text = "日本語" * 40_000
+    write_rows(reported.documents / "1.jsonl.gz", [document(r.id, r.text, r.source) for r in listed])
+    run = only(reported)
+    assert {len(sample.text.encode()) for sample in run.samples if sample.chars == 120_000} == {1500}
