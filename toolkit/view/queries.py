@@ -14,7 +14,7 @@ from toolkit.errors import ToolkitError
 from toolkit.view.corpus import At, Corpus, Question, Scanned
 
 MOST = 1_000_000
-"""Places that a query keeps. Twice as many are held for a moment while they are ordered: 32 MB."""
+"""Places that a query keeps. To order them takes 200 MB for a moment."""
 
 KEPT = 8
 """Queries whose answers are kept."""
