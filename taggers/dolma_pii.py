@@ -54,6 +54,8 @@ class DolmaPii(Tagger):
     in them, and 1 more, as in Dolma; -1 for an empty text. Scores are rounded to 5 places.
     """
 
+    PERSONAL = True
+
     EXAMPLES = (
         Example("", []),
         Example("Write to a.b@c.example, or call 555-123-4567 #.", [[8, 24, 1.0]]),

@@ -31,6 +31,8 @@ class Emails(Tagger):
     letters. Quoted local parts and domains that are IP addresses are not found.
     """
 
+    PERSONAL = True
+
     EXAMPLES = (
         Example("", []),
         Example("Mail <joe.doe+news@mail.example.org>, or a@b.", [[6, 35, 1.0]]),

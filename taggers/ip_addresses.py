@@ -30,6 +30,8 @@ class IpAddresses(Tagger):
     a digit in it (so ``dead::beef`` is none).
     """
 
+    PERSONAL = True
+
     EXAMPLES = (
         Example("", []),
         Example("8.8.8.8:53, 10.0.0.1, 1.2.3.4.5, v1.2.3.4, 1.2.3.256", [[0, 7, 1.0]]),

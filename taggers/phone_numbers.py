@@ -43,6 +43,8 @@ class PhoneNumbers(Tagger):
     then it is what libphonenumber finds and takes for a valid number.
     """
 
+    PERSONAL = True
+
     EXAMPLES = (
         Example("", []),
         Example("Call (212) 555-0123, +44 (0)20 7946 0958 or 2125550123.", [[5, 19, 1.0], [21, 40, 1.0]]),

@@ -42,6 +42,8 @@ class PiiPresidio(Tagger):
     national numbers). ``PERSON``, ``LOCATION``, ``ORGANIZATION`` and ``NRP`` need a spaCy model that names entities.
     """
 
+    PERSONAL = True
+
     EXAMPLES = (
         Example("", {"spans": [], "types": []}),
         Example(

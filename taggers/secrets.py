@@ -48,6 +48,8 @@ class Secrets(Tagger):
     found in part only.
     """
 
+    PERSONAL = True
+
     EXAMPLES = (
         Example("", {"spans": [], "types": []}),
         Example(

@@ -342,6 +342,20 @@ def test_an_output_alone_has_what_its_manifest_says_and_tells_what_is_missing(re
     assert "-c" in told.out
 
 
+def test_a_dataset_without_rules_has_its_distributions(reported: Project, rows: dict[str, list[Row]]) -> None:
+    del reported.config["mix"]
+    run = only(reported)
+    path = reported.root / "dataset.json"
+    assert reported.run("report", reported.data, "-o", path).code == 0
+    (alone,) = msgspec.json.decode(path.read_bytes(), type=facts.Report).runs
+    for found in (run, alone):
+        assert found.rules == []
+        assert found.totals.kept == found.totals.rows == sum(map(len, rows.values()))
+        assert {score.field for score in found.scores} == {"q", "shape.words", "tokens"}
+        assert found.notes == ["There are no rules: all documents stay."]
+        assert not any(name.startswith("nowhere") for name in tree(reported.root))
+
+
 def test_two_runs_stand_side_by_side(reported: Project) -> None:
     reported.ok("mix")
     other = reported.root / "other.yaml"
@@ -404,12 +418,12 @@ def test_a_damaged_shard_is_named_and_no_report_is_written(reported: Project, ro
 def test_what_cannot_be_is_said(reported: Project, run: Run) -> None:
     for arguments, said in (
         (("-o", "report.pdf"), "expected a file that ends in .html or .json"),
-        (("--compare", reported.documents), "expected the output of a mix"),
+        (("--compare", reported.documents / "0.jsonl.gz"), "expected a dataset, or the output of a mix"),
     ):
         ran = reported("report", *arguments)
         assert (ran.code, said in ran.err) == (2, True), ran.err
-    ran = run("report", reported.documents, "-o", reported.root / "x.json")
-    assert (ran.code, "expected the output of a mix" in ran.err) == (2, True)
+    ran = run("report", reported.root / "nothing", "-o", reported.root / "x.json")
+    assert ran.code == 2
     assert run("report").code == 2
 
 

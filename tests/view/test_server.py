@@ -249,6 +249,17 @@ def test_why_a_document_is_dropped(site: Site) -> None:
     assert site.ok("explain", shard=1, row=0)["streams"][0]["dropped"] is None
 
 
+def test_documents_that_a_rule_drops_and_those_that_stay(site: Site) -> None:
+    assert [each["name"] for each in site.ok("view")["mix"]["rules"]] == ["long </td><script>"]
+    long = {f"b-{i}" for i in range(MANY) if i % 7 > 4}
+    dropped = site.ids(rule=0, where="document.source == 's'", count=100)
+    assert {*dropped} == long
+    assert dropped == sorted(dropped, key=lambda each: int(each[2:]))
+    assert site.ok("rows", rule="kept", where="document.source == 's'")["total"] == MANY - len(long)
+    assert site.ids(rule=0, sort="document.chars", order="descending", count=1) == [f"hostile-{TEXTS.index(LONG)} <b>"]
+    assert site.ask("rows", rule=1).status == 400
+
+
 def test_many_ask_at_once(site: Site) -> None:
     def one(number: int) -> list[str]:
         if number % 3 == 0:

@@ -1,7 +1,7 @@
 """What a report counts of the attributes of documents: distributions of scores, spans, duplicates, by label."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.report import buckets
 from toolkit.report.choosing import NEAR, Least, key_of
-from toolkit.report.fields import Fields, Place, ScoreAt, holds, leaf_of
+from toolkit.report.fields import Fields, ScoreAt, holds, leaf_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -195,8 +195,8 @@ class Attributes:
                 for side, those in (("dropped", there & does), ("kept", there & (dropped < 0) & ~does)):
                     key = key_of("near", number, i, side)
                     self._least.add(key, NEAR, hashes[those], rows[those], distances[those])
-        for spans, place in zip(self._spans, (each.place for each in self._fields.spans), strict=True):
-            _add_spans(spans, block.columns[place.set], place, labels)
+        for spans, at in zip(self._spans, self._fields.spans, strict=True):
+            _add_spans(spans, map(at.get, block.columns[at.place.set]), labels)
         for number, each in enumerate(self._fields.duplicates):
             self._add_duplicates(number, block.columns[each.place.set], hashes, rows)
 
@@ -278,8 +278,8 @@ def _float(value: Any) -> float:
         return 1e308 if value > 0 else -1e308
 
 
-def _add_spans(found: dict[int, list[int]], column: Sequence[Any], place: Place, labels: Any) -> None:
-    for i, value in enumerate(map(attrgetter(place.key), column)):
+def _add_spans(found: dict[int, list[int]], values: Iterable[Any], labels: Any) -> None:
+    for i, value in enumerate(values):
         if value:
             counts = found.setdefault(int(labels[i]), [0, 0, 0])
             counts[0] += 1

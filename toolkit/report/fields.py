@@ -7,17 +7,16 @@ from typing import Any
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.schema import SPANS, Type
+from toolkit.errors import ToolkitError
 from toolkit.inspect.stats.distributions import Leaf, leaves
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.rules import Role, Rule
 from toolkit.rules.expression_tree import ExpressionError, parse
+from toolkit.tag.tagger import TAGGERS
 
 MOST_SCORES = 80
 """Scores that are counted; those with thresholds come first."""
-
-PII = ("emails", "ip_addresses", "phone_numbers", "secrets", "pii_presidio", "dolma_pii")
-"""Taggers of personal data."""
 
 
 class Place(ConfigStruct):
@@ -72,11 +71,26 @@ class ScoreAt(ConfigStruct):
 
 
 class SpansAt(ConfigStruct):
-    """Spans of each document."""
+    """Spans of each document.
+
+    Attributes:
+        path: as expressions name them: the attribute, or a field of it.
+        fields: of the value, in which they are.
+        personal: whether they are personal data.
+    """
 
     place: Place
+    path: str
+    fields: list[str]
     set: str
-    pii: bool
+    personal: bool
+
+    def get(self, row: Any) -> Any:
+        """Return the spans of a row of the set; null where there are none."""
+        value = getattr(row, self.place.key)
+        for name in self.fields:
+            value = None if value is None else getattr(value, name)
+        return value
 
 
 class DuplicatesAt(ConfigStruct):
@@ -135,8 +149,10 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
         inner = type_.item if type_.kind == "nullable" and type_.item else type_
         settings = key.settings or {}
         tagger = str(settings.get("tagger", ""))
-        if inner == SPANS:
-            spans.append(SpansAt(place, joined.set, tagger in PII))
+        personal = _is_personal(tagger)
+        for names in _spans(inner):
+            fields = [schema.field_name(name) for name in names]
+            spans.append(SpansAt(place, ".".join([key.name, *names]), fields, joined.set, personal))
         if tokens is None and tagger == "tokens" and inner.kind == "int":
             tokens = place
         if lines is None and schema.is_per_line(type_) and _has(inner.item, "label", "prob"):
@@ -156,6 +172,23 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
                 scores.append(ScoreAt(place, leaf.path, joined.set, whole, marks, said))
     chosen = sorted(range(len(scores)), key=lambda i: (not scores[i].marks, i))[:MOST_SCORES]
     return Fields([scores[i] for i in sorted(chosen)], spans, duplicates, tokens, lines, edges)
+
+
+def _spans(type_: Type) -> Iterator[list[str]]:
+    """Yield where spans are in a value of a type: the names of fields, none if it is spans itself."""
+    inner = type_.item if type_.kind == "nullable" and type_.item else type_
+    if inner == SPANS:
+        yield []
+    for name, field in inner.fields:
+        yield from ([name, *more] for more in _spans(field))
+
+
+def _is_personal(tagger: str) -> bool:
+    """Return whether a tagger finds personal data; of one that is not installed here nobody knows."""
+    try:
+        return bool(tagger) and TAGGERS.find(tagger).PERSONAL
+    except ToolkitError:
+        return False
 
 
 def leaf_of(sets: Sequence[JoinedSet], score: ScoreAt) -> Leaf:

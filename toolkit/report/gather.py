@@ -351,7 +351,7 @@ def _spans(streams: Sequence[_OfStream]) -> Iterator[facts.Spans]:
     found: dict[str, facts.Spans] = {}
     for each in streams:
         for at, labels in zip(each.fields.spans, each.merged.spans, strict=True):
-            mine = found.setdefault(at.place.name, facts.Spans(field=at.place.name, set=at.set, pii=at.pii, labels={}))
+            mine = found.setdefault(at.path, facts.Spans(field=at.path, set=at.set, pii=at.personal, labels={}))
             for label, numbers in sorted(labels.items()):
                 before = mine.labels.get(label, (0, 0, 0))
                 mine.labels[label] = (before[0] + numbers[0], before[1] + numbers[1], before[2] + numbers[2])

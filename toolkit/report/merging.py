@@ -1,6 +1,6 @@
 """The counts of all shards of a stream, added up: effects of rules, sizes, distributions, samples that are chosen."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -47,13 +47,13 @@ class Spread:
         for (_, code, _), count in self.cells.items():
             codes[code] += count
         begins = buckets.edges(codes, most, whole=whole)
-        every: dict[str, Counter[int]] = {}
-        after: dict[str, Counter[int]] = {}
+        every: dict[str, Counter[int]] = defaultdict(Counter)
+        after: dict[str, Counter[int]] = defaultdict(Counter)
         for (label, code, kept), count in self.cells.items():
             shown = label if label in labels else REST
-            every.setdefault(shown, Counter())[code] += count
+            every[shown][code] += count
             if kept:
-                after.setdefault(shown, Counter())[code] += count
+                after[shown][code] += count
         both = [
             {label: buckets.counts(each.items(), begins) for label, each in sorted(of.items())} for of in (every, after)
         ]

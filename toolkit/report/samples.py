@@ -204,9 +204,9 @@ class _Reader:
 
     def _spans(self, row: list[Any], length: int) -> list[Marked]:
         found = [
-            Marked(each.place.name, span.start, min(span.end, length), span.score)
+            Marked(each.path, span.start, min(span.end, length), span.score)
             for each in self._task.fields.spans
-            for span in getattr(row[each.place.set], each.place.key) or ()
+            for span in each.get(row[each.place.set]) or ()
             if span.start < length
         ]
         return sorted(found, key=lambda each: (each.start, each.end))[:_MARKED]

@@ -84,6 +84,9 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
 
     EXAMPLES: ClassVar[Sequence[Example]] = ()
 
+    PERSONAL: ClassVar[bool] = False
+    """Its spans are personal data, which reports count by language."""
+
     PER_LINE: ClassVar[Sequence[str]] = ()
     """Fields of the value, where it is an object, that are lists with an element for each line of the text."""
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from toolkit.errors import ConfigError
 from toolkit.view import shown
-from toolkit.view.corpus import At, Corpus, Found
-from toolkit.view.explained import Explainer
+from toolkit.view.corpus import At, Corpus, Found, Question
+from toolkit.view.explained import DroppedBy, Explainer
 from toolkit.view.labels import Labels
 from toolkit.view.queries import MOST, Asked, Queries, Query
 
@@ -44,7 +44,7 @@ class Answers:
     ) -> None:
         self._corpus, self._labels, self._explainer, self._rules = corpus, labels, explainer, list(rules)
         self._shown = list(shown)
-        self._queries = Queries(corpus)
+        self._queries = Queries(corpus, self._question)
         self._counted: dict[int, int] = {}
         self.asked: dict[str, Callable[[Parameters], dict[str, Any]]] = {
             "view": self.view,
@@ -106,15 +106,31 @@ class Answers:
         first = _number(given, "first", 0)
         count = min(_number(given, "count", PAGE), LONGEST_PAGE)
         where, sort, sets = _text(given, "where").strip(), _text(given, "sort").strip(), self._sets(given)
-        if not (where or sort):
+        rule = self._rule(given)
+        if not (where or sort) and rule is None:
             found = self._in_order(first, count)
             return {"rows": [self._row(each, None) for each in found], "total": self._total(), "done": True}
-        asked = Asked(where, sort, given.get("order") == "descending", sets)
+        asked = Asked(where, sort, given.get("order") == "descending", sets, rule)
         query = self._queries.get(asked)
         query.wait_for(first + count, PATIENCE)
         places = dict(query.places(first, count))
         rows = [self._row(each, places[each.at]) for each in self._corpus.read(list(places), ())]
         return {"rows": rows, **self._state(query)}
+
+    def _question(self, asked: Asked) -> Question:
+        question = self._corpus.question(asked.where, asked.sort, asked.sets)
+        if asked.rule is None or self._explainer is None:
+            return question
+        return DroppedBy(question, self._explainer, None if asked.rule < 0 else self._rules[asked.rule]["name"])
+
+    def _rule(self, given: Parameters) -> int | None:
+        text = given.get("rule", "")
+        if text in ("", "kept"):
+            return -1 if text and self._explainer else None
+        number = _number(given, "rule", 0)
+        if number >= len(self._rules):
+            raise ConfigError(f"rule: expected the number of a rule of the mix that drops documents, got {number}")
+        return number
 
     def _state(self, query: Query) -> dict[str, Any]:
         return {

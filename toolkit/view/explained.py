@@ -1,6 +1,6 @@
-"""Why a mix keeps or drops one document: its rows alone are read."""
+"""Why a mix keeps or drops one document: its rows alone are read. And which documents a rule drops."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -8,9 +8,10 @@ import msgspec
 
 from toolkit.errors import ToolkitError
 from toolkit.mix.effects.explain import explain_one
-from toolkit.mix.join import Joiner, JointBlock, ShardToMix
+from toolkit.mix.effects.preview import blocks
+from toolkit.mix.join import Joiner, JointBlock, ShardToMix, inputs_of
 from toolkit.runs.blocks import Block
-from toolkit.view.corpus import At
+from toolkit.view.corpus import At, Question, Scanned
 from toolkit.view.dataset import DatasetCorpus
 
 
@@ -49,6 +50,25 @@ class Explainer:
             found.append({"stream": work.stream.name, **explanation})
         return found
 
+    def rows_dropped_by(self, shard: int, rule: str | None) -> set[int]:
+        """Return the rows of a shard, from 0, that a rule drops as the first one; those that stay without a rule.
+
+        Of several streams that take the shard, one is enough.
+
+        Raises:
+            ToolkitError: as of `explain`.
+        """
+        found: set[int] = set()
+        for work in self._of(self._corpus.names[shard]):
+            inputs_of(work)
+            rules, first = work.compile_rules(), 0
+            for block in blocks(work, rules):
+                for row, outcome in enumerate(block.outcomes, first):
+                    if (rules.rules[outcome].name if isinstance(outcome, int) else None) == rule:
+                        found.add(row)
+                first += len(block.outcomes)
+        return found
+
     def _of(self, shard: str) -> list[ShardToMix]:
         with self._lock:
             if not self._is_prepared:
@@ -73,3 +93,25 @@ class Explainer:
         needs = work.compile_rules().needs
         block = JointBlock(at.row, Block([document]), [Block([other]) for other in others])
         return next(Joiner(work, needs.keys, needs.fields, joined=needs.joined).rows(block))
+
+
+class DroppedBy:
+    """A question about the documents alone that a rule of the mix drops.
+
+    Args:
+        question: about these.
+        explainer: of the mix.
+        rule: its name; None for the documents that stay.
+    """
+
+    def __init__(self, question: Question, explainer: Explainer, rule: str | None) -> None:
+        self._question, self._explainer, self._rule = question, explainer, rule
+        self.reads_documents = question.reads_documents
+
+    def scan(self, shard: int) -> Iterator[Scanned]:
+        """Yield what these documents of a shard say, in order."""
+        among = self._explainer.rows_dropped_by(shard, self._rule)
+        for block in self._question.scan(shard):
+            chosen = [i for i, row in enumerate(block.rows) if row in among]
+            scores = [block.scores[i] for i in chosen] if block.scores else []
+            yield Scanned(block.looked_at, [block.rows[i] for i in chosen], scores)

@@ -8,6 +8,7 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import NamedTuple
 
 from toolkit.errors import ToolkitError
@@ -26,12 +27,21 @@ _ROW_BITS = 40
 
 
 class Asked(NamedTuple):
-    """What a query looks for; `descending` is about the scores."""
+    """What a query looks for.
+
+    Attributes:
+        where: the condition.
+        sort: the expression that gives scores.
+        descending: whether the highest scores come first.
+        sets: whose keys are meant where several have one.
+        rule: of the mix, that drops the documents, by its number; -1 for those that stay, None for all.
+    """
 
     where: str
     sort: str
     descending: bool
     sets: tuple[str, ...]
+    rule: int | None = None
 
 
 class Query:
@@ -165,10 +175,15 @@ def _at(place: int) -> At:
 
 
 class Queries:
-    """The queries that were asked last."""
+    """The queries that were asked last.
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
+    Args:
+        corpus: that they look at.
+        made: makes the question of what is asked, checked.
+    """
+
+    def __init__(self, corpus: Corpus, made: Callable[[Asked], Question]) -> None:
+        self._corpus, self._made = corpus, made
         self._kept: OrderedDict[Asked, Query] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -182,8 +197,7 @@ class Queries:
             if asked in self._kept and not self._kept[asked].ended:
                 self._kept.move_to_end(asked)
                 return self._kept[asked]
-            question = self._corpus.question(asked.where, asked.sort, asked.sets)
-            query = self._kept[asked] = Query(self._corpus, question, asked)
+            query = self._kept[asked] = Query(self._corpus, self._made(asked), asked)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
             return query

@@ -11,6 +11,7 @@ from toolkit.commands.reporting import runs
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed
 from toolkit.config.settings import Source
+from toolkit.data.dataset import Dataset
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.inspect import targets
@@ -19,6 +20,7 @@ from toolkit.report import facts
 from toolkit.report.languages import languages_of
 from toolkit.report.of_output import run_of_output
 from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import join
 
 SUFFIXES = (".html", ".json")
 
@@ -37,10 +39,11 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     )
 
     targets: Annotated[
-        tuple[str, ...], Words("an output, or two side by side; with -c, settings that override the file's")
+        tuple[str, ...],
+        Words("an output or a dataset, or two side by side; with -c, settings that override the file's"),
     ] = ()
     compare: Annotated[
-        str | None, Flag("another configuration, or an output, that is shown beside the first", metavar="FILE")
+        str | None, Flag("another configuration, output or dataset that is shown beside the first", metavar="FILE")
     ] = None
     output: Annotated[
         str, Flag("write to this file: .html, or .json for programs", "-o", "--output", metavar="FILE")
@@ -59,7 +62,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         if self.text_field is not None:
             raise ConfigError("expected a configuration, or an output, without --text-field: a report is on a mix")
         if self.config is None and (self.limit is not None or len(self.targets) + (self.compare is not None) > 2):
-            message = "--limit only with a configuration" if self.limit is not None else "one output, or two"
+            message = "--limit only with a configuration" if self.limit is not None else "one path, or two"
             raise ConfigError(f"expected {message}, got {' '.join(self.targets)}; -c names a configuration")
 
     @property
@@ -104,8 +107,11 @@ def _other(context: Context, options: Options, what: str, share: float) -> facts
     """Return the facts of an output, or of the mix of another configuration."""
     if options.other is None and not what.endswith((".yaml", ".yml")) and not what.startswith("recipe:"):
         target = targets.expected(what)
+        if target.kind == "dataset":
+            dataset = Dataset(join(what, "documents"), join(what, "attributes"))
+            return runs.of_dataset(context, dataset, _name(what), share)
         if target.kind != "output":
-            raise ConfigError(f"{what}: expected the output of a mix, or a configuration with -c, got a {target.kind}")
+            raise ConfigError(f"{what}: expected a dataset, or the output of a mix, got {target.kind}")
         return run_of_output(what, _name(what))
     with open_context(
         msgspec.structs.replace(options, config=what, targets=(), overrides=(), given=options.other)

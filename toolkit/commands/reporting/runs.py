@@ -12,14 +12,20 @@ from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import StepFailed, all_values
 from toolkit.config import settings as config
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount
 from toolkit.mix import publish, stage, unchanged
 from toolkit.mix.join import ShardToMix
+from toolkit.mix.settings import Joined, MixSettings, OutputSettings, Stream
+from toolkit.records import sets as records
 from toolkit.report import facts
 from toolkit.report.gather import Gathered, gather
 from toolkit.report.one_shard import VERSION
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import check_writable, join, size_of
+
+LABELS = ("language.label", "text_language.label")
+"""Where documents have their label, if there is no mix that says it: the first attribute that there is."""
 
 _SECRET = re.compile(r"(?im)^([\s#]*[\w-]*(?:secret|token|password|api_key|access_key)[\w-]*\s*:\s*)\S.*$")
 """Settings whose values are not shown."""
@@ -39,7 +45,36 @@ def of_configuration(context: Context, name: str, share: float) -> facts.Run:
     """
     if context.is_dolma:
         raise ConfigError(f"{name}: expected a configuration of this toolkit, got one of Dolma's")
-    settings = preparation.settings_of(context, writes=False)
+    if not context.has("mix"):
+        return of_dataset(context, context.dataset, name, share)
+    return _of_mix(context, preparation.settings_of(context, writes=False), name, share)
+
+
+def of_dataset(context: Context, dataset: Dataset, name: str, share: float) -> facts.Run:
+    """Return the facts of a dataset with all its sets, without rules; arguments and errors as of `of_configuration`."""
+    joined = [Joined(set=each, place="report") for each in dataset.sets()]
+    nowhere = join(dataset.bookkeeping, "report", "nowhere")
+    stream = Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
+    output = OutputSettings(format="dolma", path=nowhere)
+    settings = MixSettings(streams=[stream], output=output, options={}, label=_label_of(dataset))
+    found = _of_mix(context, settings, name, share)
+    found.output = ""
+    found.notes = [*found.notes[:-1], "There are no rules: all documents stay."]
+    return found
+
+
+def _label_of(dataset: Dataset) -> str | None:
+    """Return the expression of the label of a dataset's documents, by what its sets are called."""
+    schemas = filter(None, (records.load_schema(dataset, each) for each in dataset.sets()))
+    types = {key: type_ for schema in schemas for key, type_ in schema.types().items()}
+    for path in LABELS:
+        key = path.partition(".")[0]
+        if key in types:
+            return f"{path} if {key} is not None else None" if types[key].kind == "nullable" else path
+    return None
+
+
+def _of_mix(context: Context, settings: MixSettings, name: str, share: float) -> facts.Run:
     prepared = preparation.prepare(context, settings)
     if prepared.unreadable:
         raise StepFailed(*prepared.unreadable.values())

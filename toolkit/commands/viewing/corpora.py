@@ -98,9 +98,9 @@ def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
 
 def rules_of(context: Context) -> list[dict[str, str]]:
     """Return the rules of a mix that drop documents, as they are written."""
+    rules = [rule for stream in context.mix.streams for rule in stream.all_rules if rule.ROLE.drops]
+    written = {rule.name: rule for rule in reversed(rules)}  # streams may share rules
     return [
-        {"name": rule.name, "expression": " and ".join(f"({text})" for text in rule.expressions)}
-        for stream in context.mix.streams
-        for rule in stream.all_rules
-        if rule.drops and rule.expressions
+        {"name": name, "expression": " and ".join(written[name].expressions)}
+        for name in dict.fromkeys(rule.name for rule in rules)
     ]

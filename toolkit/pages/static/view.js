@@ -4,7 +4,7 @@
   const { el } = page, byId = (id) => document.getElementById(id);
   const token = new URLSearchParams(location.search).get("token") || "";
   const WAIT = 400;
-  const state = { where: "", sort: "", order: "ascending", first: 0, at: null, sets: null };
+  const state = { where: "", sort: "", order: "ascending", rule: "", first: 0, at: null, sets: null };
   let about = null, rows = [], shown = null, why = false, turn = 0, opened = 0;
 
   // --- asking -------------------------------------------------------------------------------------------------------
@@ -38,12 +38,13 @@
   }
 
   const sets = () => state.sets.join(",");
+  const asks = () => Boolean(state.where || state.sort || state.rule);
 
   // --- what is looked at, kept in the address -----------------------------------------------------------------------
 
   function remember() {
     const kept = new URLSearchParams();
-    for (const [name, value] of [["where", state.where], ["sort", state.sort], ["first", state.first || ""], ["at", state.at ? state.at.join(".") : ""]])
+    for (const [name, value] of [["where", state.where], ["sort", state.sort], ["rule", state.rule], ["first", state.first || ""], ["at", state.at ? state.at.join(".") : ""]])
       if (value) kept.set(name, value);
     if (state.order !== "ascending") kept.set("order", state.order);
     if (about && state.sets.length !== about.sets.length) kept.set("sets", sets());
@@ -55,6 +56,7 @@
     state.where = kept.get("where") || "";
     state.sort = kept.get("sort") || "";
     state.order = kept.get("order") === "descending" ? "descending" : "ascending";
+    state.rule = about.mix ? kept.get("rule") || "" : "";
     state.first = Number.parseInt(kept.get("first") || "0", 10) || 0;
     const at = (kept.get("at") || "").split(".").map(Number);
     state.at = at.length === 2 && at.every(Number.isInteger) ? at : null;
@@ -71,7 +73,7 @@
     remember();
     for (let again = false; ; again = true) {
       const given = { first: state.first, count: about.page };
-      if (state.where || state.sort) Object.assign(given, { where: state.where, sort: state.sort, order: state.order, sets: sets() });
+      if (asks()) Object.assign(given, { rule: state.rule, where: state.where, sort: state.sort, order: state.order, sets: sets() });
       const answer = await ask("rows", given);
       if (mine !== turn) return;
       const same = again && JSON.stringify(answer.rows.map((row) => row.at)) === JSON.stringify(rows.map((row) => row.at));
@@ -100,7 +102,7 @@
     const cut = answer.cut ? ` · only ${page.count(about.most)} are kept` : "";
     byId("range").textContent = (rows.length ? `${page.count(state.first + 1)}–${page.count(last)}${of}` : answer.done ? "no documents" : "…") + done + without + cut;
     byId("before").disabled = state.first === 0;
-    byId("after").disabled = answer.done && (rows.length < about.page || (typeof total === "number" && last >= Math.min(total, state.where || state.sort ? about.most : total)));
+    byId("after").disabled = answer.done && (rows.length < about.page || (typeof total === "number" && last >= Math.min(total, asks() ? about.most : total)));
     if (answer.faults && answer.faults.length) problem(`${page.count(answer.faults.length)} shards could not be looked at:\n${answer.faults.join("\n")}`);
   }
 
@@ -293,7 +295,7 @@
         event.preventDefault();
         remember();
         if (state.at) await fetched(state.at);
-        if (state.where || state.sort) await list(null);
+        if (asks()) await list(null);
       }),
     }, name)));
     byId("sets-box").hidden = !about.sets.length;
@@ -303,6 +305,22 @@
     byId("where").value = state.where;
     byId("sort").value = state.sort;
     byId("order").value = state.order;
+  }
+
+  /** The rules of the mix: a button shows the documents that a rule drops, or those that stay. */
+  function chosen() {
+    if (!about.mix) return;
+    const rules = [["kept", "kept by the mix", ""], ...about.mix.rules.map(({ name, expression }, index) => [String(index), name, expression])];
+    const now = rules.find(([rule]) => rule === state.rule);
+    byId("rules-box").hidden = false;
+    byId("rules-summary").textContent = now ? `Only documents ${now[0] === "kept" ? now[1] : `that the mix drops by ${now[1]}`}` : "Documents that a rule of the mix drops";
+    byId("rules").replaceChildren(...rules.map(([rule, name, expression]) => el("li", {},
+      el("button", { type: "button", "aria-pressed": rule === state.rule ? "true" : "false", click: () => attempt(async () => {
+        state.rule = rule === state.rule ? "" : rule;
+        chosen();
+        byId("rules").children[rules.findIndex(([each]) => each === rule)].firstChild.focus();
+        await look();
+      }) }, name), expression ? el("code", {}, expression) : null)));
   }
 
   async function look() {
@@ -325,7 +343,7 @@
       byId("main").focus();
       return;
     }
-    Object.assign(state, { where, sort: "", first: 0 });
+    Object.assign(state, { where, sort: "", rule: "", first: 0 });
     fill();
     await list("first");
   }
@@ -369,7 +387,12 @@
   });
 
   byId("search").addEventListener("submit", (event) => { event.preventDefault(); attempt(look); });
-  byId("clear").addEventListener("click", () => { for (const id of ["where", "sort"]) byId(id).value = ""; attempt(look); });
+  byId("clear").addEventListener("click", () => {
+    for (const id of ["where", "sort"]) byId(id).value = "";
+    state.rule = "";
+    chosen();
+    attempt(look);
+  });
   byId("go").addEventListener("click", () => attempt(jump));
   byId("id").addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); attempt(jump); } });
   byId("order").addEventListener("change", () => { if (state.sort) attempt(look); });
@@ -383,11 +406,7 @@
     heading();
     choose();
     fill();
-    if (about.mix && about.mix.rules.length) {
-      byId("rules-box").hidden = false;
-      byId("rules").replaceChildren(...about.mix.rules.map(({ name, expression }) => el("li", {},
-        el("button", { type: "button", click: () => { byId("where").value = expression; attempt(look); } }, name), el("code", {}, expression))));
-    }
+    chosen();
     const kept = state.at;
     await list("kept");
     if (kept && String(state.at) === String(kept) && !shown) await fetched(kept);
