@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 FILES = 256
 """Files of which places are known at a time."""
 
-HASHES = 32
-"""Shards whose hashes are held at a time: 8 bytes a document."""
+HASHES = 1 << 26
+"""Bytes of the hashes of documents, 8 each, that are held at a time; those of one shard at least."""
 
 DOCUMENTS = ""
 """Stands for the documents where files are called by their set."""
@@ -256,25 +256,22 @@ class DatasetCorpus:
         found = np.concatenate([np.empty(0, dtype=np.uint64), *blocks])
         with self._lock:
             self._hashes[number] = found
-            while len(self._hashes) > HASHES:
+            while len(self._hashes) > 1 and sum(each.nbytes for each in self._hashes.values()) > HASHES:
                 self._hashes.popitem(last=False)
         return found
 
     # --- looking for documents ----------------------------------------------------------------------------------------
 
     def places_of(self, id: str) -> list[At] | None:
-        if not all(self._states):
-            return None
-        found: list[At] = []
-        wanted = [row_hash(source, id) for source in self._sources]
+        import numpy as np
+
+        wanted = np.array([row_hash(source, id) for source in self._sources], dtype=np.uint64)
 
         def rows_in(number: int) -> list[At]:
-            hashes = self._hashes_of(number)
-            return [At(number, int(row)) for each in wanted for row in (hashes == each).nonzero()[0]]
+            return [At(number, int(row)) for row in np.isin(self._hashes_of(number), wanted).nonzero()[0]]
 
-        for places in for_each(rows_in, range(len(self.names))):
-            found += places
-        return sorted(found) or None
+        indexed = [number for number, state in enumerate(self._states) if state]
+        return [at for places in for_each(rows_in, indexed) for at in places] or None
 
     def question(self, where: str, sort: str, sets: Sequence[str]) -> DatasetQuestion:
         return DatasetQuestion(
