@@ -73,7 +73,9 @@ def _without_command(given: Sequence[str], prog: str) -> int:
 
 def _run(options: Options) -> int:
     from toolkit.commands.carrying_out import carry_out
+    from toolkit.runs.processes import share_arenas
 
+    share_arenas()
     outcome = carry_out(options)
     status = int(outcome.exit_code)
     try:

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from toolkit.errors import ToolkitError
 from toolkit.interrupts import Ended, held_back, raise_on_sigterm
-from toolkit.runs.processes import one_thread_each
+from toolkit.runs.processes import one_thread_each, share_arenas
 
 JOIN_SECONDS = 5
 """How long a process may take to end that has closed its pipe."""
@@ -105,6 +105,7 @@ def _live(connection: "Connection[Any, Any]", tidy: bool, serve: Callable[..., N
     else:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     one_thread_each()
+    share_arenas()
     _die_with_parent()
     with contextlib.suppress(EOFError, OSError):  # the calling process has gone, or needs it no more
         serve(connection, *arguments)

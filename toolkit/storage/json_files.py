@@ -1,6 +1,7 @@
 """Records of ours, a JSON file each: there, not there, damaged in itself, or not to be read just now."""
 
 import sys
+from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,6 +13,9 @@ from toolkit.storage.outputs import write_file
 
 T = TypeVar("T")
 
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_making = Lock()
+
 _told: set[str] = set()
 """Damaged records of which that was said."""
 
@@ -19,6 +23,24 @@ _told: set[str] = set()
 def json_digest(value: Any) -> str:
     """Return a digest of a value as JSON, in which the order of keys is that of their names."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(value, order="sorted"))
+
+
+def decoded(data: bytes, type_: type[T]) -> T:
+    """Return a value of JSON; for what several threads may decode, where `msgspec.json.decode` alone is not safe.
+
+    msgspec looks into a class when its first value is decoded. Two threads that do so at a time end the process by a
+    segmentation fault (msgspec 0.22), so one thread makes the decoder of a class.
+
+    Raises:
+        msgspec.DecodeError: if it is none of this type.
+        UnicodeDecodeError: if it is no UTF-8.
+    """
+    decoder = _decoders.get(type_)
+    if decoder is None:
+        with _making:
+            decoder = _decoders[type_] = msgspec.json.Decoder(type_)
+    found: T = decoder.decode(data)
+    return found
 
 
 def load(path: str, type_: type[T]) -> T | None:
@@ -61,7 +83,7 @@ def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have it
         Unreadable: if it is not known whether there is one.
     """
     try:
-        return msgspec.json.decode(store_of(path).read(path), type=type_)
+        return decoded(store_of(path).read(path), type_)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -123,7 +123,7 @@ class FileCorpus:
         plain: dict[str, Any] = {}
         for value in values:
             if value is not None:
-                plain |= value._asdict() if isinstance(value, tuple) else msgspec.to_builtins(value)
+                plain |= value._asdict() if hasattr(value, "_asdict") else msgspec.to_builtins(value)
         there = {name: each for name, each in plain.items() if each is not None}
         fields = {METADATA: dict(document.metadata)} if document.metadata else {}
         return Found(at, document.id, document.source, document.text, fields, {SET: there} if self.sets else {})

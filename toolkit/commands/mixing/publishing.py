@@ -103,6 +103,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     counts, left = _blocklists(prepared, stages)
     manifest = _manifest(prepared, stages, omitted, made, blocklists=counts, lost=lost.counts, digest=digest)
     unmatched.save(output, left)
+    del stages, parts, grouped, listed, tasks, results  # of 100,000 shards as much again as the manifest, which has all
     publish.publish(output, manifest, settings.stage_digest() if keeps else "")
     outcome = _outcome(output, manifest, left)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0

@@ -12,7 +12,7 @@ from toolkit.storage import store_of
 from toolkit.storage.compression import compressor_for
 from toolkit.storage.journal.entries import Contents, Entry, Place, header, line_of, one_line
 from toolkit.storage.journal.state import State
-from toolkit.storage.json_files import tell_damage
+from toolkit.storage.json_files import decoded, tell_damage
 from toolkit.storage.outputs import RowOutput, Together
 from toolkit.storage.paths import join, list_files, remove
 from toolkit.storage.threads import for_each
@@ -119,7 +119,7 @@ class Journal:
         if record is None:
             return None
         try:
-            return msgspec.json.decode(record, type=type_)
+            return decoded(record, type_)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             got = in_words(str(error))
             message = f"expected a record of this version of the toolkit for {kind} {key}, got: {got}; {self._remedy}"
