@@ -68,7 +68,8 @@ def page(
     style_texts, script_texts = [text(name) for name in styles], [text(name) for name in scripts]
     made = _environment().get_template(template)
     allowed = policy(style_texts, script_texts, **(directives or {}))
-    return made.render(styles=style_texts, scripts=script_texts, policy=allowed, **values)
+    written: str = made.render(styles=style_texts, scripts=script_texts, policy=allowed, **values)
+    return written
 
 
 @cache

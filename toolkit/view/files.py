@@ -17,7 +17,7 @@ from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check_condition
 from toolkit.rules.running import compile_function
-from toolkit.view.corpus import At, Found, Scanned, Shard, Values
+from toolkit.view.corpus import At, Found, Scanned, Shard, Values, begun
 from toolkit.view.questions import FILTER, score, score_of
 
 HELD = 400
@@ -92,7 +92,7 @@ class FileCorpus:
             return self._held[at]
         reading = self._open.get(at.shard)
         if reading is None or reading.row > at.row:
-            reading = self._open[at.shard] = _Reading(iter(self._documents(at.shard)))
+            reading = self._open[at.shard] = _Reading(self.scanned(at.shard))
         self._open.move_to_end(at.shard)
         while len(self._open) > OPEN:
             self._open.popitem(last=False)
@@ -136,7 +136,7 @@ class FileCorpus:
 
     def scanned(self, number: int) -> Iterator[tuple[Document, list[Any]]]:
         """Yield the documents of a file, with the values that expressions refer to."""
-        return iter(self._documents(number))
+        return begun(lambda: iter(self._documents(number)))
 
     @property
     def names(self) -> Any:

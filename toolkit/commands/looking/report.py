@@ -15,12 +15,14 @@ from toolkit.data.dataset import Dataset
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.inspect import targets
+from toolkit.inspect.describe.croissant import document
 from toolkit.pages.report import render
 from toolkit.report import facts
 from toolkit.report.languages import languages_of
 from toolkit.report.of_output import run_of_output
+from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join
+from toolkit.storage.paths import exists, join
 
 SUFFIXES = (".html", ".json")
 
@@ -86,10 +88,27 @@ def run(context: Context, options: Options) -> Outcome:
     )
     encoded = msgspec.json.encode(report)
     for path in filter(None, (options.output, options.page)):
-        write_file(path, encoded + b"\n" if path.endswith(".json") else render(encoded))
+        write_file(path, encoded + b"\n" if path.endswith(".json") else render(encoded, _described(found[0])))
     notes = [f"{each.name}: {note}" if len(found) > 1 else note for each in found for note in each.notes]
     data = {"output": options.output, "runs": [_summary(each) for each in found], "notes": notes}
     return Outcome(text="\n".join([options.output, *notes]), data=data)
+
+
+def _described(run: facts.Run) -> bytes | None:
+    """Return what ``toolkit croissant`` has written of the output; nothing where it has not.
+
+    Raises:
+        ConfigError: if the file is no JSON.
+    """
+    path = join(run.output, document.NAME)
+    if not run.output or not exists(path):
+        return None
+    data = store_of(path).read(path)
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: expected JSON, got: {error}; run `toolkit croissant` again") from None
+    return data
 
 
 def _runs(context: Context, options: Options) -> list[facts.Run]:

@@ -22,8 +22,6 @@
       el("dl", { class: "tiles" }, tiles), meter,
       el("ul", { class: "meter-legend" }, el("li", { class: "kept" }, `${count(after)} stay`), el("li", { class: "dropped" }, `${count(Math.max(0, before - after))} are dropped`)),
       worst(run, label, before),
-      run.mixed ? null : el("p", { class: "note" }, "The mix of this configuration has not been made from these data: the numbers are what it would do."),
-      run.complete ? null : el("p", { class: "note" }, "Only a part of the documents was looked at."),
       (run.notes || []).map((note) => el("p", { class: "note" }, note)),
     ];
   });
