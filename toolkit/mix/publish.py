@@ -203,14 +203,6 @@ def is_unfinished(output: str) -> bool:
     return exists(journal_path(output))
 
 
-def is_published(output: str, digest: str) -> Manifest | None:
-    """Return the manifest, if just this mix is published and its files are there."""
-    manifest = load_manifest(output)
-    if manifest is None or manifest.digest != digest or is_unfinished(output):
-        return None
-    return None if fault_of(output, manifest) else manifest
-
-
 def fault_of(output: str, manifest: Manifest) -> str:
     """Return which file of an output is not there, or not of the size that the manifest lists; empty if all are."""
     sizes = {file.path: file.size for part in manifest.parts for file in part.files}

@@ -24,14 +24,13 @@ def whole(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest
     here = [(w.stream.name, w.shard) for w in listed]
     if manifest is None or manifest.omitted or [(e.stream, e.shard) for e in manifest.inputs] != here:
         return None
-    found: plan.Inputs = []
-    for work, entry, now in zip(listed, manifest.inputs, for_each(inputs, listed), strict=True):
-        if now is None or now[0] != entry.documents:
-            return None
-        found.append((work.key, *now))
-    return publish.is_published(
-        output, plan.digest_of(sorted(found), settings.stage_digest(), settings.output.part_size, [])
-    )
+    pairs = list(zip(listed, manifest.inputs, strict=True))
+    if not all(for_each(lambda pair: inputs(pair[0]) == (pair[1].documents, pair[1].attributes), pairs)):
+        return None
+    found: plan.Inputs = sorted((work.key, entry.documents, entry.attributes) for work, entry in pairs)
+    digest = plan.digest_of(found, settings.stage_digest(), settings.output.part_size, [])
+    is_ours = manifest.digest == digest and not publish.is_unfinished(output)
+    return manifest if is_ours and not publish.fault_of(output, manifest) else None
 
 
 class Published:
