@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from toolkit.data.schema import Type
 
-
 T = TypeVar("T")
 
 _beginning = Lock()
