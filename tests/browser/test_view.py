@@ -96,6 +96,12 @@ def test_labels_by_keyboard_alone(browser: Browser, site: Site) -> None:
     ]
     _press(browser, "1")
     browser.wait("document.querySelectorAll('#list .given').length === 1")
+    _press(browser, "a", "3")  # and where all is answered, to the next one
+    browser.wait("document.querySelectorAll('#list .given').length === 2")
+    _press(browser, "1")
+    _shows(browser, "b-2")
+    _press(browser, "a", "k", "1", "3")
+    browser.wait("document.querySelectorAll('#list .given').length === 1")
     _press(browser, "\ue007")  # Enter: to the document
     assert browser.run("return document.activeElement.id") == "main"
     _press(browser, "\ue00c", "n")  # Escape: back; the next page

@@ -131,7 +131,10 @@ class DatasetCorpus:
         found: dict[int, bytes] = {}
         try:
             file = self._file(number, name)
-            for first, count in _runs(rows):
+            runs = _runs(rows)
+            if len(runs) > 1:
+                file.fetch([first for first, _ in runs])
+            for first, count in runs:
                 found.update(enumerate(file.rows(first, count), first))
         except ToolkitError as error:
             return number, name, error

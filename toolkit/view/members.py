@@ -9,15 +9,16 @@ looked at, and the next guess is better. A file of one member, which others may 
 import bisect
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import IO, NamedTuple, Protocol, cast
 
 from toolkit.errors import DataError
-from toolkit.storage import Stat
+from toolkit.storage import Stat, store_of
 from toolkit.storage.compression import compression_in
 from toolkit.storage.reading import Lines
+from toolkit.storage.threads import for_each
 from toolkit.view.pieces import Pieces, Stream
 
 WINDOW = 1 << 18
@@ -51,6 +52,9 @@ NumberOf = Callable[[bytes], int | None]
 
 class RowFile(Protocol):
     """The rows of a file, of which some are asked for."""
+
+    def fetch(self, rows: Sequence[int]) -> None:
+        """Prepare for the reading of rows that lie apart, if that makes it faster."""
 
     def rows(self, first: int, count: int) -> list[bytes]:
         """Return some rows as JSON, those that there are; `first` counts from 0.
@@ -89,6 +93,9 @@ class OrderedFile:
         self._open_before = open_before
         self._reading: _Reading | None = None
         self._lock = threading.Lock()
+
+    def fetch(self, rows: Sequence[int]) -> None:
+        """Prepare nothing: it is read in order."""
 
     def rows(self, first: int, count: int) -> list[bytes]:
         with self._lock:
@@ -141,6 +148,13 @@ class MemberFile:
                 self._close()
                 raise
 
+    def fetch(self, rows: Sequence[int]) -> None:
+        """Ask for the pieces that rows should be in, all at once: where rows lie apart, requests are waited for."""
+        if self._has_members and not store_of(self._path).is_local:
+            with self._lock:
+                guesses = [self._guess(row, *self._around(row)) for row in rows]
+            for_each(lambda at: self._pieces.read(self._path, self._version, at - 1, WINDOW + 1), guesses, few=1)
+
     def _from(self, first: int) -> _Reading:
         """Return what reads a row, and those behind it."""
         reading = self._reading
@@ -167,8 +181,7 @@ class MemberFile:
         for _ in range(GUESSES if self._has_members else 0):
             if high.offset - low.offset <= WINDOW or self._stored_between(low.row, first) <= WINDOW:
                 break
-            share = (first - low.row) / (high.row - low.row)
-            guess = max(low.offset + int(share * (high.offset - low.offset)) - WINDOW, low.offset + 1)
+            guess = self._guess(first, low, high)
             found = self._member_behind(guess, low, high)
             if found is None:
                 high = Place(high.row, guess)  # none begins behind that
@@ -176,6 +189,12 @@ class MemberFile:
             bisect.insort(self._places, found)
             low, high = (found, high) if found.row <= first else (low, found)
         return low
+
+    @staticmethod
+    def _guess(row: int, low: Place, high: Place) -> int:
+        """Return where the member of a row may begin, between two places."""
+        share = (row - low.row) / max(high.row - low.row, 1)
+        return max(low.offset + int(share * (high.offset - low.offset)) - WINDOW, low.offset + 1)
 
     def _around(self, first: int) -> tuple[Place, Place]:
         at = bisect.bisect_right(self._places, (first, self._version.size))

@@ -5,7 +5,7 @@
   const token = new URLSearchParams(location.search).get("token") || "";
   const WAIT = 400;
   const state = { where: "", sort: "", order: "ascending", rule: "", first: 0, at: null, sets: null };
-  let about = null, rows = [], shown = null, why = false, turn = 0, opened = 0;
+  let about = null, rows = [], shown = null, why = false, goes = false, turn = 0, opened = 0;
 
   // --- asking -------------------------------------------------------------------------------------------------------
 
@@ -176,6 +176,7 @@
       el("p", { class: "about" }, el("bdi", {}, shown.source), ` · ${page.count(shown.chars)} characters · `, el("bdi", {}, shown.place)),
       ...shown.faults.map((each) => el("p", { class: "fault" }, each)),
       ...about.labels.questions.map(question),
+      el("button", { type: "button", id: "goes", "aria-pressed": goes ? "true" : "false", click: going }, "Go on when all is answered"),
       about.mix ? el("button", { type: "button", id: "why", "aria-expanded": why ? "true" : "false", click: () => attempt(toggle) }, why ? "Hide the rules" : "Why is it kept or dropped?") : null,
       el("div", { id: "explained" }),
       page.document({ text: shown.text, chars: shown.chars, label: marks.label, lines: marks.lines, spans: marks.spans, header: marks.header, footer: marks.footer }, names(marks)),
@@ -252,6 +253,11 @@
     }));
   }
 
+  function going() {
+    goes = !goes;
+    byId("goes").setAttribute("aria-pressed", String(goes));
+  }
+
   async function give(name, label) {
     const of = shown, at = state.at, taken = of.labels[name] === label;
     const answer = await ask("label", {}, { at, id: of.id, question: name, label: taken ? null : label });
@@ -269,6 +275,7 @@
       about.labels.questions.forEach((each, index) => fields[index].replaceWith(question(each)));
       if (place >= 0) byId("main").querySelectorAll(".labelling")[held].querySelectorAll("button")[place].focus();
     }
+    if (goes && !taken && shown === of && about.labels.questions.every((each) => Object.hasOwn(of.labels, each.name))) await move(1);
     page.say(taken ? `${name}: taken away` : `${name}: ${label}, written`);
   }
 
@@ -352,7 +359,7 @@
     j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
     n: () => turned(1), p: () => turned(-1),
     "/": () => byId("where").focus(), s: () => byId("sort").focus(), g: () => byId("id").focus(),
-    w: () => (byId("why") ? toggle() : null), "?": () => help(),
+    w: () => (byId("why") ? toggle() : null), a: () => (byId("goes") ? going() : null), "?": () => help(),
     Escape: () => back(),
   };
 
