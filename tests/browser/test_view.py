@@ -112,6 +112,9 @@ def test_labels_by_keyboard_alone(browser: Browser, site: Site) -> None:
     browser.wait("document.querySelectorAll('#list button').length < 5")
     _press(browser, "\ue00c", "g", *"b-77", "\ue007")
     _shows(browser, "b-77")
+    browser.run("document.getElementById('clear').click()")
+    _press(browser, "g", *(["\ue003"] * 4), *"#101", "\ue007")
+    browser.wait("document.querySelector('#range').textContent.startsWith('101–')")
     browser.run(
         "document.getElementById('where').value = 'line_shape.liness > 3';"
         "document.getElementById('search').requestSubmit()"

@@ -113,6 +113,13 @@ def test_a_file_of_others_is_refused_and_stays(tmp_path: Path, content: bytes) -
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize("path", ["s3://bucket/labels.jsonl", "none/labels.jsonl", "."])
+def test_labels_are_in_a_file_of_this_machine(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="--labels: expected a file"), Labels(path, [], "ann"):
+        pass
+
+
 def test_a_label_that_cannot_be_written_is_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Labels(str(tmp_path / "labels.jsonl"), [Asking("q", ("a", "b"))], "ann") as labels:
         labels.put("s", "1", "q", "a")

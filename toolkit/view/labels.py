@@ -110,7 +110,7 @@ class Labels:
         if not store_of(self.path).is_local:
             raise ConfigError(f"--labels: expected a file on this machine, got {self.path}")
         folder = os.path.dirname(os.path.abspath(self.path))
-        if not os.path.isdir(folder):
+        if not os.path.isdir(folder) or os.path.isdir(self.path):
             raise ConfigError(f"--labels: expected a file in a folder that is there, got {self.path}")
         self._claim()
         try:

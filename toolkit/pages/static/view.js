@@ -339,6 +339,11 @@
   async function jump() {
     const id = byId("id").value.trim();
     if (!id) return;
+    if (/^#\d{1,12}$/.test(id)) {
+      state.first = Math.max(Number(id.slice(1)) - 1, 0);
+      await list("first");
+      return;
+    }
     const { places, where } = await ask("find", { id });
     if (places && places.length === 1) {
       problem("");
