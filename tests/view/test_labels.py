@@ -1,11 +1,14 @@
 """Labels by hand: durable one by one, never lost, read back by `align`."""
 
 import http.client
+import itertools
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,7 +18,7 @@ import pytest
 import toolkit
 from tests.pipeline.conftest import Project
 from tests.view.sites import lay_out, serving
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import ConfigError, DataError
 from toolkit.view.labels import Asking, Labels, asking_of
 
@@ -164,21 +167,41 @@ class _Running:
         return self.process.returncode, err
 
 
+def _label_on(
+    running: _Running, chance: random.Random, given: dict[str, str], sent: dict[str, str], acknowledged: list[str]
+) -> None:
+    """Label one document after the other until nobody answers; note what was sent, and what was acknowledged."""
+    for number in itertools.count():
+        id, label = f"a-{number % 5 + 1}", chance.choice(["keep", "drop"])
+        sent[id] = label
+        try:
+            assert running.label(number % 5, label) == 200
+        except (OSError, http.client.HTTPException):
+            return  # it was killed
+        given[id] = label
+        del sent[id]
+        acknowledged.append(id)
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment_what_was_acknowledged_is_there(small: Project) -> None:
+    """And a file that is whole: the label that was under way may be in it, or not."""
     path = small.root / "config.labels.jsonl"
+    chance = random.Random(3)
     given: dict[str, str] = {}
-    for kill in range(4):
-        running = _Running(small)
-        for row in range(kill + 2):
-            label = "keep" if (row + kill) % 2 else "drop"
-            assert running.label(row, label) == 200
-            given[f"a-{row + 1}"] = label
+    for _ in range(4):
+        running, sent = _Running(small), dict[str, str]()
+        acknowledged, goal = list[str](), chance.randrange(3, 60)
+        thread = threading.Thread(target=_label_on, args=(running, chance, given, sent, acknowledged))
+        thread.start()
+        assert wait_until(lambda done=acknowledged, goal=goal: len(done) >= goal)  # type: ignore[misc]
         assert running.end(signal.SIGKILL)[0] == -signal.SIGKILL
-        there = {
-            row["data"]["document_id"]: row["annotations"][0]["result"][0]["value"]["choices"][0] for row in _rows(path)
-        }
-        assert there == given
+        thread.join()
+        rows = _rows(path)
+        there = {row["data"]["document_id"]: row["annotations"][0]["result"][0]["value"]["choices"][0] for row in rows}
+        assert [id for id in given if there.get(id) not in (given[id], sent.get(id))] == []
+        assert {*there} <= {*given, *sent}
+        given = there
     for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         running = _Running(small)
         code, err = running.end(number)

@@ -114,6 +114,7 @@ class Labels:
             raise ConfigError(f"--labels: expected a file in a folder that is there, got {self.path}")
         self._claim()
         try:
+            self._sweep()
             self._load()
         except BaseException:
             self._release()
@@ -156,6 +157,14 @@ class Labels:
                 os.unlink(self._claimed_by)
             os.close(self._held)
             self._held = None
+
+    def _sweep(self) -> None:
+        """Delete what one that was killed has written aside; nobody else writes this file now."""
+        folder, name = os.path.split(os.path.abspath(self.path))
+        for left in os.listdir(folder) if self._held is not None else ():
+            if left.startswith(f".{name}.") and left.endswith(".tmp"):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(folder, left))
 
     def _load(self) -> None:
         if not os.path.exists(self.path):
