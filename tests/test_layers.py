@@ -167,7 +167,7 @@ NAMED_FOR_A_REASON = {
     "toolkit/commands/steps/stats_files.py": "where documents without a mix usually have their label",
     "toolkit/annotate/annotator.py": "why an answer ended is called as servers call it",
     "toolkit/text/languages/labels.py": "a form of labels is called as the corpus that has it",
-    "toolkit/commands/reporting/runs.py": "documents without a mix are looked at as a format has them that asks nothing",
+    "toolkit/commands/reporting/runs.py": "without a mix documents are looked at for a format that asks nothing",
     "toolkit/mix/budget/settings.py": "a unit of budgets, and where it usually is, is called as a tagger",
     "toolkit/rules/kinds/budget.py": "the unit",
     "toolkit/text/encoders/static.py": "what sentence-transformers calls a table of vectors",

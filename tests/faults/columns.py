@@ -140,6 +140,8 @@ _TRAINED = f"inputs {_DATA} hashes signatures resolution models rejects parts cl
 _RESOLVED = "data/.toolkit/dedup/exact-0/resolved.json"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
 _WRITTEN = "annotate --from known-0 --output {root}/exp"
+_REPORTED = f"inputs {_DATA} report_counts resolution manifest checksums parts others"
+_REPORT = "report -o {root}/report.json"
 _EVALUATE = "evaluate known --against known --by tongue.label"
 
 COLUMNS = (
@@ -175,6 +177,7 @@ COLUMNS = (
     Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others"),
+    Column("report", _REPORT, "mixed", _REPORTED),
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("clean", "clean {root}", "mixed", f"inputs items values rejects {_DATA} parts others", configured=False),

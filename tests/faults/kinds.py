@@ -20,6 +20,7 @@ KINDS = {
     "sample": r"data/\.toolkit/samples(/.*)?",
     "shard_records": r"data/\.toolkit/(sets|journal)(/.*)?",
     "row_indexes": r"data/\.toolkit/rows(/.*)?",
+    "report_counts": r"data/\.toolkit/report(/.*)?",
     "rejects": r"data/\.toolkit/rejects(/.*)?",
     "ingest_records": r"data/\.toolkit/(ingest|inputs)(/.*)?",
     "failures": r"(data|out)/\.toolkit/failed(/.*)?",

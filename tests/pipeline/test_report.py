@@ -320,9 +320,15 @@ def test_an_output_of_other_rules_is_told_and_its_numbers_are_not_shown(reported
     reported.config["mix"]["parameters"]["least"] = LEAST[""]
     part = next(path for path in sorted(reported.out.rglob("*.jsonl.gz")) if ".toolkit" not in path.parts)
     part.write_bytes(b"")
-    damaged = only(reported)
+    path = reported.root / "damaged.json"
+    ran = reported("report", "-o", path)
+    assert (ran.code, "bytes by the manifest" in ran.err) == (1, True)
+    (damaged,) = msgspec.json.decode(path.read_bytes(), type=facts.Report).runs
     assert not damaged.mixed
     assert "bytes by the manifest" in damaged.notes[0]
+    with pytest.raises(toolkit.Failed, match="bytes by the manifest") as caught:
+        toolkit.report(reported.config)
+    assert caught.value.result.runs[0].totals == damaged.totals
 
 
 def test_an_output_alone_has_what_its_manifest_says_and_tells_what_is_missing(reported: Project) -> None:

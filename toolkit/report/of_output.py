@@ -44,7 +44,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
     notes = [_WITHOUT[0].upper() + _WITHOUT[1:] + "."]
     if fault := publish.fault_of(folder, manifest):
-        notes.append(f"The output is not whole: {fault}")
+        notes.append(fault)
     return facts.Run(
         name=name,
         output=folder,

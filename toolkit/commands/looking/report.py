@@ -8,6 +8,7 @@ import msgspec
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
 from toolkit.commands.opening import open_context
 from toolkit.commands.reporting import runs
+from toolkit.commands.reporting.runs import Reported
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed
 from toolkit.config.settings import Source
@@ -16,6 +17,7 @@ from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.inspect import targets
 from toolkit.inspect.describe.croissant import document
+from toolkit.mix import publish
 from toolkit.pages.report import render
 from toolkit.report import facts
 from toolkit.report.languages import languages_of
@@ -79,19 +81,22 @@ def run(context: Context, options: Options) -> Outcome:
     except StepFailed as failed:
         text = f"{amount(len(failed.messages), 'shard')} cannot be read, so that there is no report"
         return Outcome(text=text, data={"failed": list(failed.messages)}, failures=list(failed.messages), exit_code=1)
-    labels = {each.label for run in found for each in run.labels}
+    faults = [fault for each in found for fault in each.faults]
+    made = [each.facts for each in found]
+    labels = {each.label for run in made for each in run.labels}
     report = facts.Report(
-        title=options.title or " and ".join(each.name for each in found),
+        title=options.title or " and ".join(each.name for each in made),
         toolkit=VERSION,
         languages=languages_of(labels),
-        runs=found,
+        runs=made,
     )
     encoded = msgspec.json.encode(report)
     for path in filter(None, (options.output, options.page)):
-        write_file(path, encoded + b"\n" if path.endswith(".json") else render(encoded, _described(found[0])))
-    notes = [f"{each.name}: {note}" if len(found) > 1 else note for each in found for note in each.notes]
-    data = {"output": options.output, "runs": [_summary(each) for each in found], "notes": notes}
-    return Outcome(text="\n".join([options.output, *notes]), data=data)
+        write_file(path, encoded + b"\n" if path.endswith(".json") else render(encoded, _described(report.runs[0])))
+    notes = [f"{each.name}: {note}" if len(made) > 1 else note for each in made for note in each.notes]
+    data = {"output": options.output, "runs": [_summary(each) for each in made], "notes": notes, "failed": faults}
+    text = "\n".join([options.output, *(note for note in notes if note not in faults)])
+    return Outcome(text=text, data=data, failures=faults, exit_code=1 if faults else 0)
 
 
 def _described(run: facts.Run) -> bytes | None:
@@ -111,7 +116,7 @@ def _described(run: facts.Run) -> bytes | None:
     return data
 
 
-def _runs(context: Context, options: Options) -> list[facts.Run]:
+def _runs(context: Context, options: Options) -> list[Reported]:
     others = [*options.targets, *([options.compare] if options.compare is not None else [])]
     share = 1 / (len(others) + (options.config is not None))
     found = []
@@ -122,7 +127,7 @@ def _runs(context: Context, options: Options) -> list[facts.Run]:
     return found
 
 
-def _other(context: Context, options: Options, what: str, share: float) -> facts.Run:
+def _other(context: Context, options: Options, what: str, share: float) -> Reported:
     """Return the facts of an output, or of the mix of another configuration."""
     if options.other is None and not what.endswith((".yaml", ".yml")) and not what.startswith("recipe:"):
         target = targets.expected(what)
@@ -131,11 +136,18 @@ def _other(context: Context, options: Options, what: str, share: float) -> facts
             return runs.of_dataset(context, dataset, _name(what), share)
         if target.kind != "output":
             raise ConfigError(f"{what}: expected a dataset, or the output of a mix, got {target.kind}")
-        return run_of_output(what, _name(what))
+        return _of_output(what)
     with open_context(
         msgspec.structs.replace(options, config=what, targets=(), overrides=(), given=options.other)
     ) as opened:
         return runs.of_configuration(opened, _name(what), share)
+
+
+def _of_output(folder: str) -> Reported:
+    found = run_of_output(folder, _name(folder))
+    manifest = publish.load_manifest(folder)
+    fault = publish.fault_of(folder, manifest) if manifest else ""
+    return Reported(found, [fault] if fault else [])
 
 
 def _name(path: str) -> str:

@@ -4,24 +4,25 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import StepFailed, all_values
 from toolkit.config import settings as config
+from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount
-from toolkit.mix import publish, stage, unchanged
+from toolkit.mix import plan, publish, stage, unchanged
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.settings import Joined, MixSettings, OutputSettings, Stream
 from toolkit.records import sets as records
 from toolkit.report import facts
 from toolkit.report.gather import Gathered, gather
 from toolkit.report.one_shard import VERSION
-from toolkit.runs.executors import Task
+from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import check_writable, join, size_of
 
 LABELS = ("language.label", "text_language.label")
@@ -31,7 +32,14 @@ _SECRET = re.compile(r"(?im)^([\s#]*[\w-]*(?:secret|token|password|api_key|acces
 """Settings whose values are not shown."""
 
 
-def of_configuration(context: Context, name: str, share: float) -> facts.Run:
+class Reported(NamedTuple):
+    """The facts of a run, and what is wrong with its output."""
+
+    facts: facts.Run
+    faults: Sequence[str] = ()
+
+
+def of_configuration(context: Context, name: str, share: float) -> Reported:
     """Return the facts of the mix of a configuration.
 
     Args:
@@ -50,7 +58,7 @@ def of_configuration(context: Context, name: str, share: float) -> facts.Run:
     return _of_mix(context, preparation.settings_of(context, writes=False), name, share)
 
 
-def of_dataset(context: Context, dataset: Dataset, name: str, share: float) -> facts.Run:
+def of_dataset(context: Context, dataset: Dataset, name: str, share: float) -> Reported:
     """Return the facts of a dataset with all its sets, without rules; arguments and errors as of `of_configuration`."""
     joined = [Joined(set=each, place="report") for each in dataset.sets()]
     nowhere = join(dataset.bookkeeping, "report", "nowhere")
@@ -58,8 +66,8 @@ def of_dataset(context: Context, dataset: Dataset, name: str, share: float) -> f
     output = OutputSettings(format="dolma", path=nowhere)
     settings = MixSettings(streams=[stream], output=output, options={}, label=_label_of(dataset))
     found = _of_mix(context, settings, name, share)
-    found.output = ""
-    found.notes = [*found.notes[:-1], "There are no rules: all documents stay."]
+    found.facts.output = ""
+    found.facts.notes = [*found.facts.notes[:-1], "There are no rules: all documents stay."]
     return found
 
 
@@ -74,10 +82,11 @@ def _label_of(dataset: Dataset) -> str | None:
     return None
 
 
-def _of_mix(context: Context, settings: MixSettings, name: str, share: float) -> facts.Run:
+def _of_mix(context: Context, settings: MixSettings, name: str, share: float) -> Reported:
     prepared = preparation.prepare(context, settings)
     if prepared.unreadable:
         raise StepFailed(*prepared.unreadable.values())
+    _index(context, prepared.works)
     with stage.looking(settings):
         published = budgets.as_published(prepared)
     prepared = published or budgets.fill(context, prepared)
@@ -88,6 +97,8 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     with stage.looking(prepared.settings):
         manifest = unchanged.whole(prepared.works)
     with tempfile.TemporaryDirectory(prefix="toolkit-report-") as temporary:
+        folders = _folders(context, prepared.works, temporary)
+        context.sweep(*folders.values())
         given = Gathered(
             name=name,
             settings=prepared.settings,
@@ -96,14 +107,30 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
             budget=prepared.budget,
             manifest=manifest,
             config=text_of(context),
-            folders=_folders(context, prepared.works, temporary),
+            folders=folders,
             temporary=temporary,
             share=share,
         )
         found = gather(given, _runner(context))
+    context.merge_records()
     found.complete = context.options.limit is None
-    found.notes = _notes(context, prepared, manifest)
-    return found
+    faults = list(_faults(prepared)) if manifest is None else []
+    found.notes = [*_notes(context, prepared), *faults]
+    if manifest is None:
+        found.notes.append(_why_not_mixed(prepared, damaged=bool(faults)))
+    return Reported(found, faults)
+
+
+def _index(context: Context, works: Sequence[ShardToMix]) -> None:
+    """Index the shards that are not indexed as they are now: else nobody can tell whether the mix is of them."""
+    left = [work for work in works if row_index.current(work.dataset, work.shard) is None]
+    if left:
+        _runner(context)("index", _ensure, [(work.name, work, work) for work in left])
+
+
+def _ensure(work: ShardToMix, report: Report) -> None:
+    state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes)
+    report(state.rows, 0)
 
 
 def text_of(context: Context) -> str:
@@ -144,29 +171,44 @@ def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> d
 # --- what a reader must know ------------------------------------------------------------------------------------------
 
 
-def _notes(context: Context, prepared: PreparedMix, manifest: publish.Manifest | None) -> list[str]:
+def _notes(context: Context, prepared: PreparedMix) -> list[str]:
     notes = [line for line in prepared.notes.strip().splitlines() if line]
     if context.options.limit is not None:
         notes.append(f"Only the first {amount(len(prepared.works), 'shard')} of {prepared.known} were looked at.")
-    if manifest is None:
-        notes.append(_why_not_mixed(prepared))
     return notes
 
 
-def _why_not_mixed(prepared: PreparedMix) -> str:
+def _faults(prepared: PreparedMix) -> Iterator[str]:
+    """Yield what is wrong with an output that these settings made."""
+    folder = prepared.settings.output.path
+    made = publish.load_manifest(folder)
+    if made is None or publish.is_unfinished(folder) or made.settings != prepared.settings.recorded():
+        return
+    if fault := publish.fault_of(folder, made):
+        yield fault
+    elif prepared.settings.budget is None:  # whose bounds the digest has, too
+        settings = prepared.settings
+        inputs = sorted((entry.key, entry.documents, entry.attributes) for entry in made.inputs)
+        digest = plan.digest_of(inputs, settings.stage_digest(), settings.output.part_size, list(made.omitted))
+        if digest != made.digest:
+            got = f"expected the digest {digest} of its inputs and settings, got {made.digest}"
+            yield f"{publish.manifest_path(folder)}: {got}; run `toolkit mix`"
+
+
+def _why_not_mixed(prepared: PreparedMix, *, damaged: bool) -> str:
     """Return why what is shown of the documents that stay is what would stay, and not what was written."""
     folder = prepared.settings.output.path
     would = "What stays is what these rules would keep, with the texts as they are before edits"
     made = publish.load_manifest(folder)
     if made is None:
         return f"The mix has not been made. {would}."
+    if damaged:
+        return f"{would}."
     if publish.is_unfinished(folder):
         return f"{folder} is just being published. {would}; run `toolkit mix`."
     if made.settings != prepared.settings.recorded():
         other = _differs(made.settings, prepared.settings.recorded())
         return f"{folder} was mixed with other settings than these ({other}). {would}; run `toolkit mix`."
-    if fault := publish.fault_of(folder, made):
-        return f"{fault}. {would}."
     return f"{folder} was mixed from other inputs than there are now. {would}; run `toolkit mix`."
 
 

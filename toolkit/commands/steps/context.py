@@ -231,10 +231,14 @@ class Context(Running):
         self._workers.close()
         try:
             if kind is None and self.options.command in WRITES and not self.options.only_shows:
-                for asked in journals.asked():
-                    merge(asked.journal, claims.folder_in(asked.bookkeeping), forgive=self._remakes(asked.name))
+                self.merge_records()
         finally:
             journals.begin(self._before)
+
+    def merge_records(self) -> None:
+        """Merge the records that were asked for, of which the command, or a run that failed, has noted some."""
+        for asked in journals.asked():
+            merge(asked.journal, claims.folder_in(asked.bookkeeping), forgive=self._remakes(asked.name))
 
     def merge_inputs(self) -> None:
         """Merge the records of inputs if some were lost, and all inputs were ingested: later stages need them."""
