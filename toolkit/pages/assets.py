@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 FOLDER = Path(__file__).parent
@@ -52,7 +53,7 @@ def page(
     template: str,
     styles: Sequence[str],
     scripts: Sequence[str],
-    directives: Mapping[str, str] | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
     **values: Any,
 ) -> str:
     """Return a whole page: a template of ``templates/``, whose values are escaped, with its parts inline.
@@ -61,15 +62,15 @@ def page(
         template: its file, which says where styles, scripts and the policy stand by extending ``page.html``.
         styles: names of styles, as `text` takes them, in their order.
         scripts: names of scripts.
-        directives: of the policy, beside its own, as `policy` takes them.
+        more: directives of the policy, as `policy` takes them.
         values: what the template has names for. Text is escaped; JSON for a ``<script>`` comes through `embedded`, as
             ``markupsafe.Markup``.
     """
     style_texts, script_texts = [text(name) for name in styles], [text(name) for name in scripts]
-    made = _environment().get_template(template)
-    allowed = policy(style_texts, script_texts, **(directives or {}))
-    written: str = made.render(styles=style_texts, scripts=script_texts, policy=allowed, **values)
-    return written
+    allowed = policy(style_texts, script_texts, **more)
+    found = _environment().get_template(template)
+    made: str = found.render(styles=style_texts, scripts=script_texts, policy=allowed, **values)
+    return made
 
 
 @cache

@@ -107,7 +107,7 @@ class ViewServer(ThreadingHTTPServer):
 def _page() -> tuple[bytes, str]:
     """Return the page, and its policy: its own styles and scripts alone, and questions to this server."""
     own = {"connect_src": "'self'"}
-    made = assets.page("view.html", STYLES, SCRIPTS, title=f"{NAME} view", directives=own)
+    made = assets.page("view.html", STYLES, SCRIPTS, title=f"{NAME} view", more=own)
     styles, scripts = ([assets.text(name) for name in names] for names in (STYLES, SCRIPTS))
     more = {"frame_ancestors": "'none'", "require_trusted_types_for": "'script'", "trusted_types": "'none'"}
     return made.encode(), assets.policy(styles, scripts, **own, **more)

@@ -9,13 +9,12 @@ from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.opening import open_context
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.stats_files import merged_types
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest import own_types
 from toolkit.inspect import targets
-from toolkit.inspect.documents import expected_format
+from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.settings import REJECTED
 from toolkit.storage.paths import join
