@@ -16,7 +16,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.ingest import own_types
+from toolkit.ingest import inputs, own_types
 from toolkit.inspect import targets as inspected
 from toolkit.inspect.documents import expected_format
 from toolkit.inspect.stats import cache, one_file
@@ -120,7 +120,17 @@ class _Finder:
             self._add_files(found)
 
     def add_dataset(self, dataset: Dataset) -> None:
-        self._add_stream(_stream_of(dataset), self._settings)
+        """Add all that there is; a key that two sets have cannot be named."""
+        names, shards = [], set(dataset.shards())
+        for name in dataset.sets():
+            covered = inputs.carried_shards(dataset, name)
+            if covered is None or shards <= covered:
+                names.append(name)
+            else:
+                self.found.notes += f"\n{name}: left out, because it has attributes of some shards only"
+        joined = [Joined(set=name, place="stats") for name in names]
+        stream = Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
+        self._add_stream(stream, self._settings)
 
     def add_configured(self) -> None:
         context, settings = self._context, self._settings
@@ -275,12 +285,6 @@ def _stem(path: str, suffix: str) -> str:
 
 
 # --- datasets ---------------------------------------------------------------------------------------------------------
-
-
-def _stream_of(dataset: Dataset) -> Stream:
-    """Return all that there is as a stream; a key that two sets have cannot be named."""
-    joined = [Joined(set=name, place="stats") for name in dataset.sets()]
-    return Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
 
 
 def _needed(
