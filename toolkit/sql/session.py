@@ -269,6 +269,7 @@ def explained(said: str, sql: str, views: Sequence[str]) -> ToolkitError:
         before = line.find(excerpt.removeprefix("...").removesuffix("..."))
         column = at - (3 if excerpt.startswith("...") else 0) + max(before, 0) + 1
         place = f":{number}:{max(column, 1)}"
+    said = said.partition("\nPossible solutions")[0]  # settings that are not the user's
     unknown = _UNKNOWN.search(said)
     if unknown:
         said = said[: unknown.end()]

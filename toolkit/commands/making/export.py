@@ -40,8 +40,8 @@ def run(context: Context, options: Options) -> Outcome:
     folder = options.parquet.rstrip("/") or options.parquet
     note_roots([folder])
     dataset = context.dataset
-    names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards, unfinished = sharing.shards(context, dataset, judges=True)
+    names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards = context.limited(shards)
     stream = joining.only(Stream(name="", dataset=dataset, attributes=[], rules=[]), names, "export")
     found = joining.sets_of(context, stream, shards)
@@ -101,5 +101,5 @@ def _chosen(wanted: tuple[str, ...], there: list[str], attributes: str) -> list[
             hint = did_you_mean(name, there) or f"; there are: {', '.join(there) or 'none'}"
             raise ConfigError(f"--set: expected an attribute set in {attributes}, got {name!r}{hint}")
     if not there:
-        raise ConfigError(f"{attributes}: expected attribute sets to export, got none; run `toolkit tag` first?")
+        raise ConfigError(f"{attributes}: expected attribute sets to export, got no set; run `toolkit tag` first?")
     return list(dict.fromkeys(wanted)) or there
