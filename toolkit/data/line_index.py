@@ -71,12 +71,12 @@ def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
     try:
         for instruction, argument, place in pickletools.genops(cast("IO[bytes]", _Short(stream))):
             name, at = instruction.name, place or 0
-            if name == "PROTO" and argument > pickle.HIGHEST_PROTOCOL:
+            if name == "PROTO" and (argument or 0) > pickle.HIGHEST_PROTOCOL:
                 raise ValueError(f"protocol {argument}")
             if name in ("FRAME", "STOP") and at + (name == "STOP") < frame:
                 raise ValueError(f"a frame up to byte {frame:,}, which {name} at byte {at:,} ends")
             if name == "FRAME":
-                frame = at + 9 + argument
+                frame = at + 9 + (argument or 0)
             elif name in _NUMBERS and type(argument) is int and argument >= 0:
                 numbers.append(argument)
             elif name == "TUPLE2" and began and len(numbers) == 2:
