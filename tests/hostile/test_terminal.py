@@ -60,8 +60,7 @@ def misleading(text: str) -> set[str]:
 def run(hostile: Bench, column: Column, *more: str, before: State | None = None) -> Ran:
     """Run a column's command in its state, or in another one."""
     place = hostile.folder
-    state = dict(hostile.state(place, column.before)) if before is None else before
-    place.restore({name: file for name, file in state.items() if name != column.lacks})
+    place.restore(hostile.undisturbed(place, column)[0].before if before is None else before)
     return hostile.run(place, replace(column, command=" ".join([column.command, *more])), Strike())
 
 
@@ -72,7 +71,6 @@ def check(ran: Ran, what: str) -> None:
     assert "Traceback" not in said
 
 
-LOOKING = {"status", "validate", "head", "stats", "compare", "evaluate", "dry-mix", "clean"}
 _QUICK = ("head", "validate", "mix")
 
 
