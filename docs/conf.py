@@ -26,6 +26,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4  # the anchors of headings are those of code hosts
 suppress_warnings = ["misc.highlighting_failure"]  # a `…` in a block of JSON stands for what is left out
 autodoc_member_order = "bysource"
+napoleon_use_ivar = True  # attributes in docstrings are no second description of members
 default_role = "literal"  # docstrings have Markdown's `names`
 
 ITEM = re.compile(r"^- \[[^]]+\]\(([\w-]+)\.md\)", re.MULTILINE)
@@ -49,7 +50,7 @@ def _read(_: Sphinx, page: str, source: list[str]) -> None:
             source[0] += "\n".join(["\n```{toctree}", ":hidden:", f":caption: {heading}", "", *pages, "```\n"])
     elif page == "python-names":
         for module in HEADING.findall(source[0]):
-            directive = f".. automodule:: {module}\n   :members:\n   :imported-members:\n   :no-index:\n"
+            directive = f".. automodule:: {module}\n   :members:\n   :imported-members:\n"
             source[0] += f"\n## Docstrings of {module}\n\n```{{eval-rst}}\n{directive}```\n"
     elif page.startswith("examples/"):
         source[0] = f"---\norphan: true\n---\n# {page.rpartition('/')[2]}\n\n`````markdown\n{source[0]}`````\n"
