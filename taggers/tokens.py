@@ -22,6 +22,8 @@ class Tokens(Tagger):
     are what is parallel.
     """
 
+    TOKENS = True
+
     EXAMPLES = (
         Example("", 0, options={"tokenizer": "tests/taggers/files/tokenizer.json"}),
         Example("the cat, the hat", 6, options={"tokenizer": "tests/taggers/files/tokenizer.json"}),

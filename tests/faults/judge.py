@@ -48,6 +48,9 @@ ABOUT = {
 }
 """What records are about, by which a message may name them: documents, a set, attributes."""
 
+OF_A_RUN = ("answers",)
+"""Kinds of files that have names of the run that wrote them: what they hold is seen in the sets made of it."""
+
 PASSING = ("claims", "failures")
 """Kinds of files that end by themselves, or with the next run: no harm is done where one cannot be deleted."""
 
@@ -142,7 +145,8 @@ def different(undisturbed: Undisturbed, ran: Ran, after: State) -> list[str]:
     if plain(ran.out) != plain(undisturbed.ran.out):
         wrong.append(f"it prints {_end(ran)}")
     left = sorted(after.keys() - undisturbed.after.keys())
-    return wrong + [f"{name} is left" for name in left if kind_of(name) not in PASSING and "?upload=" not in name]
+    kept = (*PASSING, *OF_A_RUN)
+    return wrong + [f"{name} is left" for name in left if kind_of(name) not in kept and "?upload=" not in name]
 
 
 def _unlike(wanted: Mapping[str, str], got: Mapping[str, str]) -> list[str]:
@@ -290,10 +294,15 @@ def _rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed)
         + [
             f"4: after the rerun, {name} is left"
             for name in sorted(found.healed.keys() - undisturbed.after.keys())
-            if "?upload=" not in name  # of whom nobody knows on S3; `toolkit clean` deletes them
+            if "?upload=" not in name
+            and kind_of(name) not in OF_A_RUN  # of whom nobody knows on S3; `toolkit clean` deletes them
             and not (row.fault == "gone" and not column.sweeps and name.endswith(".tmp"))
         ]
-        + [f"4: after the rerun, {name} is missing" for name in sorted(undisturbed.after.keys() - found.healed.keys())]
+        + [
+            f"4: after the rerun, {name} is missing"
+            for name in sorted(undisturbed.after.keys() - found.healed.keys())
+            if kind_of(name) not in OF_A_RUN
+        ]
     )
 
 

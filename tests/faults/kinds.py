@@ -14,6 +14,10 @@ KINDS = {
     "resolution": r"data/\.toolkit/dedup(/.*)?",
     "items": r"items(/.*)?",
     "values": r"values(/.*)?",
+    "answers": r"data/\.toolkit/answers(/.*)?",
+    "locks": r"locks(/.*)?",
+    "fetched": r"fetched(/.*)?",
+    "published": r"published(/.*)?",
     "drawn": r"drawn(/.*)?",
     "models": r"data/models(/.*)?",
     "aligning": r"data/\.toolkit/align(/.*)?",
@@ -61,4 +65,7 @@ def is_shown(path: str) -> bool:
         "drawn",
         "models",
         "annotation_files",
+        "locks",
+        "fetched",
+        "published",
     ) or path.endswith("out/.toolkit/manifest.json")

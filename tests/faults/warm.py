@@ -50,7 +50,7 @@ class Warm:
         *,
         disk: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
-        change: str = "",
+        changes: Sequence[str] = (),
     ) -> Ran:
         """What a command line gives; its status is negative if a signal has ended it.
 
@@ -59,13 +59,15 @@ class Warm:
             env: variables beside those of this process.
             disk: what becomes of files (see `tests.faults.disk.Disk`).
             settings: constants of modules, by their dotted names.
-            change: a function ``module:name`` that changes the toolkit first.
+            changes: functions ``module:name`` that change the toolkit first.
         """
         out, err = Path(self._folder.name, "out"), Path(self._folder.name, "err")
         given = {"arguments": list(arguments), "env": dict(env), "disk": disk, "settings": dict(settings or {})}
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps(given | {"change": change, "out": str(out), "err": str(err)}) + "\n")
+        self._process.stdin.write(
+            json.dumps(given | {"changes": list(changes), "out": str(out), "err": str(err)}) + "\n"
+        )
         self._process.stdin.flush()
         code = int(self._process.stdout.readline())
         return Ran(code, out.read_text(), err.read_text())
@@ -110,8 +112,8 @@ def _work(given: dict[str, Any]) -> None:
     for dotted, value in given["settings"].items():
         module, _, name = dotted.rpartition(".")
         setattr(importlib.import_module(module), name, value)
-    if given["change"]:
-        module, _, name = given["change"].partition(":")
+    for change in given["changes"]:
+        module, _, name = change.partition(":")
         getattr(importlib.import_module(module), name)()
     if given["disk"] is not None:
         from tests.faults.disk import Disk

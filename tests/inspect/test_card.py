@@ -470,10 +470,16 @@ def test_globs_match_the_files_and_no_others() -> None:
 
 
 def test_the_example_of_the_page_is_what_is_made(golden: Project) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
+    pytest.importorskip("ddsketch", reason="the extra `stats` is not installed")
     golden.ok("run")
     golden.ok("card")
-    shown = (ROOT / "docs" / "examples" / "README-oscar.md").read_text(encoding="utf-8")
+    examples = ROOT / "docs" / "examples"
+    shown = (examples / "README-oscar.md").read_text(encoding="utf-8")
     assert _without_stored_sizes(card(golden.out)) == _without_stored_sizes(shown)
+    drawn = [re.findall(rb"Description\0([0-9a-f]{32})", (f / "card.png").read_bytes()) for f in (golden.out, examples)]
+    assert drawn[0]
+    assert drawn[0] == drawn[1]
 
 
 def _without_stored_sizes(text: str) -> list[str]:

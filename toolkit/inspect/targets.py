@@ -23,7 +23,7 @@ from toolkit.storage.reading import Lines
 
 Kind = Literal["dataset", "output", "release", "documents"]
 
-DESCRIPTIONS = ("croissant.json", "README.md")
+DESCRIPTIONS = ("croissant.json", "README.md", "card.png", "card.html")
 """Files that describe a folder, and are none of its data."""
 
 SPLIT = re.compile(r"splits/.+\.split\.gz")

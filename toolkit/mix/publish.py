@@ -154,10 +154,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def relabels(self) -> bool:
         """Return whether `route` rules, or the setting `label`, choose the files of documents, and not the format."""
+        return bool(self.settings["label"]) or self.routes
+
+    @property
+    def routes(self) -> bool:
+        """Return whether `route` rules choose the files of documents."""
         rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
-        return bool(self.settings["label"]) or any(
-            kind_called(str(rule.get("kind"))).ROLE is Role.ROUTES for rule in rules
-        )
+        return any(kind_called(str(rule.get("kind"))).ROLE is Role.ROUTES for rule in rules)
 
     @property
     def splits(self) -> dict[str, float]:

@@ -2,9 +2,10 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 FOLDER = Path(__file__).parent
@@ -48,22 +49,28 @@ def embedded(json: bytes) -> str:
     return json.decode("utf-8").translate(_ESCAPED)
 
 
-def page(template: str, styles: Sequence[str], scripts: Sequence[str], **values: Any) -> str:
+def page(
+    template: str,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    more: Mapping[str, str] = MappingProxyType({}),
+    **values: Any,
+) -> str:
     """Return a whole page: a template of ``templates/``, whose values are escaped, with its parts inline.
 
     Args:
         template: its file, which says where styles, scripts and the policy stand by extending ``page.html``.
         styles: names of styles, as `text` takes them, in their order.
         scripts: names of scripts.
+        more: directives of the policy, as `policy` takes them.
         values: what the template has names for. Text is escaped; JSON for a ``<script>`` comes through `embedded`, as
             ``markupsafe.Markup``.
     """
     style_texts, script_texts = [text(name) for name in styles], [text(name) for name in scripts]
-    made = _environment().get_template(template)
-    written: str = made.render(
-        styles=style_texts, scripts=script_texts, policy=policy(style_texts, script_texts), **values
-    )
-    return written
+    allowed = policy(style_texts, script_texts, **more)
+    found = _environment().get_template(template)
+    made: str = found.render(styles=style_texts, scripts=script_texts, policy=allowed, **values)
+    return made
 
 
 @cache

@@ -160,11 +160,11 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
         inner = type_.item if type_.kind == "nullable" and type_.item else type_
         settings = key.settings or {}
         tagger = str(settings.get("tagger", ""))
-        personal = _is_personal(tagger)
+        personal = _says(tagger, "PERSONAL")
         for names in _spans(inner):
             fields = [schema.field_name(name) for name in names]
             spans.append(SpansAt(place, ".".join([key.name, *names]), fields, joined.set, personal))
-        if tokens is None and tagger == "tokens" and inner.kind == "int":
+        if tokens is None and _says(tagger, "TOKENS") and inner.kind == "int":
             tokens = place
         if lines is None and schema.is_per_line(type_) and _has(inner.item, "label", "prob"):
             lines = place
@@ -197,10 +197,10 @@ def _spans(type_: Type) -> Iterator[list[str]]:
         yield from ([name, *more] for more in _spans(field))
 
 
-def _is_personal(tagger: str) -> bool:
-    """Return whether a tagger finds personal data; of one that is not installed here nobody knows."""
+def _says(tagger: str, what: str) -> bool:
+    """Return what the class of a tagger says of its values; of one that is not installed here nobody knows."""
     try:
-        return bool(tagger) and TAGGERS.find(tagger).PERSONAL
+        return bool(tagger) and bool(getattr(TAGGERS.find(tagger), what))
     except ToolkitError:
         return False
 

@@ -85,7 +85,10 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
     EXAMPLES: ClassVar[Sequence[Example]] = ()
 
     PERSONAL: ClassVar[bool] = False
-    """Its spans are personal data, which reports count by language."""
+    """Its spans are personal data, which reports and cards count."""
+
+    TOKENS: ClassVar[bool] = False
+    """Its value is the number of tokens of the text, which reports and cards add up."""
 
     PER_LINE: ClassVar[Sequence[str]] = ()
     """Fields of the value, where it is an object, that are lists with an element for each line of the text."""

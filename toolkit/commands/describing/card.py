@@ -1,56 +1,120 @@
 """Write README.md, the dataset card of a dataset or an output, as the Hugging Face Hub shows it."""
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
+import msgspec
+
 from toolkit.commands.command_line.options import Flag
+from toolkit.commands.counting.of_card import counted
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.description import DescriptionOptions, facts_of, section
 from toolkit.commands.steps.outcome import Outcome
-from toolkit.errors import ConfigError, DataError
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, DataError, amount
 from toolkit.inspect.describe.about import read_about
 from toolkit.inspect.describe.card import head, merge, page
+from toolkit.inspect.describe.card.numbers import Numbers
+from toolkit.inspect.describe.card.picture import NAME as PICTURE
+from toolkit.inspect.describe.card.picture import Picture, picture_of
+from toolkit.inspect.describe.croissant import document
+from toolkit.inspect.stats import plots
+from toolkit.pages import card as html
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import exists, join, list_files
+from toolkit.storage.paths import exists, join, list_files, remove
 
 
 class Options(DescriptionOptions, frozen=True, kw_only=True):
     """Options of ``toolkit card``."""
 
-    EXAMPLES: ClassVar = ("toolkit card -c my/corpus.yaml", "toolkit card data/released about.name=released")
+    EXAMPLES: ClassVar = (
+        "toolkit card -c my/corpus.yaml",
+        "toolkit card -c my/corpus.yaml about.examples=0",
+        "toolkit card -c my/corpus.yaml --html",
+        "toolkit card data/released about.name=released",
+    )
 
+    html: Annotated[
+        bool, Flag("write card.html, too: the card as a page, with the Croissant description in it for search engines")
+    ] = False
     overwrite: Annotated[bool, Flag("replace a README.md that this command did not write")] = False
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Write ``README.md``, or print it (--dry-run), or say whether it is up to date (--check)."""
+    """Write ``README.md`` and its picture, or print it (--dry-run), or say whether it is up to date (--check)."""
     about = read_about(section(context), required=())
     facts = facts_of(context, options, min(about.examples, 1))
     path = join(facts.root, page.NAME)
     old = _old(path)
-    if old is not None and not merge.is_ours(old) and not options.overwrite:
+    ours = old is not None and merge.is_ours(old)
+    if old is not None and not ours and not options.overwrite:
         raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
-    kept = page.read(path, old, about) if old is not None and merge.is_ours(old) else merge.Kept()
+    kept = page.read(path, old, about) if old is not None and ours else merge.Kept()
+    numbers = counted(context, facts, about, options.first, keep=not (options.check or options.dry_run))
+    drawing = picture_of(numbers, facts) if options.first is None else None
+    picture, numbers = _drawn(drawing, join(facts.root, PICTURE), numbers)
     configurations = head.configurations_of(facts, list_files(facts.root))
-    text = page.document(facts, about, configurations, kept, path)
+    shown = page.Shown(path, drawing.markdown() if drawing and picture else "", options.first)
+    text = page.document(facts, about, configurations, numbers, kept, shown)
     names = [each.name for each in configurations]
-    notes = [note for note in head.notes_of(facts, configurations) if note]
+    notes = [*filter(None, head.notes_of(facts, configurations)), *numbers.notes]
     found: dict[str, Any] = {"path": path, "configurations": names, "kept": len(kept.blocks), "notes": notes}
+    files = {PICTURE: picture}
+    if options.html or exists(join(facts.root, html.NAME)):
+        files[html.NAME] = _page(facts.root, text, picture)
+    files[page.NAME] = text.encode()
     if options.check:
-        fresh = text == old
-        told = f"{path}: " + ("up to date" if fresh else "expected what the data are now; run `toolkit card`")
-        return Outcome(told, found | {"fresh": fresh}, exit_code=0 if fresh else 1)
+        late = [name for name, data in files.items() if data is not None and _bytes(join(facts.root, name)) != data]
+        told = [f"{join(facts.root, name)}: expected what the data are now; run `toolkit card`" for name in late]
+        return Outcome(
+            "\n".join(told) or f"{path}: up to date", found | {"fresh": not late}, exit_code=1 if late else 0
+        )
     if options.dry_run:
         return Outcome(text.rstrip("\n"), found | {"text": text})
-    write_file(path, text.encode())
-    told = f"{path}: configurations: {', '.join(names) or 'none'}"
-    return Outcome("\n".join([told, *(f"note: {note}" for note in notes)]), found)
+    for name, data in files.items():
+        if data is not None:
+            write_file(join(facts.root, name), data)
+        elif ours:
+            remove(join(facts.root, name))
+    if numbers.samples:
+        notes.append(f"the card shows texts of {amount(len(numbers.samples), 'document')}; about.examples=0: none")
+    told = [f"{path}: configurations: {', '.join(names) or 'none'}", *(f"note: {note}" for note in notes)]
+    return Outcome("\n".join(told), found)
+
+
+def _drawn(picture: Picture | None, path: str, numbers: Numbers) -> tuple[bytes | None, Numbers]:
+    """Return the picture's file, drawn anew only if it shows other numbers; without matplotlib a note says so."""
+    if picture is None:
+        return None, numbers
+    there = _bytes(path)
+    if there is not None and picture.is_drawn_in(there):
+        return there, numbers
+    if plots.is_installed():
+        return picture.drawn(), numbers
+    note = f"no picture: {missing_extra('plots', 'pictures', 'matplotlib')}"
+    return None, replace(numbers, notes=[*numbers.notes, note])
+
+
+def _page(root: str, card: str, picture: bytes | None) -> bytes:
+    """Return the card as a page."""
+    described = _bytes(join(root, document.NAME))
+    if described is None:
+        raise ConfigError(f"{join(root, document.NAME)}: expected a description for card.html; run `toolkit croissant`")
+    try:
+        return html.page_of(card, {} if picture is None else {PICTURE: picture}, described).encode()
+    except msgspec.DecodeError as error:
+        raise ConfigError(
+            f"{join(root, document.NAME)}: expected JSON, got: {error}; run `toolkit croissant`"
+        ) from None
+
+
+def _bytes(path: str) -> bytes | None:
+    return store_of(path).read(path) if exists(path) else None
 
 
 def _old(path: str) -> str | None:
-    if not exists(path):
-        return None
     try:
-        return store_of(path).read(path).decode()
+        return None if (data := _bytes(path)) is None else data.decode()
     except UnicodeDecodeError as error:
         raise DataError(f"expected UTF-8, got: {error}; move it away", path=path) from None

@@ -3,8 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -14,17 +13,20 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.commands.steps.stats_files import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.inspect.stats import groups, plots, tables
-from toolkit.inspect.stats.distributions import Distribution, Distributions, together
+from toolkit.inspect.stats import lengths as document_lengths
+from toolkit.inspect.stats import plots, tables
+from toolkit.inspect.stats.distributions import Distribution, together
 from toolkit.inspect.stats.histograms import Histogram, text
-from toolkit.inspect.stats.one_file import CountJob, Record, Settings, count_file
+from toolkit.inspect.stats.keys import LABELS
+from toolkit.inspect.stats.lengths import Lengths, LengthsByLabel
+from toolkit.inspect.stats.merging import Merged, merged_groups, merged_records
+from toolkit.inspect.stats.one_file import Settings, count_file
 from toolkit.inspect.stats.sketch import Sketch
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix import publish
 from toolkit.mix.effects.before_after import BeforeAfter, SizesByLabel
 from toolkit.rules import Rule, kind_called
 from toolkit.runs.executors import Task
-from toolkit.storage import json_files
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, not_in, size_of
 from toolkit.text.counting import Counts
@@ -35,14 +37,12 @@ _REMEDIES = {
     "--mix": ": it shows what the mix has noted, and reads nothing",
     "--histogram": ": it draws one attribute of all documents",
     "--attribute": " but with --by, too",
+    "--lengths": " but with --by, too",
     "--json": ": it has every number as it is",
 }
 
 TOP = 1000
 """Groups that are shown, unless `--top` says otherwise."""
-
-MERGED = 4096
-"""Groups that are merged at a time."""
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
@@ -56,6 +56,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         "toolkit stats data/quickstart/oscar",
         "toolkit stats -c configs/quickstart.yaml --by host --top 20",
         "toolkit stats -c configs/quickstart.yaml --histogram language.prob --output prob.svg",
+        "toolkit stats data/quickstart/oscar --lengths",
     )
 
     targets: Annotated[
@@ -86,22 +87,29 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         str | None,
         Flag("draw how the values of a field are distributed, with the thresholds of the rules", metavar="NAME"),
     ] = None
+    lengths: Annotated[bool, Flag("show how long documents are, in characters, by label")] = False
     mix: Annotated[bool, Flag("show what the last mix read and kept, from its manifest; or compare two outputs")] = (
         False
     )
     top: Annotated[int | None, Flag("show the N largest groups (1000)", metavar="N")] = None
     format: Annotated[Literal["markdown", "csv", "json"] | None, Flag("format of the tables (markdown)")] = None
     output: Annotated[
-        str | None, Flag("write to this file: .md, .csv or .json; with --histogram .png, .svg or .pdf", metavar="FILE")
+        str | None,
+        Flag("write to this file: .md, .csv or .json; a picture to .png, .svg or .pdf", metavar="FILE"),
     ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_together(self)
         if self.output:
-            known = plots.PICTURES if self.histogram else tuple(FORMATS)
+            known = plots.PICTURES if self.histogram else (*FORMATS, *plots.PICTURES)
             if not self.output.endswith(known):
                 raise ConfigError(f"--output {self.output}: expected a file that ends in {', '.join(known)}")
+            if self.output.endswith(plots.PICTURES) and (self.attributes or self.mix):
+                what = (
+                    "--histogram for a picture of an attribute" if self.attributes else ".md, .csv or .json with --mix"
+                )
+                raise ConfigError(f"--output {self.output}: expected {what}")
             if self.format not in (None, _format_of(self.output)):
                 raise ConfigError(
                     f"expected --output or --format, got both: --output {self.output} says another format "
@@ -115,10 +123,11 @@ def run(context: Context, options: Options) -> Outcome:
     if options.mix:
         return _before_and_after(context, options)
     settings = Settings(
-        by=list(options.by or (["label"] if not (options.attributes or options.histogram) else [])),
+        by=list(options.by or (["label"] if not (options.attributes or options.histogram or options.lengths) else [])),
         label=options.label,
         unicode=options.unicode_words,
         attributes=[options.histogram] if options.histogram else list(options.attributes),
+        lengths=options.lengths,
         first=options.first,
     )
     with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
@@ -130,29 +139,52 @@ def run(context: Context, options: Options) -> Outcome:
             of = amount(len(tasks), counting.unit.removesuffix("s"))
             message = f"{len(broken)} of {of} failed; those that did not are not read again"
             return Outcome(text=message, data={"failed": broken}, failures=broken, exit_code=1)
-        distributions = _distributions(counting.works)
+        merged = merged_records(counting.works)
         documents = sum(result.value.documents for result in results if result.value)
         if options.histogram and not documents:
             raise ConfigError(f"--histogram {options.histogram}: expected values, got no documents")
         if options.histogram:
-            return _histogram(options, options.histogram, distributions, counting.rules)
+            return _histogram(options, options.histogram, merged.distributions, counting.rules)
+        top = options.top or TOP
         found = [
-            tables.Table.of(by, _merged(counting.works, number, join(temporary, f"all-{number}")), options.top or TOP,
-                            unicode=settings.unicode)
+            tables.Table.of(
+                by,
+                merged_groups(counting.works, number, join(temporary, f"all-{number}")),
+                top,
+                unicode=settings.unicode,
+            )
             for number, by in enumerate(settings.by)
-        ]  # fmt: skip
+        ]
     skipped = sum(result.value.skipped for result in results if result.value)
     data = {
         "inputs": {"files": len(tasks), "read": len(tasks) - skipped},
         "tables": [table.data() for table in found],
-        "attributes": tables.distributions_data(distributions),
+        "attributes": tables.distributions_data(merged.distributions),
+        **({"lengths": tables.lengths_data(merged.lengths)} if options.lengths else {}),
         "rejected": dict(counting.rejected),
     }
-    rendered = _rendered(found, distributions)
     notes = counting.notes + ("" if documents else "\nthere are no documents")
     if counting.rejected:
         notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {_listed(counting.rejected)}"
-    return _delivered(options, rendered, data, notes)
+    if options.output and options.output.endswith(plots.PICTURES):
+        _draw(options.output, found, merged.lengths)
+        return Outcome(text=options.output + notes, data=data)
+    return _delivered(options, _rendered(found, merged, lengths=options.lengths), data, notes)
+
+
+def _draw(path: str, found: list[tables.Table], lengths: LengthsByLabel) -> None:
+    """Draw the sizes of the first table's groups, beside them the lengths of labels; or the lengths of all."""
+    suffix = path.rpartition(".")[2]
+    if not found:
+        write_file(path, plots.lengths_of_all(document_lengths.together(lengths), suffix))
+        return
+    number, others = found[0].others
+    rows = [(tables.shown(group), counts.bytes) for group, counts in found[0].groups]
+    rows += [(f"{number:,} more", others.bytes)] if number and len(rows) <= plots.MOST else []
+    by_group: list[Lengths] = []
+    if lengths and found[0].by in LABELS and not number:
+        by_group = [lengths.get(msgspec.json.encode(group).decode(), Lengths()) for group, _ in found[0].groups]
+    write_file(path, plots.sizes_and_lengths(rows, by_group, suffix))
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -163,7 +195,7 @@ def _check_installed(options: Options) -> None:
     """Raise MissingExtra if something needs a package which is not there."""
     if options.histogram or options.attributes:
         Sketch()
-    if options.histogram and options.output:
+    if options.output and options.output.endswith(plots.PICTURES):
         plots.check_installed()
 
 
@@ -174,6 +206,7 @@ def _check_together(options: Options) -> None:
         "--label": options.label,
         "--unicode-words": options.unicode_words,
         "--attribute": options.attributes,
+        "--lengths": options.lengths,
         "--histogram": options.histogram,
         "--first": options.first,
         "--limit": options.limit,
@@ -183,11 +216,12 @@ def _check_together(options: Options) -> None:
     idle: dict[str, tuple[str, ...]] = {}
     if options.mix:
         reading = ("--by", "--label", "--unicode-words", "--attribute", "--histogram", "--first", "--limit", "--top")
-        idle["--mix"] = reading
+        idle["--mix"] = (*reading, "--lengths")
     if options.histogram:
-        idle["--histogram"] = ("--by", "--label", "--unicode-words", "--attribute", "--top", "--format")
-    if options.attributes and not options.by:
-        idle["--attribute"] = ("--unicode-words", "--top")
+        idle["--histogram"] = ("--by", "--label", "--unicode-words", "--attribute", "--lengths", "--top", "--format")
+    for option in ("--attribute", "--lengths"):
+        if given[option] and not options.by:
+            idle[option] = ("--unicode-words", "--top")
     if options.json and options.format != "json":
         idle["--json"] = ("--format",)
     for option, others in idle.items():
@@ -195,13 +229,15 @@ def _check_together(options: Options) -> None:
             raise ConfigError(f"expected {option} without {found}, which does nothing beside it{_REMEDIES[option]}")
 
 
-def _rendered(found: list[tables.Table], distributions: list[Distribution]) -> dict[str, str]:
+def _rendered(found: list[tables.Table], merged: Merged, *, lengths: bool) -> dict[str, str]:
     """Return the tables in each format of text."""
-    labels = len(tables.by_attribute(distributions)) == 1
+    labels = len(tables.by_attribute(merged.distributions)) == 1
     some = [tables.table_markdown(table) for table in found]
-    some += [tables.distributions_markdown(distributions, labels=labels)] if distributions else []
+    some += [tables.distributions_markdown(merged.distributions, labels=labels)] if merged.distributions else []
+    some += [tables.lengths_markdown(merged.lengths)] if lengths else []
     rows = [tables.table_csv(table) for table in found]
-    rows += [tables.distributions_csv(distributions)] if distributions else []
+    rows += [tables.distributions_csv(merged.distributions)] if merged.distributions else []
+    rows += [tables.lengths_csv(merged.lengths)] if lengths else []
     return {"markdown": "\n\n".join(some) + "\n", "csv": "\n".join(rows)}
 
 
@@ -221,28 +257,6 @@ def _delivered(options: Options, rendered: dict[str, str], data: dict[str, Any],
 
 def _format_of(path: str) -> str:
     return next((kind for suffix, kind in FORMATS.items() if path.endswith(suffix)), "")
-
-
-# --- merging ----------------------------------------------------------------------------------------------------------
-
-
-def _merged(works: Iterable[CountJob], number: int, folder: str) -> Iterable[groups.Group]:
-    """Return the groups of all files for the ``--by`` of that number."""
-    merged = groups.Groups(folder)
-    for work in works:
-        rows: Iterator[groups.Group] = groups.read(work.groups_path(number))
-        while some := list(islice(rows, MERGED)):
-            merged.add_sums([key for key, _ in some], [row for _, row in some])
-    return merged
-
-
-def _distributions(works: Iterable[CountJob]) -> list[Distribution]:
-    merged = Distributions()
-    for work in works:
-        if work.settings.attributes:
-            record = json_files.load_strictly(work.record_path, Record)
-            merged.merge(record.distributions if record else ())
-    return merged.finished()
 
 
 # --- histograms -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.whole import progress, resolve, section, sign, write
@@ -107,7 +107,7 @@ class _Making:
         if not self.context.in_part:
             self._noted.keep_only(self._keys)
         left = [entry.set for entry in self.plan.entries if entry.set not in done]
-        text = f"{len(self.shards)} shards, {len(self.failed)} failed -> {self.dataset.attributes}\n"
+        text = f"{amount(len(self.shards), 'shard')}, {len(self.failed)} failed -> {self.dataset.attributes}\n"
         if shares and not self.failed:
             ready = f"the signatures of {', '.join(sorted(done))} are ready. " if done else ""
             text += (

@@ -6,19 +6,17 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from toolkit.commands.steps import foreign_sets
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
-from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.ingest import own_types
 from toolkit.inspect import targets as inspected
-from toolkit.inspect.documents import expected_format
+from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.stats import cache, one_file
 from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
@@ -28,7 +26,7 @@ from toolkit.interop.foreign import ForeignRows, ForeignTable, named_fields
 from toolkit.mix import joined_sets, publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedSet, Key, names_for_rules, null_safe
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.settings import Joined, Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected
@@ -60,7 +58,9 @@ class Counting:
     rejected: Counter[str] = field(default_factory=Counter)
 
 
-def prepare(context: Context, targets: Sequence[str], settings: Settings, temporary: str) -> Counting:
+def prepare(
+    context: Context, targets: Sequence[str], settings: Settings, temporary: str, *, keep: bool = True
+) -> Counting:
     """Return the files that the paths name, or those of the configuration.
 
     Args:
@@ -68,11 +68,12 @@ def prepare(context: Context, targets: Sequence[str], settings: Settings, tempor
         targets: the paths; none for the configuration.
         settings: what is counted.
         temporary: folder for results that cannot be kept where they belong.
+        keep: whether they are kept there.
 
     Raises:
         ConfigError: if there is nothing to count, or it cannot be counted so.
     """
-    finder = _Finder(context, settings, temporary)
+    finder = _Finder(context, settings, temporary, keep=keep)
     for target in targets:
         finder.add_target(target.rstrip("/"))
     if not targets:
@@ -80,6 +81,15 @@ def prepare(context: Context, targets: Sequence[str], settings: Settings, tempor
     if not finder.found.works and not finder.emptied:
         raise ConfigError("expected documents to count, got none")
     _check_attributes(settings, finder.found.works)
+    return finder.found
+
+
+def prepare_dataset(
+    context: Context, dataset: Dataset, settings: Settings, temporary: str, *, keep: bool = True
+) -> Counting:
+    """Return the shards of one dataset, with all its sets; otherwise as `prepare`."""
+    finder = _Finder(context, settings, temporary, keep=keep)
+    finder.add_dataset(dataset)
     return finder.found
 
 
@@ -91,25 +101,29 @@ class _Finder:
         emptied: whether there is an output of a mix that kept nothing.
     """
 
-    def __init__(self, context: Context, settings: Settings, temporary: str) -> None:
+    def __init__(self, context: Context, settings: Settings, temporary: str, *, keep: bool) -> None:
         self.found = Counting()
         self.emptied = False
         self._context = context
         self._settings = settings
         self._temporary = temporary
+        self._keep = keep
         self._not_kept = 0
 
     def add_target(self, target: str) -> None:
         found = inspected.expected(target)
         if found.kind == "dataset":
-            self._add_stream(_stream_of(Dataset(join(target, "documents"), join(target, "attributes"))), self._settings)
+            self.add_dataset(Dataset(join(target, "documents"), join(target, "attributes")))
         else:
             self._add_files(found)
+
+    def add_dataset(self, dataset: Dataset) -> None:
+        self._add_stream(_stream_of(dataset), self._settings)
 
     def add_configured(self) -> None:
         context, settings = self._context, self._settings
         if not context.has("mix"):
-            self._add_stream(_stream_of(context.dataset), settings)
+            self.add_dataset(context.dataset)
             return
         mix = context.mix
         if not settings.label and mix.label:
@@ -120,6 +134,9 @@ class _Finder:
 
     def _kept(self, find: Callable[[], str], digest: str) -> str:
         """Return the folder for results, below the one that a function gives; if that cannot be, for this run only."""
+        if not self._keep:
+            self._not_kept += 1
+            return join(self._temporary, f"kept-{self._not_kept}")
         try:
             folder = find()
             kept = join(cache.counts_folder(folder), digest)
@@ -137,10 +154,11 @@ class _Finder:
         home = inspected.home_of(target.path)
         manifest = publish.load_manifest(home.root) if home.kind == "output" else None
         labels = {part.path: part.label for part in manifest.parts} if manifest else {}
-        cache.forget_former(join(target.folder, BOOKKEEPING))
+        if self._keep:
+            cache.forget_former(join(target.folder, BOOKKEEPING))
         found = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not found)
-        types = _merged(manifest) if manifest else {}
+        types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
         about = [home.kind, root, types, *([*named_fields()] if named_fields().text else [])]
         kept = self._kept(lambda: cache.base_folder(home), self._settings.digest(*about))
@@ -204,24 +222,6 @@ class _Finder:
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
-
-
-def _merged(manifest: publish.Manifest) -> dict[str, Any]:
-    """Return the types of attributes that a mix merged into documents; null where only some streams have them."""
-    streams = manifest.settings["streams"]
-    types: dict[str, schema.Type] = {}
-    sure = Counter[str]()
-    for stream in streams if recorded_format(manifest.settings).writer().takes_all() else ():
-        paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
-        keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
-        sure.update({key.name for key in keys if not key.default})
-        for key in keys:
-            types[key.name] = schema.union(types.get(key.name, schema.NEVER), key.declared)
-    nullable = {name for name in types if sure[name] < len(streams)}
-    return {
-        name: schema.to_json(schema.nullable(type_) if name in nullable else type_)
-        for name, type_ in sorted(types.items())
-    }
 
 
 def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) -> Format | None:

@@ -89,8 +89,14 @@ class About(ConfigStruct):
         Description(description="{train: 0.98, test: 0.02}: by hash of the id; `by: file`: the mix parts files so"),
     ] = {}
     examples: Annotated[
-        int, msgspec.Meta(ge=0), Description(description="records shown for each record set, texts cut; 0: none")
+        int,
+        msgspec.Meta(ge=0),
+        Description(description="records shown for each record set, and samples in the card, texts cut; 0: none"),
     ] = 3
+    scores: Annotated[
+        bool,
+        Description(description="the card has distributions of attributes, which are read for it (`toolkit stats`)"),
+    ] = True
     croissant: Annotated[
         Literal["1.0", "1.1"], Description(description="version (in quotes) of the specification; `--spec` overrides")
     ] = "1.0"

@@ -26,6 +26,8 @@ from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, s
 from toolkit.inspect.stats import groups
 from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
 from toolkit.inspect.stats.keys import Keys
+from toolkit.inspect.stats.lengths import Lengths, LengthsByLabel
+from toolkit.inspect.stats.samples import Sample, Samples
 from toolkit.inspect.targets import Format
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import names_for_rules
@@ -37,7 +39,8 @@ from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
 from toolkit.storage.reading import content_digest
 from toolkit.text.batch import in_blocks
-from toolkit.text.counting import measure, measure_json
+from toolkit.text.counting import COLUMNS, measure, measure_json
+from toolkit.text.kernels.signatures import Array
 
 VERSION = 2
 """Of what is counted; files that were counted by another version are counted anew."""
@@ -51,6 +54,8 @@ class Settings(ConfigStruct, kw_only=True):
         label: expression of the label, None for what a file says by itself.
         unicode: whether Unicode's words are counted.
         attributes: of which distributions are made: paths, or parts of them.
+        lengths: whether it is counted how long documents are, by label.
+        samples: documents that are kept as samples, see `toolkit.inspect.stats.samples`.
         first: at most so many documents of a file.
     """
 
@@ -58,6 +63,8 @@ class Settings(ConfigStruct, kw_only=True):
     label: str | None = None
     unicode: bool = False
     attributes: list[str] = []
+    lengths: bool = False
+    samples: int = 0
     first: int | None = None
 
     def digest(self, *more: object) -> str:
@@ -115,6 +122,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         label: that the file gave its documents.
         documents: that were read.
         distributions: of attributes.
+        lengths: by label.
+        samples: that are kept.
     """
 
     size: int
@@ -124,6 +133,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None
     documents: int
     distributions: list[Distribution]
+    lengths: LengthsByLabel = {}
+    samples: list[Sample] = []
 
 
 class CountResult(ConfigStruct):
@@ -200,7 +211,8 @@ def count_file(work: CountJob, report: Report) -> CountResult:
         return CountResult(documents=old.documents, skipped=True)
     remove(work.record_path)
     keys, leaves_by_key = keys_of(work), leaves_of(work)
-    distributions = Distributions()
+    distributions, lengths = Distributions(), LengthsByLabel()
+    samples = Samples(work.settings.samples)
     count = 0
     with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
         tables = [groups.Groups(join(temporary, str(i))) for i in range(len(work.settings.by))]
@@ -213,6 +225,11 @@ def count_file(work: CountJob, report: Report) -> CountResult:
                 table.add(column, sizes)
             if leaves_by_key:
                 _add_values(distributions, block, keys, rows.getters)
+            if work.settings.lengths:
+                _add_lengths(lengths, block, keys, sizes)
+            if work.settings.samples:
+                for number, (document, values) in enumerate(block, count + 1):
+                    samples.add(f"{work.name}:{number}", keys.label(*values, document), document)
             count += len(block)
             done(len(block))
         for number, table in enumerate(tables):
@@ -227,6 +244,8 @@ def count_file(work: CountJob, report: Report) -> CountResult:
         label=work.label,
         documents=count,
         distributions=distributions.finished(),
+        lengths=lengths,
+        samples=samples.kept(),
     )
     json_files.save(work.record_path, record)
     return CountResult(documents=count, skipped=False)
@@ -281,6 +300,16 @@ def _add_values(
     for label, rows in by_label.items():
         for place, name, leaf in getters:
             found.add(label, leaf, [each for values in rows for each in leaf.get(getattr(values[place], name))])
+
+
+def _add_lengths(found: LengthsByLabel, block: Sequence[tuple[Document, list[Any]]], keys: Keys, sizes: Array) -> None:
+    """Add the lengths of a block by label; sizes: what `toolkit.text.counting.measure` gives."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, (document, values) in enumerate(block):
+        places[keys.label(*values, document)].append(place)
+    column = COLUMNS.index("chars")
+    for label, some in places.items():
+        found.setdefault(label, Lengths()).add(sizes[some, column])
 
 
 class _Rows:

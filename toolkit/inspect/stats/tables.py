@@ -10,6 +10,8 @@ import msgspec
 
 from toolkit.inspect.stats.distributions import Distribution, summary, together
 from toolkit.inspect.stats.groups import Group, counts_of
+from toolkit.inspect.stats.lengths import QUANTILES, LengthsByLabel
+from toolkit.inspect.stats.lengths import together as all_lengths
 from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.text.counting import Counts
 
@@ -200,6 +202,51 @@ def mix_csv(found: SizesByLabel, both: tuple[str, str] = ("before", "after")) ->
         for label, before, after in rows
     ]
     return _csv([head, *cells])
+
+
+# --- lengths ----------------------------------------------------------------------------------------------------------
+
+_LENGTHS = {"0.05": "5 %", "0.25": "25 %", "0.5": "median", "0.75": "75 %", "0.95": "95 %"}
+
+
+def ranked_lengths(found: LengthsByLabel) -> list[tuple[str, dict[str, Any]]]:
+    """Return labels, as JSON text, with their lengths in numbers, those with most characters first."""
+    listed = [(label, each.summary()) for label, each in found.items()]
+    return sorted(listed, key=lambda each: (-each[1]["chars"], each[0]))
+
+
+def lengths_data(found: LengthsByLabel) -> dict[str, Any]:
+    """Return lengths for programs: of all documents, and by label."""
+    labels = [{"label": msgspec.json.decode(label), **numbers} for label, numbers in ranked_lengths(found)]
+    return {"all": all_lengths(found).summary(), "labels": labels}
+
+
+def lengths_markdown(found: LengthsByLabel) -> str:
+    """Return a line for each label, then all together; lengths are in code points."""
+    rows = [["label", "documents", "least", *_LENGTHS.values(), "greatest", "mean"]]
+    listed = [(shown(msgspec.json.decode(label)), numbers) for label, numbers in ranked_lengths(found)]
+    for title, each in [*listed, ("all", all_lengths(found).summary())]:
+        numbers = [each["documents"], each["min"], *each["quantiles"].values(), each["max"], round(each["mean"] or 0)]
+        rows.append([title, *(f"{number:,}" for number in numbers)])
+    return markdown(rows)
+
+
+def lengths_csv(found: LengthsByLabel) -> str:
+    """Return a line for each label; that with an empty label is of all together."""
+    rows: list[list[Any]] = [["label", "documents", "chars", "min", *QUANTILES, "max", "mean"]]
+    listed = [(msgspec.json.decode(label), numbers) for label, numbers in ranked_lengths(found)]
+    named = [(NONE if label is None else _raw(label), numbers) for label, numbers in listed]
+    for title, each in [*named, ("", all_lengths(found).summary())]:
+        numbers = [
+            each["documents"],
+            each["chars"],
+            each["min"],
+            *each["quantiles"].values(),
+            each["max"],
+            each["mean"],
+        ]
+        rows.append([title, *numbers])
+    return _csv(rows)
 
 
 # --- distributions ----------------------------------------------------------------------------------------------------

@@ -1,11 +1,16 @@
 """The thresholds that rules set for an attribute, found in their expressions."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from toolkit.rules import Rule
 from toolkit.rules.expression_tree import ExpressionError, parse
+
+_HOLDS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 
 
 class Threshold(NamedTuple):
@@ -22,6 +27,10 @@ class Threshold(NamedTuple):
     label: str
     rule: str
     text: str
+
+    def holds(self, value: float) -> bool:
+        """Return whether the comparison is true of a value."""
+        return _HOLDS[self.text.split(" ")[-2]](value, self.number)
 
 
 _SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
@@ -43,6 +52,21 @@ def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
             for node, paths in _comparisons(tree, {}) if tree else ():
                 found.update(dict.fromkeys(_of(node, paths, rule, attribute)))
     return sorted(found, key=lambda each: (each.number, each.rule, each.label))
+
+
+def compared(rules: Iterable[Rule]) -> list[str]:
+    """Return what rules compare with a number, as ``--histogram`` names it, in the order of the rules."""
+    found: dict[str, None] = {}
+    for rule in rules:
+        for text in rule.expressions:
+            try:
+                tree = parse(text)
+            except ExpressionError:
+                continue
+            for node, paths in _comparisons(tree, {}):
+                names = dict.fromkeys(_path(each, paths) for each in (node.left, *node.comparators))
+                found.update({name: None for name in names if any(True for _ in _of(node, paths, rule, name))})
+    return list(found)
 
 
 Paths = Mapping[str, str]

@@ -12,15 +12,18 @@ from toolkit.config import settings
 from toolkit.config.settings import Source
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ToolkitError, in_words
+from toolkit.errors import ToolkitError, amount, in_words
 from toolkit.ingest import inputs
 from toolkit.inspect.describe.about import listed
 from toolkit.inspect.describe.card import head, merge, page
+from toolkit.inspect.describe.card.picture import NAME as PICTURE
+from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.describe.facts.data_file import Looked
 from toolkit.inspect.describe.facts.labels import labelling
 from toolkit.inspect.validate.one_file import Checked
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
+from toolkit.pages import card as html
 from toolkit.records import sets
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
@@ -174,7 +177,11 @@ def _findings(folder: str, text: str, files: Sequence[DataFile], languages: Iter
         return [str(error)]
     except msgspec.ValidationError as error:
         return [f"{path}: expected the head of a card: {in_words(str(error))}"]
-    found = [*_of_configurations(source, card, files), *_of_numbers(source, card, files)]
+    found = [
+        *_of_configurations(source, card, files),
+        *_of_numbers(source, card, files),
+        *_of_files_beside(folder, text),
+    ]
     if not head.is_given("language", match[1]):
         found += _of_languages(source, card, languages)
     return found
@@ -249,7 +256,25 @@ def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Itera
     rows = head.total([file.rows for file in files if file.has_documents])
     if rows is not None and card.size_categories and card.size_categories != [head.size_category(rows)]:
         where = source.where(("size_categories",))
-        yield f"{where}: expected [{head.size_category(rows)}] for {rows:,} documents, got {card.size_categories}"
+        size = f"[{head.size_category(rows)}] for {amount(rows, 'document')}"
+        yield f"{where}: expected {size}, got {card.size_categories}"
+
+
+def _of_files_beside(folder: str, text: str) -> Iterator[str]:
+    """Yield that the picture which a card shows is not there, or that its page is that of another card."""
+    if f"]({PICTURE})" in text and not exists(join(folder, PICTURE)):
+        number = text[: text.index(f"]({PICTURE})")].count("\n") + 1
+        wanted = f"expected the picture {PICTURE} beside it, got none; run `toolkit card`"
+        yield f"{join(folder, page.NAME)}:{number}: {wanted}"
+    path, described = join(folder, html.NAME), join(folder, document.NAME)
+    if exists(path) and exists(described):
+        data = store_of(path).read(path).decode(errors="replace")
+        try:
+            fault = html.fault_of(data, text, store_of(described).read(described))
+        except msgspec.DecodeError:
+            return  # whoever checks that file says so
+        if fault:
+            yield f"{path}: expected {fault} beside it, got another; run `toolkit card --html`"
 
 
 def _of_languages(source: Source, card: _Card, languages: Iterable[str]) -> Iterator[str]:

@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from toolkit.data.excerpts import escaped
 from toolkit.data.schema import ANY, Type
 from toolkit.errors import amount
 from toolkit.inspect.describe.about import About, Agent, listed
-from toolkit.inspect.describe.card import merge
+from toolkit.inspect.describe.card import counted, merge
 from toolkit.inspect.describe.card.head import KEYS, Configuration, comments, documents_of, head, loaded_otherwise
 from toolkit.inspect.describe.card.licences import identifier
+from toolkit.inspect.describe.card.numbers import Numbers
 from toolkit.inspect.describe.croissant import responsible
 from toolkit.inspect.describe.facts import Facts, Group, Mixture
 from toolkit.inspect.describe.facts.fields import bare
@@ -20,7 +23,17 @@ from toolkit.text.languages.labels import tag_of
 
 NAME = "README.md"
 
-TITLES = ("What it is", "How it was made", "Statistics", "Rules", "Example", "Limits", "Licence", "Citation")
+TITLES = (
+    "What it is",
+    "How it was made",
+    "Statistics",
+    "Rules",
+    "Example",
+    "Samples",
+    "Limits",
+    "Licence",
+    "Citation",
+)
 """Headings, in their order."""
 
 EXAMPLE_CHARS = 300
@@ -33,10 +46,33 @@ _SHOWN_KEYS = 4
 """Of an object whose keys are shown with their types."""
 
 
+@dataclass(frozen=True)
+class Shown:
+    """How a card is told, beside what it tells.
+
+    Attributes:
+        path: of the file, for messages.
+        picture: Markdown of the picture; empty without one.
+        first: documents of each file that were counted; None for all.
+    """
+
+    path: str = NAME
+    picture: str = ""
+    first: int | None = None
+
+
 def document(
-    facts: Facts, about: About, configurations: Sequence[Configuration], kept: merge.Kept, path: str = NAME
+    facts: Facts, about: About, configurations: Sequence[Configuration], found: Numbers, kept: merge.Kept, shown: Shown
 ) -> str:
     """Return the card, with what stays of the one before.
+
+    Args:
+        facts: about the data.
+        about: what only people know.
+        configurations: of the head.
+        found: what was counted.
+        kept: of the card before.
+        shown: how it is told.
 
     Raises:
         ConfigError: if its head is no YAML with what stays.
@@ -44,16 +80,19 @@ def document(
     made = {
         "What it is": what_it_is(facts, about, configurations),
         "How it was made": how_it_was_made(facts, about),
-        "Statistics": statistics(facts),
+        "Statistics": "\n\n".join(
+            part for part in (shown.picture, statistics(facts), counted.statistics(found, facts, shown.first)) if part
+        ),
         "Rules": rules(facts.mixture) if facts.mixture and facts.mixture.rules else "",
         "Example": example(facts) if about.examples else "",
+        "Samples": counted.samples(found, facts),
         "Limits": limits(facts, about),
         "Licence": licence(about),
         "Citation": citation(about),
     }
     title = about.name or facts.root.rstrip("/").rpartition("/")[2]
     sections = [("", introduction(about)), *((title, made[title]) for title in TITLES if made[title])]
-    return merge.write(head(facts, about, configurations), title, sections, kept, path, comments(about))
+    return merge.write(head(facts, about, configurations), title, sections, kept, shown.path, comments(about))
 
 
 def read(path: str, text: str, about: About) -> merge.Kept:
@@ -242,12 +281,23 @@ def example(facts: Facts) -> str:
     found = facts.example
     if found is None:
         return ""
-    if isinstance(found.value, str):
-        kind, text = "text", _cut(found.value)
+    value = _cut(found.value)
+    if isinstance(value, str):
+        lines = counted.fenced([escaped(line) for line in value.split("\n")], "text")
     else:
-        kind, text = "json", msgspec.json.format(msgspec.json.encode(_cut(found.value)), indent=2).decode()
-    fence = "`" * max(3, *(len(each) + 1 for each in re.findall("`+", text)), 0)
-    return f"The first of `{found.path}`; long texts and lists are cut.\n\n{fence}{kind}\n{text}\n{fence}"
+        json = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        lines = counted.fenced(_unhidden(json).split("\n"), "json")
+    return "\n".join([f"The first of `{found.path}`; long texts and lists are cut.", "", *lines])
+
+
+def _unhidden(json: str) -> str:
+    """Return JSON with escapes in place of characters that are not seen, or turn the direction of a line."""
+    return "".join(each if each in "\n⏎" or escaped(each) == each else _escape(each) for each in json)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", errors="surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def _cut(value: Any) -> Any:

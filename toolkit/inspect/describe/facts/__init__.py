@@ -241,6 +241,7 @@ class Facts:
         id_keys: that lead to the id of a row of the first group.
         prefix: of the paths of that group.
         is_output: whether it is the output of a mix, or a release in that form; else a dataset.
+        taggers: of the attributes beside the documents that are described, or were mixed, by the names of these.
         splits: by hash of the id, if they were asked for.
         notes: what whoever asked for the description should know.
     """
@@ -264,3 +265,4 @@ class Facts:
     splits: list[Split] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_output: bool = False
+    taggers: dict[str, str] = field(default_factory=dict)

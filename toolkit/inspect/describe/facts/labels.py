@@ -129,8 +129,8 @@ def _of_file(path: str, looked: Looked) -> str | None:
 def _is_language(manifest: Manifest | None, writer: Writer, labels: Sequence[Label]) -> bool:
     if manifest is None:
         return not labels or any(is_known(each.label) for each in labels)
-    by = writer.label() or " ".join(wanted.path for wanted in writer.wants().values())
-    return "language" in by and not manifest.relabels
+    by = manifest.settings["label"] or writer.label() or " ".join(wanted.path for wanted in writer.wants().values())
+    return "language" in by and not manifest.routes
 
 
 def _places(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> list[PathField]:

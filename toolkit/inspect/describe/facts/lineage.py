@@ -97,6 +97,12 @@ def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
     return list(found.values())
 
 
+def mixed_taggers(manifest: Manifest) -> dict[str, str]:
+    """Return the taggers of all attributes that a mix has joined, by the names that rules have for these."""
+    keys = (key for keys in manifest.sets.values() for key in keys)
+    return {key["name"]: str((key.get("settings") or {}).get("tagger", "")) for key in keys}
+
+
 _WRITE = (Role.ANNOTATES, Role.SETS)
 """Rules by which something of what they read gets into the rows."""
 

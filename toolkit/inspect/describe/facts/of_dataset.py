@@ -117,13 +117,15 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
             notes += changed_notes(made_group.paths, [by_shard[shard] for shard in covered], record)
         else:
             notes.append(not_read(f"attributes {set_name}", made_group.paths))
+    tagged = lineage.tagged_sets(dataset)
     return Facts(
         root=root,
         groups=groups,
         files=files,
         records=types_of_rows,
         ingested=lineage.ingested([dataset]),
-        tagged=lineage.tagged_sets(dataset),
+        tagged=tagged,
+        taggers={each.key: str(each.made_by.get("tagger", "")) for each in tagged if each.made_by},
         prefix=f"{folder}/",
         notes=[*notes, *odd_paths_note(file.path for file in files)],
         example=Example(shown[0][0], shown[0][2]) if shown else None,

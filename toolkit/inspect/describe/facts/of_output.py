@@ -114,6 +114,7 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         splits=found.splits,
         ingested=lineage.ingested(datasets),
         tagged=lineage.mixed_sets(manifest, writer) if manifest else [],
+        taggers=lineage.mixed_taggers(manifest) if manifest else {},
         mixture=lineage.mixture(manifest) if manifest else None,
         id_keys=writer.ID,
         notes=[*notes, *odd_paths_note(file.path for file in files)],

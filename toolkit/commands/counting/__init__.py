@@ -1,0 +1,1 @@
+"""What commands count that show it among other things."""
