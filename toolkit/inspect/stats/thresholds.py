@@ -64,7 +64,7 @@ def compared(rules: Iterable[Rule]) -> list[str]:
             except ExpressionError:
                 continue
             for node, paths in _comparisons(tree, {}):
-                names = dict.fromkeys(_path(each, paths) for each in (node.left, *node.comparators))
+                names = dict.fromkeys(path_of(each, paths) for each in (node.left, *node.comparators))
                 found.update({name: None for name in names if any(True for _ in _of(node, paths, rule, name))})
     return list(found)
 
