@@ -236,6 +236,12 @@
           },
           {
             ...axis,
+            ...(log
+              ? {
+                  splits: (self, index, low, high) =>
+                    [0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9].filter((each) => each <= high),
+                }
+              : {}),
             values: (_, places) =>
               places.map((place) => (place === null || !Number.isInteger(place) ? "" : page.brief(place))),
             size: 52,
