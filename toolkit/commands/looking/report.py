@@ -102,13 +102,13 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _described(run: facts.Run) -> bytes | None:
-    """Return what ``toolkit croissant`` has written of the output; nothing where it has not.
+    """Return what ``toolkit croissant`` has written of the output, for search engines; nothing where it has not.
 
     Raises:
         ConfigError: if the file is no JSON.
     """
     path = join(run.output, document.NAME)
-    if not run.output or not exists(path):
+    if not run.mixed or not exists(path):
         return None
     data = store_of(path).read(path)
     try:
@@ -143,14 +143,6 @@ def _other(context: Context, options: Options, what: str, share: float) -> Repor
         msgspec.structs.replace(options, config=what, targets=(), overrides=(), given=options.other)
     ) as opened:
         return runs.of_configuration(opened, _name(what), share)
-
-
-def _jsonld(made: list[facts.Run]) -> bytes | None:
-    """Return the Croissant file that lies in the output of the first run, for search engines; None if there is none."""
-    if not made[0].mixed:
-        return None
-    path = join(made[0].output, document.NAME)
-    return store_of(path).read(path) if exists(path) else None
 
 
 def _of_output(folder: str) -> Reported:
