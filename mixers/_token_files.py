@@ -46,10 +46,12 @@ class TokenFiles(Protocol):
     Attributes:
         SUFFIX: of the file of a part.
         BESIDE: suffixes of the files beside it, in place of the first.
+        HOLDS: whether the tokens are in a temporary file until their number is known.
     """
 
     SUFFIX: ClassVar[str]
     BESIDE: ClassVar[Sequence[str]]
+    HOLDS: ClassVar[bool]
 
     @staticmethod
     def width(size: int) -> int:
@@ -78,6 +80,11 @@ class TokenFiles(Protocol):
         ...
 
 
+def _temporary(out: IO[bytes]) -> "tempfile.SpooledTemporaryFile[bytes]":
+    """Return a file for the tokens of a part, on the disk of the part where it is on one."""
+    return tempfile.SpooledTemporaryFile(HELD, dir=getattr(out, "folder", None))
+
+
 def _smallest(size: int) -> int:
     return next(width for width in WIDTHS if size <= 1 << (8 * width))
 
@@ -90,6 +97,7 @@ class Pbin:
 
     SUFFIX: ClassVar[str] = ".pbin"
     BESIDE: ClassVar[Sequence[str]] = ()
+    HOLDS: ClassVar[bool] = True
 
     @staticmethod
     def width(size: int) -> int:
@@ -98,7 +106,7 @@ class Pbin:
     @staticmethod
     def write(entries: Iterable[Entry], width: int, out: IO[bytes], *beside: IO[bytes]) -> None:
         pairs: list[tuple[int, int]] = []
-        with tempfile.SpooledTemporaryFile(HELD) as held:
+        with _temporary(out) as held:
             at = 0
             for entry in entries:
                 held.write(entry.tokens)
@@ -135,6 +143,7 @@ class Dolma:
 
     SUFFIX: ClassVar[str] = ".npy"
     BESIDE: ClassVar[Sequence[str]] = (".csv.gz",)
+    HOLDS: ClassVar[bool] = False
 
     @staticmethod
     def width(size: int) -> int:
@@ -182,6 +191,7 @@ class Megatron:
 
     SUFFIX: ClassVar[str] = ".bin"
     BESIDE: ClassVar[Sequence[str]] = (".idx",)
+    HOLDS: ClassVar[bool] = False
     _MAGIC = b"MMIDIDX\0\0"
     _CODES: ClassVar[dict[int, int]] = {2: 8, 4: 4}  # uint16, int32
 
@@ -237,6 +247,7 @@ class Numpy:
 
     SUFFIX: ClassVar[str] = ".npy"
     BESIDE: ClassVar[Sequence[str]] = (".index.npy",)
+    HOLDS: ClassVar[bool] = True
 
     @staticmethod
     def width(size: int) -> int:
@@ -245,7 +256,7 @@ class Numpy:
     @staticmethod
     def write(entries: Iterable[Entry], width: int, out: IO[bytes], *beside: IO[bytes]) -> None:
         bounds = array("q", [0])
-        with tempfile.SpooledTemporaryFile(HELD) as held:
+        with _temporary(out) as held:
             for entry in entries:
                 held.write(entry.tokens)
                 bounds.append(bounds[-1] + len(entry.tokens) // width)

@@ -13,7 +13,7 @@ import msgspec
 
 from mixers._options import By, Name
 from mixers._packing import cut, fit
-from mixers._token_files import KINDS, Entry, TokenFiles, read_offsets, write_offsets
+from mixers._token_files import HELD, KINDS, Entry, TokenFiles, read_offsets, write_offsets
 from toolkit import (
     ConfigError,
     DataError,
@@ -92,6 +92,9 @@ class Tokens(Writer):
         if self.layout == "inputs" and self.by:
             raise ConfigError("by: expected none with `layout: inputs`: files are named after shards")
 
+    def on_disk(self, stored: int, content: int) -> tuple[int, int]:
+        return content, content if KINDS[self.files].HOLDS and content > HELD else 0
+
     def label(self) -> str | None:
         if self.layout == "inputs":
             return None
@@ -111,7 +114,6 @@ class Tokens(Writer):
         for i, (document, mixed) in enumerate(batch):
             own = encoded[bounds[i] : bounds[i + 1]]
             if not len(own):
-                mixed.counts["documents without tokens"] += 1
                 found.append([])
                 continue
             found.append([(self._label(mixed), self._line(document, mixed, own))])
@@ -128,7 +130,8 @@ class Tokens(Writer):
         data = first + tokens.tobytes() + (b"" if ends else last)
         words = b""
         if self.files == "dolma":
-            words = msgspec.json.encode((document.id, mixed.shard))
+            id = f"{document.id}#{mixed.copy}" if mixed.copy > 1 else document.id
+            words = msgspec.json.encode((id, mixed.shard))
         return b"".join([_HEAD.pack(len(data), len(words), mixed.row), words, data, b"\n"])
 
     def assemble_files(self, pieces: Iterator[bytes], files: Sequence[IO[bytes]]) -> None:

@@ -145,6 +145,7 @@ HEAVY = [
     "pandas",
     "matplotlib",
     "ddsketch",
+    "duckdb",
 ]
 
 
@@ -171,6 +172,8 @@ NAMED_FOR_A_REASON = {
     "toolkit/mix/budget/settings.py": "a unit of budgets, and where it usually is, is called as a tagger",
     "toolkit/rules/kinds/budget.py": "the unit",
     "toolkit/text/encoders/static.py": "what sentence-transformers calls a table of vectors",
+    "toolkit/commands/looking/sql.py": "results of queries can be Parquet, too",
+    "toolkit/sql/printing.py": "writes them",
     "toolkit/commands/comparing/questions.py": "where documents usually have their language",
 }
 WORDS = {"text", "language", "agreement", "tokens", "head"}

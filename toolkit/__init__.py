@@ -29,6 +29,7 @@ from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, Missi
 from toolkit.in_python.calls import align, annotate, calibrate, dedup, ingest, mix, run, sample, tag, tokenize, train
 from toolkit.in_python.dataset import Dataset
 from toolkit.in_python.looks import compare, compare_sets, dry_run, evaluate, report, stats, status, validate
+from toolkit.in_python.releasing import fetch, publish
 from toolkit.in_python.rows import Row, Rows
 from toolkit.in_python.trying import try_tagger
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
@@ -89,6 +90,7 @@ __all__ = [
     "entries",
     "evaluate",
     "explain_bad_row",
+    "fetch",
     "for_language",
     "host_of",
     "ingest",
@@ -99,6 +101,7 @@ __all__ = [
     "mix",
     "open_stored",
     "pairs_in",
+    "publish",
     "read_list",
     "report",
     "resolve",

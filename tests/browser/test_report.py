@@ -1,6 +1,7 @@
 """The page of a report, in a browser: it works, for everybody, and no document that it shows can do anything."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,14 @@ def test_parts_can_stand_in_a_page() -> None:
         assert "<!--" not in text
         assert "@import" not in text
         assert name.endswith(".js") or "url(" not in text
+
+
+def test_an_installation_has_all_parts() -> None:
+    listed = tomllib.loads((assets.FOLDER.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = listed["tool"]["setuptools"]["package-data"]["toolkit.pages"]
+    packed = {path for pattern in patterns for path in assets.FOLDER.glob(pattern) if path.is_file()}
+    there = {path for path in assets.FOLDER.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert packed == there
 
 
 def test_the_same_facts_make_the_same_page() -> None:

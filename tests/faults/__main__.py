@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.annotate.server import serving
 from tests.faults.cells import Bench, Played, cells, covering
 from tests.faults.columns import COLUMNS
 from tests.faults.kinds import KINDS
@@ -20,11 +21,11 @@ from tests.storage.servers import Seaweed
 
 @contextlib.contextmanager
 def bench(folder: Path, server: Seaweed | None) -> Iterator[Bench]:
-    """What cells are played on, in a folder, with a server of S3 if there is one."""
-    with Warm() as warm:
-        bucket = Bucket(server) if server else None
+    """What cells are played on, in a folder, with a server of language models, and one of S3 if there is one."""
+    with Warm() as warm, serving() as models:
+        bucket = Bucket(server, folder) if server else None
         try:
-            yield Bench(warm, folder, bucket)
+            yield Bench(warm, folder, bucket, models.url)
         finally:
             if bucket:
                 bucket.close()

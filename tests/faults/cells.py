@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from tests.conftest import Ran
 from tests.faults import corpus
-from tests.faults.columns import COLUMNS, MORE, STATES, Column
+from tests.faults.columns import CLOCK, COLUMNS, MORE, STATES, Column
 from tests.faults.judge import Disturbed, Undisturbed, different, judge
 from tests.faults.kinds import kind_of
 from tests.faults.places import Bucket, File, Folder, Place, Requests, State, Strike
@@ -20,7 +21,7 @@ from tests.faults.warm import Warm
 DAMAGED = (
     "inputs", "documents", "attributes", "schemas", "shard_records", "row_indexes", "ingest_records", "manifest",
     "parts", "checksums", "failures", "claims", "hashes", "signatures", "resolution", "items", "map",
-    "values", "sample",
+    "values", "sample", "answers", "locks", "descriptions", "models",
 )  # fmt: skip
 
 SETTINGS = {
@@ -99,10 +100,18 @@ class Played:
 
 
 class Bench:
-    """What cells are played on: a bucket, a folder, the states between commands, and what these do undisturbed."""
+    """What cells are played on: a bucket, a folder, the states between commands, and what these do undisturbed.
 
-    def __init__(self, warm: Warm, folder: Path, bucket: Bucket | None) -> None:
+    Args:
+        warm: runs commands.
+        folder: for the corpus, and for what is beside it.
+        bucket: if there is one.
+        endpoint: of a server of language models.
+    """
+
+    def __init__(self, warm: Warm, folder: Path, bucket: Bucket | None, endpoint: str) -> None:
         self.warm = warm
+        self._endpoint = endpoint
         self.bucket = bucket
         self.folder = Folder(folder)
         self._work = folder
@@ -123,12 +132,11 @@ class Bench:
     def state(self, place: Place, name: str) -> State:
         """What is there in a state; made once, by undisturbed commands."""
         if (place.root, name) not in self._states:
-            names = list(STATES)
-            if name == names[0]:
-                place.restore(self._inputs)
-            else:
-                place.restore(self.state(place, names[names.index(name) - 1]))
-                ran = self.run(place, Column(name, STATES[name], "", "", MORE.get(name, ())), Strike())
+            before, command = STATES[name]
+            place.restore(self.state(place, before) if before else self._inputs)
+            if command:
+                making = Column(name, command, "", "", MORE.get(name, ()), change=CLOCK)
+                ran = self.run(place, making, Strike())
                 assert ran.code == 0, ran
             self._states[place.root, name] = place.state()
         return self._states[place.root, name]
@@ -138,23 +146,26 @@ class Bench:
         storage = {"give_up": PATIENT if strike.times else GIVE_UP}
         config = corpus.config(place.root, storage=storage)
         for name, value in column.more:
-            config[name] = {**config.get(name, {}), **value}
+            config[name] = {**config.get(name, {}), **value} if isinstance(value, dict) else value
         for name in column.without:
             del config[name]
         path = self._work / "c.yaml"
-        path.write_text(json.dumps(config).replace("{root}", place.root))
-        arguments = column.command.format(root=place.root).split()
+        text = json.dumps(config).replace("{root}", place.root).replace("{answers}", place.answers)
+        path.write_text(text.replace("{endpoint}", self._endpoint))
+        arguments = shlex.split(column.command.format(root=place.root))
         arguments += ["-c", str(path)] if column.configured else []
         with place.striking(strike) as (env, disk):
             env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}
             settings = SETTINGS | dict(column.constants) | (IMPATIENT if strike.fault == "hang" else {})
-            return self.warm.run(arguments, env, disk=disk, settings=settings, change=change)
+            changes = [each for each in (column.change, change) if each]
+            return self.warm.run(arguments, env, disk=disk, settings=settings, changes=changes)
 
     def undisturbed(self, place: Place, column: Column) -> tuple[Undisturbed, Requests]:
         """What a column's command does, and which requests it makes."""
         if (place.root, column.name) not in self._undisturbed:
             before, strike = dict(self.state(place, column.before)), Strike()
-            before.pop(column.lacks, None)
+            if column.lacks:
+                before = {name: file for name, file in before.items() if not _lacks(column.lacks, name)}
             place.restore(before)
             ran = self.run(place, column, strike)
             after = place.state()
@@ -218,13 +229,18 @@ class Bench:
         return Played(cell, wrong)
 
 
+def _lacks(what: str, name: str) -> bool:
+    """Whether a file is the one, or in the folder, that a column says is not there."""
+    return name.startswith(what) if what.endswith("/") else name == what
+
+
 _MATTERS = (re.compile(rb'"(?:content|documents)": ?"([0-9a-f]{32})"'), re.compile(rb'"tagger": ?"(.)'))
 """In a record, a digest, else a tagger. A bit elsewhere may be of a time stamp, or of a description, and do nothing."""
 
 
 def _damaged_bytes(data: bytes, how: str) -> bytes:
     if how == "truncated":
-        return data[: len(data) // 2]
+        return data[: len(data) // 2 - 1]  # which is not the end of a line where all lines are as long
     if how == "flipped":
         found = filter(None, (each.search(data) for each in _MATTERS)) if data.startswith(b"{") else iter(())
         matters = next(found, None)

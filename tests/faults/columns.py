@@ -17,15 +17,17 @@ class Column:
         touches: kinds of files that it asks for, or writes, in a bucket or in a folder.
         more: of the configuration, beside that of the corpus; ``mix`` is merged into the section.
         without: sections that the configuration has not.
-        lacks: a file that is not there before, though it is in that state.
+        lacks: a file, or a folder (with a `/` behind it), that is not there before, though it is in that state.
         configured: whether it is given the configuration.
         verifies: kinds of files of which it must find, or make again, each that is damaged; others may do without it.
-        sweeps: whether it deletes what killed runs have left; others leave that to the next run, or to `toolkit clean`.
+        sweeps: whether it deletes what killed runs have left, and merges records; others leave that to the next run, or
+            to `toolkit clean`.
         finds: what it says of damaged files, beside what their rows say, and that it names their shards: an expression.
         decides: kinds of files whose content is part of the settings of a set that is there before: another content is
             told as other settings, and names the set.
         passes: a name of `STATES`, if it makes what is there then, and deletes it.
         constants: of modules, by their dotted names, which are others than for users.
+        change: a function ``module:name`` that changes the toolkit first, so that nothing depends on the time.
     """
 
     name: str
@@ -42,19 +44,24 @@ class Column:
     decides: str = ""
     passes: str = ""
     constants: tuple[tuple[str, Any], ...] = ()
+    change: str = ""
 
 
 STATES = {
-    "laid out": "",
-    "ingested": "ingest",
-    "tagged": "tag",
-    "mixed": "mix",
-    "compared": "dedup",
-    "ranked": "calibrate",
-    "drawn": "sample",
-    "embedded": "tag",
+    "laid out": ("", ""),
+    "ingested": ("laid out", "ingest"),
+    "tagged": ("ingested", "tag"),
+    "mixed": ("tagged", "mix"),
+    "compared": ("mixed", "dedup"),
+    "ranked": ("compared", "calibrate"),
+    "drawn": ("ranked", "sample"),
+    "embedded": ("drawn", "tag"),
+    "annotated": ("ingested", "annotate"),
+    "pictured": ("mixed", "croissant"),
+    "described": ("pictured", "card"),
+    "locked": ("mixed", "mix --lock {root}/locks/mix.json"),
 }
-"""What is there before a command, and the command that makes it of what was there before that."""
+"""What is there before a command: the state before that, and the command that makes it of it."""
 
 _ABOUT = (
     ("about", {
@@ -104,7 +111,36 @@ _TRAIN_HEAD = (
                   "epochs": 3},
     }),
 )  # fmt: skip
-MORE = {"compared": _DEDUP, "ranked": _CALIBRATE, "drawn": _SAMPLE, "embedded": _EMBED}
+CLOCK = "tests.faults.annotating:stop_the_clock"
+_ANNOTATE = (
+    ("annotate", {
+        "edu-0": {"endpoint": "{endpoint}", "model": "m", "answers": "{answers}", "concurrency": 2, "backoff": 0.01,
+                  "prompt": {"prompt_name": "edu", "language": "en", "prompt": "Judge this.\n{{ text }}",
+                             "score": {"regex": r"score:\s*(\d+)", "min": 0, "max": 5}}},
+    }),
+)  # fmt: skip
+_TOKENIZE = (
+    ("mix", {"output": {"format": "dolma", "path": "{root}/mixed"}}),
+    ("tokenize", {"path": "{root}/out", "tokenizer": f"{_FILES}/tokenizer.json", "eod": "</s>", "files": "megatron",
+                  "part_size": "2 kB"}),
+)  # fmt: skip
+_RECIPE = (
+    ("mix", {
+        "rules": [{"drop": "document.id == '0-1'", "name": "one"}, {"repeat": 1.5}],
+        "budget": {"documents": 8, "by": "tongue.label", "temperature": 0.3},
+        "output": {"format": "dolma", "by": "tongue", "path": "{root}/out", "part_size": "2 kB",
+                   "shuffle": {"seed": "s"}},
+    }),
+)  # fmt: skip
+MORE = {
+    "compared": _DEDUP,
+    "ranked": _CALIBRATE,
+    "drawn": _SAMPLE,
+    "embedded": _EMBED,
+    "annotated": _ANNOTATE,
+    "pictured": _ABOUT,
+    "described": _ABOUT,
+}
 """Of the configuration, where a state needs it."""
 
 _ALIGN = (("align", {"grades-0": {"from": "{root}/values/*.jsonl", "id": "id"}}),)
@@ -122,6 +158,9 @@ _ALL = f"inputs rejects {_DATA} {_OUT} resolution claims failures others"
 _GROUPED = (("toolkit.runs.grouped.LEAST", 2),)
 """Shards that there are few of are made in groups, too, as many are."""
 
+_IN_ONE_REQUEST = (("toolkit.storage.stores.s3.writing.SMALL", 100_000),)
+"""Objects that are made of several writes, each of which would be too small for a part of an upload."""
+
 _SHARD = "data/documents/s/b/1.jsonl.gz"
 
 _MIXING = f"inputs {_DATA} {_OUT} resolution rejects claims failures others"
@@ -137,8 +176,15 @@ _PLACED = f"inputs {_DATA} {_OUT} resolution claims failures others"
 _DRAWN = f"inputs {_DATA} signatures resolution drawn rejects parts claims failures others"
 _SAMPLED = f"inputs {_DATA} sample rejects parts claims failures others"
 _TRAINED = f"inputs {_DATA} hashes signatures resolution models rejects parts claims failures others"
+_LOCKED = f"locks {_MIXING}"
+_ASKED = f"inputs {_DATA} answers rejects parts claims failures others"
+_FETCHED = "fetched manifest parts others"
+_PUBLISHED = "published manifest checksums parts descriptions others"
 _RESOLVED = "data/.toolkit/dedup/exact-0/resolved.json"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
+_QUERY = """sql 'SELECT id, text, tongue FROM joined, (SELECT count(*) FROM "known-0") ORDER BY ALL'"""
+_EXPORTED = f"inputs {_DATA} resolution exported export_records rejects parts claims failures others"
+_EXPORT = "export --parquet {root}/exported"
 _WRITTEN = "annotate --from known-0 --output {root}/exp"
 _REPORTED = f"inputs {_DATA} report_counts resolution manifest checksums parts others"
 _REPORT = "report -o {root}/report.json"
@@ -150,6 +196,10 @@ COLUMNS = (
     Column("mix", "mix", "tagged", _MIXING),
     Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),
     Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD),
+    Column("mix-recipe", "mix", "tagged", _MIXING, _RECIPE),
+    Column("lock", "mix --lock {root}/locks/mix.json", "tagged", _LOCKED, sweeps=False),
+    Column("locked", "mix --locked {root}/locks/mix.json", "locked", _LOCKED, lacks="out/", decides="locks"),
+    Column("tokenize", "tokenize", "tagged", _MIXING, _TOKENIZE, constants=_IN_ONE_REQUEST),
     Column("run", "run", "laid out", _ALL),
     Column("run-grouped", "run", "laid out", _ALL, constants=_GROUPED),
     Column("again", "run", "mixed", _ALL),
@@ -168,6 +218,8 @@ COLUMNS = (
     Column("align", "align", "ingested", _ALIGNED, _ALIGN),
     Column("align-annotations", "align", "ingested", _ALIGNED, _ANNOTATIONS),
     Column("annotate-files", _WRITTEN, "tagged", _ANNOTATED),
+    Column("annotate", "annotate", "ingested", _ASKED, _ANNOTATE, change=CLOCK),
+    Column("annotate-again", "annotate", "annotated", _ASKED, _ANNOTATE, lacks="data/attributes/edu-0/", change=CLOCK),
     Column("in-place", "run", "laid out", _PLACED, _IN_PLACE, ("ingest",)),
     Column("tag-sample", "tag --sample 4", "ingested", _SAMPLED),
     Column("status", "status", "mixed", _STATUS, finds="changed|not indexed|gone|damaged"),
@@ -176,9 +228,15 @@ COLUMNS = (
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
     Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
-    Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others"),
-    Column("report", _REPORT, "mixed", _REPORTED),
+    Column("sql", _QUERY, "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False),
+    Column("export", _EXPORT, "tagged", _EXPORTED),
+    Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others",
+           sweeps=False),
+    Column("report", _REPORT, "mixed", _REPORTED, sweeps=False),
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
+    Column("fetch", "fetch {root}/out --label en --to {root}/fetched", "mixed", _FETCHED, configured=False),
+    Column("publish", "publish {root}/out --to {root}/published", "described", _PUBLISHED, configured=False,
+           decides="descriptions"),
     Column("clean", "clean {root}", "mixed", f"inputs items values rejects {_DATA} parts others", configured=False),
 )  # fmt: skip

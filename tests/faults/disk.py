@@ -106,7 +106,7 @@ class Disk:
         with self._open(self.struck, "a") as struck:
             struck.write(relative + "\n")
         if self.fault == "gone":
-            if os.path.lexists(self.root):
+            if os.path.lexists(self.root) and not os.path.lexists(self.root + ".away"):
                 os.rename(self.root, self.root + ".away")
             return
         code = ERRORS[self.fault]

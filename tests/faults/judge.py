@@ -48,6 +48,9 @@ ABOUT = {
 }
 """What records are about, by which a message may name them: documents, a set, attributes."""
 
+OF_A_RUN = ("answers",)
+"""Kinds of files that have names of the run that wrote them: what they hold is seen in the sets made of it."""
+
 PASSING = ("claims", "failures")
 """Kinds of files that end by themselves, or with the next run: no harm is done where one cannot be deleted."""
 
@@ -104,8 +107,8 @@ def judge(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) 
         wrong.append(f"1: status {found.ran.code}, but {damaged[0]} is damaged")
     if found.ran.code != undisturbed.ran.code:
         wrong += _message(row, column, found)
-    wrong += _half_written(row, undisturbed, found)
-    return wrong + _rerun(row, column, undisturbed, found)
+    wrong += half_written(row, undisturbed, found)
+    return wrong + rerun(row, column, undisturbed, found)
 
 
 def shown(state: State) -> dict[str, str]:
@@ -142,7 +145,8 @@ def different(undisturbed: Undisturbed, ran: Ran, after: State) -> list[str]:
     if plain(ran.out) != plain(undisturbed.ran.out):
         wrong.append(f"it prints {_end(ran)}")
     left = sorted(after.keys() - undisturbed.after.keys())
-    return wrong + [f"{name} is left" for name in left if kind_of(name) not in PASSING and "?upload=" not in name]
+    kept = (*PASSING, *OF_A_RUN)
+    return wrong + [f"{name} is left" for name in left if kind_of(name) not in kept and "?upload=" not in name]
 
 
 def _unlike(wanted: Mapping[str, str], got: Mapping[str, str]) -> list[str]:
@@ -192,7 +196,7 @@ def _names(root: str, path: str) -> list[str]:
     return names
 
 
-def _half_written(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+def half_written(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     wrong = []
     if row.fault != "gone":  # in a folder that has vanished nothing can be deleted
         wrong += [f"3: the temporary file {name} is left" for name in found.after if name.endswith(".tmp")]
@@ -281,7 +285,7 @@ def _records(files: State, journal: str) -> dict[Place, Any]:
     return {place: msgspec.json.decode(entry.record) for place, entry in found.items() if entry.record}
 
 
-def _rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     if found.again.code != undisturbed.ran.code:
         return [f"4: expected status {undisturbed.ran.code} of the rerun, got {found.again.code}: {_end(found.again)}"]
     wrong = [f"4: after the rerun, {what}" for what in _unlike(shown(undisturbed.after), shown(found.healed))]
@@ -290,10 +294,16 @@ def _rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed)
         + [
             f"4: after the rerun, {name} is left"
             for name in sorted(found.healed.keys() - undisturbed.after.keys())
-            if "?upload=" not in name  # of whom nobody knows on S3; `toolkit clean` deletes them
+            if "?upload=" not in name
+            and kind_of(name) not in OF_A_RUN  # of whom nobody knows on S3; `toolkit clean` deletes them
             and not (row.fault == "gone" and not column.sweeps and name.endswith(".tmp"))
+            and not ("/journal/segments/" in name and not column.sweeps)  # the next run merges it
         ]
-        + [f"4: after the rerun, {name} is missing" for name in sorted(undisturbed.after.keys() - found.healed.keys())]
+        + [
+            f"4: after the rerun, {name} is missing"
+            for name in sorted(undisturbed.after.keys() - found.healed.keys())
+            if kind_of(name) not in OF_A_RUN
+        ]
     )
 
 

@@ -57,9 +57,15 @@ class Strike:
 
 
 class Place(Protocol):
-    """Where a corpus lies."""
+    """Where a corpus lies.
+
+    Attributes:
+        root: of the corpus.
+        answers: the folder for those of language models, which is on a disk.
+    """
 
     root: str
+    answers: str
 
     def state(self) -> State:
         """What is there."""
@@ -81,9 +87,10 @@ class Bucket:
 
     root = f"s3://{BUCKET}/c"
 
-    def __init__(self, server: Seaweed) -> None:
+    def __init__(self, server: Seaweed, beside: Path) -> None:
         import boto3
 
+        self.answers = str(beside / "answers")
         keys = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
         self._client = boto3.client("s3", endpoint_url=server.url, **keys)
         if BUCKET not in {each["Name"] for each in self._client.list_buckets()["Buckets"]}:
@@ -131,6 +138,7 @@ class Bucket:
         return self._known[etag]
 
     def restore(self, wanted: Mapping[str, File]) -> None:
+        shutil.rmtree(self.answers, ignore_errors=True)
         now = self.state()
         for name, file in now.items():
             key = f"c/{name}".partition("?upload=")[0]
@@ -183,6 +191,7 @@ class Folder:
 
     def __init__(self, folder: Path) -> None:
         self.root = str(folder.resolve() / "c")
+        self.answers = f"{self.root}/data/.toolkit/answers"
         self._away = Path(self.root + ".away")
 
     def state(self) -> State:

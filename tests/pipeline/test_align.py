@@ -120,12 +120,13 @@ def test_what_is_missing_surplus_or_twice_is_refused_or_counted(tmp_path: Path, 
     refused = run("align", "-c", _config(tmp_path, entry))
     assert refused.code == 1
     for said in (
-        f"1 documents have no values in {tmp_path}/v.csv: 'none' in ",
-        "1 ids are of no document: '10'",
-        f"1 rows repeat an id: '3' in {tmp_path}/v.csv:5 and {tmp_path}/v.csv:13",
-        "1 documents share their id with another (`source:` tells apart): '7'",
+        f"1 document has no values in {tmp_path}/v.csv: 'none' in ",
+        "1 id is of no document: '10'",
+        f"1 row repeats an id: '3' in {tmp_path}/v.csv:5 and {tmp_path}/v.csv:13",
+        "1 document shares its id with another (`source:` tells apart): '7'",
     ):
         assert said in refused.err
+    assert refused.out.startswith("0 sets made, 4 failures -> ")
     assert not (tmp_path / "data/attributes/v-0").exists()
     allowed = run("align", "-c", _config(tmp_path, entry + ", missing: null, surplus: ignore, duplicates: first"))
     assert allowed.code == 0, allowed.err

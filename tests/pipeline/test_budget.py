@@ -205,6 +205,7 @@ def test_a_share_leaves_the_mix_to_the_run_of_all(budgeted: Project) -> None:
         ({"tokens": 5, "by": "lable"}, "rule 'budget': expected an attribute, got 'lable'; did you mean 'label'?"),
         ({"words": 5, "of": "lang"}, "of: expected a number, the words of a document, got a value of type str"),
         ({"words": 5, "of": "counts"}, "of: expected a number"),
+        ({"words": 5, "of": "metadata.n"}, "a value that may be null; write `0 if metadata.n is None else metadata.n`"),
         ({"tokens": {"en": 5}, "by": "label"}, "expected a target for each group, got none for de ("),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.storage.conftest import bucket, seaweed  # noqa: F401  # fixtures
+from toolkit.mix import assemble
 from toolkit.mix.publish import manifest_path
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
@@ -67,7 +68,8 @@ def refused(project: Project, lock: Path, *expected: str) -> None:
     """Check that a mix by a lock names each difference, and nothing else, and writes nothing."""
     ran = project("mix", "--locked", lock)
     assert ran.code == 2, ran.out + ran.err
-    lines = ran.err.split("nothing was written:\n")[1].splitlines()
+    *lines, advice = ran.err.split("nothing was written:\n")[1].splitlines()
+    assert advice == "  make it as it was, or choose another lock"
     assert len(lines) == len(expected), lines
     for line, start in zip(lines, expected, strict=True):
         assert line.startswith(f"  {start}"), lines
@@ -97,6 +99,25 @@ def test_the_lock_is_the_same_elsewhere_and_the_mix_is_repeated_by_it(
     said = there.ok("validate", there.out, "--lock", lock).out
     assert said.endswith(f"by the lock {lock}: 0 findings\n")
     assert there.ok("mix", "--lock", "--json").json["lock"] == f"{there.out}.lock.json"  # of what is there already
+
+
+def test_a_mix_that_was_broken_off_is_gone_on_with_by_the_lock(
+    elsewhere: Callable[[str], Project], lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shards that are mixed already are compared as the others are; one that cannot be read is no difference."""
+    there = elsewhere("there")
+    with monkeypatch.context() as broken:
+        broken.setattr(assemble, "sorted_chunks", None)
+        broken.setattr(assemble, "_Content", None)
+        assert there("mix", "--locked", lock).code == 1
+    ran = there.ok("mix", "--locked", lock)
+    assert f"{there.out} is what {lock} describes" in ran.out
+    assert tree(there.out) == tree(lock.parent / "out")
+    (there.attributes / "size-0" / "a.jsonl.gz").write_bytes(b"")
+    ran = there("mix", "--locked", lock)
+    assert ran.code == 1
+    assert f"{lock}: the shards could not be compared with it; nothing was written:\n" in ran.err
+    assert "size-0/a.jsonl.gz" in ran.err
 
 
 def test_a_changed_document_is_named(elsewhere: Callable[[str], Project], lock: Path) -> None:

@@ -8,11 +8,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
@@ -193,3 +195,75 @@ def test_a_bound_on_a_bucket_is_refused(project: Project, place: str) -> None:
     ran = project("run")
     assert ran.code == 2
     assert "max_disk: expected places on disk, got s3://bucket/" in ran.err
+
+
+def _recipe(project: Project) -> None:
+    """A mix with a budget and a shuffle, and its tokens."""
+    pytest.importorskip("tokenizers")
+    project.config["mix"]["budget"] = {"documents": 1000}
+    project.config["mix"]["output"]["shuffle"] = {"seed": "s"}
+    tokens = {"path": str(project.root / "tokens"), "tokenizer": str(ROOT / "tests/taggers/files/tokenizer.json")}
+    project.config["tokenize"] = {**tokens, "eod": "</s>", "files": "numpy"}
+
+
+def test_what_a_budget_keeps_and_the_output_of_tokens_count(project: Project) -> None:
+    """Each command is refused with the disk as full as the one before left it."""
+    _recipe(project)
+    project.ok("ingest")
+    project.ok("tag")
+    for command, folders in (("mix", [project.data]), ("tokenize", [project.data, project.out])):
+        bounded(project, bytes_below(map(str, folders)) / 1e6 + 0.01)
+        ran = project(command)
+        assert (ran.code, "max_disk: expected room for about" in ran.err) == (2, True), ran.err
+        assert not [path for path in (project.root / "tokens").rglob("*") if path.is_file()]
+        assert command == "tokenize" or not [path for path in project.out.rglob("*") if path.is_file()]
+        del project.config["max_disk"]
+        project.ok(command)
+
+
+def test_tokens_count_before_a_run(project: Project) -> None:
+    """What the run would keep is more than without them."""
+
+    def needed() -> float:
+        bounded(project, 0.1)
+        ran = project("run")
+        assert ran.code == 2
+        found = re.search(r"expected room for about (\S+) MB", ran.err)
+        assert found, ran.err
+        return float(found[1])
+
+    without = needed()
+    _recipe(project)
+    assert needed() > without + 2
+
+
+@pytest.mark.slow
+def test_tokens_in_temporary_files_stay_below_the_bound_on_a_disk_that_is_no_larger(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound below what the files and their temporary ones need is refused; one above it is enough."""
+    _recipe(project)
+    monkeypatch.setattr("mixers._token_files.HELD", 1000)
+    monkeypatch.setattr("mixers.tokens.HELD", 1000)
+    project.config |= {"processes": 1, "executor": {"type": "in_process"}}
+    del project.config["mix"]["budget"]
+    del project.config["mix"]["output"]["shuffle"]
+    most = [0]
+    make = tempfile.SpooledTemporaryFile
+
+    def noted(*given: Any, **named: Any) -> Any:
+        assert str(named["dir"]).startswith(str(project.root / "tokens"))
+        most[0] += 1
+        return make(*given, **named)
+
+    monkeypatch.setattr("mixers._token_files.tempfile.SpooledTemporaryFile", noted)
+    project.ok("run")
+    assert most[0]
+    folders = [str(path) for path in (project.data, project.out, project.root / "tokens")]
+    whole = bytes_below(folders)
+    shutil.rmtree(project.root / "tokens")
+    part = whole - bytes_below(folders)
+    bounded(project, (whole - 0.2 * part) / 1e6)
+    assert "max_disk" in project("tokenize").err
+    bounded(project, (whole + 3 * part) / 1e6)
+    project.ok("tokenize")

@@ -128,7 +128,7 @@ def test_mistakes_are_told(mixed: Project, run: Run) -> None:
         ((mixed.out, "--to", mixed.out / "x"), "expected a path apart from"),
         ((mixed.data, "--to", mixed.root / "x"), "expected the output of a mix"),
         ((mixed.out, "--to", "https://example.org/x"), "expected a folder that may be written in"),
-        ((mixed.out, "--to", "hf://datasets/me/x"), "hf upload"),
+        ((mixed.out, "--to", "hf://me/x"), "expected hf://datasets/USER/NAME"),
     ):
         ran = run("publish", *arguments)
         assert ran.code == 2

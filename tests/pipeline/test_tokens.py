@@ -117,7 +117,7 @@ def test_files_have_the_tokens_of_the_library(project: Project, tokens: Tokenize
     read, suffix = READERS[files]
     lay_out(project, files).ok("mix")
     assert read(project.out / f"tokens{suffix}") == expected(tokens)
-    assert project.ok("mix", "--json").json["counts"] == {"documents without output": 2, "documents without tokens": 2}
+    assert project.ok("mix", "--json").json["counts"] == {"documents without output": 2}
     project.ok("validate", project.out)
     lines = (project.out / "tokens_sha256.txt").read_text().splitlines()
     there = sorted(path.name for path in project.out.iterdir() if path.name != ".toolkit")
@@ -139,6 +139,26 @@ def test_parts_and_inputs(project: Project, tokens: Tokenizer) -> None:
     for i in (0, 1):
         assert of_pbin(project.out / "a" / f"{i}.pbin") == expected(tokens, shards=(i,))
     assert [path.name for path in project.out.rglob("*.npy")] == []
+
+
+def test_copies_are_told_apart_in_the_words_of_dolma(project: Project) -> None:
+    lay_out(project, "dolma")
+    project.config["mix"]["rules"] = [{"repeat": 3, "when": "document.id == '0-2'"}]
+    project.ok("mix")
+    with gzip.open(project.out / "tokens.csv.gz", "rt") as file:
+        ids = [row[2] for row in csv.reader(file)]
+    assert [id for id in ids if id.partition("#")[0] == "0-2"] == ["0-2", "0-2#2", "0-2#3"]
+    assert len({*ids}) == len(ids)
+
+
+def test_errors_of_the_section_name_it(project: Project) -> None:
+    lay_out(project)
+    output = project.config["mix"]["output"]
+    project.config["tokenize"] = {**{k: v for k, v in output.items() if k != "format"}, "files": "numpi"}
+    project.config["mix"]["output"] = {"format": "dolma", "path": str(project.root / "mixed")}
+    ran = project("tokenize")
+    assert (ran.code, "config.yaml:1: tokenize.files: expected pbin, dolma" in ran.err) == (2, True), ran.err
+    assert "tokenize.fil: unknown option 'fil'" in project("tokenize", "tokenize.fil=1").err
 
 
 def npy(header: str) -> bytes:

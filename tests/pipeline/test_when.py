@@ -166,6 +166,7 @@ def test_a_set_on_disk_can_be_read_too(asked: Project) -> None:
     [
         ({"when": "evn"}, "when: expected a key of a set that is made before, got 'evn'; did you mean 'even'"),
         ({"when": "even"}, r"expected a condition, true or false, got a value of type bool \| null"),
+        ({"when": "evn.of > 3"}, "got 'evn'; did you mean 'even'?"),
         ({"when": "picky > 3"}, "expected a key of a set that is made before, got 'picky'; there are: even, same"),
         ({"when": True}, "picky-0.when: expected an expression, such as"),
         ({"when": ""}, "picky-0.when: expected an expression"),

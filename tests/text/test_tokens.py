@@ -1,6 +1,7 @@
 """Tokens of texts: those of the library, whatever of it is compiled."""
 
 import json
+import unicodedata
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import ConfigError
 from toolkit.text import Tokenizer
-from toolkit.text.tokens.byte_level import EXPRESSIONS, LONG
+from toolkit.text.tokens.byte_level import EXPRESSIONS, LIKE_S, LONG
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -92,6 +93,50 @@ def test_tokens_are_those_of_the_library(loaded: list[Tokenizer]) -> None:
 def test_tokens_of_any_texts_are_those_of_the_library(loaded: list[Tokenizer], texts: list[str]) -> None:
     for tokenizer in loaded:
         assert encoded(tokenizer, texts) == [by_library(tokenizer, text) for text in texts]
+
+
+ADDED = ("<s>", "<s><s>", "s>x", "<x>", "<x> ", " y", "\u00e9", "e\u0301", "x<s")
+"""Added tokens that begin and end with each other."""
+
+
+def with_added(folder: Path, name: str, normalizer: str | None, **flags: bool) -> Tokenizer:
+    """A tokenizer with more added tokens, every other one of which is looked for in the normal form of a text."""
+    listed = [
+        {"id": 300 + i, "content": each, "single_word": False, "lstrip": False, "rstrip": False,
+         "normalized": bool(i % 2), "special": i < 3, **flags}
+        for i, each in enumerate(ADDED)
+    ]  # fmt: skip
+    given = {"type": normalizer} if normalizer else None
+    return made(folder, name, added_tokens=listed, normalizer=given)
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory: pytest.TempPathFactory) -> list[Tokenizer]:
+    folder = tmp_path_factory.mktemp("added")
+    return [
+        with_added(folder, "plain.json", None),
+        with_added(folder, "composed.json", "NFC"),
+        with_added(folder, "stripped.json", None, lstrip=True),
+        with_added(folder, "words.json", "NFC", single_word=True),
+    ]
+
+
+@given(st.lists(st.lists(SIGNS | st.sampled_from([*ADDED, "<", "s", ">", "x"]), max_size=12).map("".join), max_size=4))
+@settings(max_examples=100)
+def test_added_tokens_are_found_as_the_library_finds_them(added: list[Tokenizer], texts: list[str]) -> None:
+    for tokenizer in added:
+        assert encoded(tokenizer, texts) == [by_library(tokenizer, text) for text in texts]
+
+
+def test_a_large_text_with_added_tokens_is_never_given_to_the_library(
+    loaded: list[Tokenizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library needs more than 100 bytes for each of the text's."""
+    text = "".join(f"{WORDS.replace(LIKE_S, '')}{i}<s>{'</s>' * (i % 3)} " for i in range(200))
+    text = unicodedata.normalize("NFC", text)
+    wanted = [by_library(tokenizer, text) for tokenizer in loaded]
+    monkeypatch.setattr(Tokenizer, "_by_library", lambda self, texts: [] if not texts else pytest.fail("given"))
+    assert [encoded(tokenizer, [text])[0] for tokenizer in loaded] == wanted
 
 
 @pytest.mark.parametrize("ignored", [False, True])

@@ -9,7 +9,7 @@ import msgspec
 from toolkit.annotations.reader import ANNOTATIONS, AnnotationReader
 from toolkit.data.documents import Span, value_at
 from toolkit.data.own_types import MOST_FIELDS, field_types, own_types
-from toolkit.data.schema import ANY, Type, from_json, nullable
+from toolkit.data.schema import ANY, Type, check_fields, from_json, nullable
 from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, short
 from toolkit.ingest.reader import READERS, Draft, Input
 from toolkit.ingest.tables import placing
@@ -200,20 +200,19 @@ _PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str,
 
 
 def value_struct(types: Mapping[str, Type]) -> type[msgspec.Struct]:
-    """Return a Struct for objects of these types alone; where one may be null it may be absent, too."""
-    required, optional = list[Any](), list[Any]()
+    """Return a Struct for objects of these types alone, in this order; where one may be null it may be absent, too."""
+    fields = list[Any]()
+    check_fields(types)
     names = {}
     for i, (name, type_) in enumerate(types.items()):
         names[f"f{i}"] = name
         if type_.kind == "nullable":
-            optional.append((f"f{i}", _python(type_), None))
+            fields.append((f"f{i}", _python(type_), None))
         elif type_.kind in ("any", "null"):
-            optional.append((f"f{i}", msgspec.Raw, msgspec.Raw(b"null")))
+            fields.append((f"f{i}", msgspec.Raw, msgspec.Raw(b"null")))
         else:
-            required.append((f"f{i}", _python(type_)))
-    return msgspec.defstruct(
-        "Values", [*required, *optional], rename=names, kw_only=True, gc=False, forbid_unknown_fields=True
-    )
+            fields.append((f"f{i}", _python(type_)))
+    return msgspec.defstruct("Values", fields, rename=names, kw_only=True, gc=False, forbid_unknown_fields=True)
 
 
 def _python(type_: Type) -> Any:

@@ -31,6 +31,9 @@ TEMPERATURE = 0.7
 """Of several samples, if `sampling` says nothing; a single one is asked for with 0."""
 
 
+KEY = "api_key_env"
+"""The option that names the variable with the key of a server."""
+
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 """Of the interfaces, below the address of a server."""
 

@@ -11,13 +11,15 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import msgspec
 
 from toolkit.annotate.record import Status
-from toolkit.errors import DataError, ToolkitError, advice
+from toolkit.errors import DataError, ToolkitError, Unreadable, advice
+from toolkit.storage.json_files import tell_damage
+from toolkit.storage.roots import check_roots
 
 _DIGEST = len('{"key":"'), len('{"key":"') + 32
 _FILE_BITS = 40
@@ -152,23 +154,28 @@ class Answers:
 
     def _scan(self, file: int) -> Iterator[tuple[int, int]]:
         """Yield half a digest of each whole line of a file, and where the line stands."""
-        at = 0
-        with open(self._paths[file], "rb") as stream:
+        at, line, path = 0, b"", self._paths[file]
+        with _reading(path), open(path, "rb") as stream:
             for line in stream:
                 if line.endswith(b"}\n"):
                     with suppress(ValueError):  # a line that the power cut has left: not of ours
                         yield int(line[_DIGEST[0] : _DIGEST[0] + 16], 16), file << _FILE_BITS | at
                 at += len(line)
+        if not line.endswith(b"}\n"):
+            ends = "a torn line at its end" if line else "none"
+            tell_damage(path, f"{path}: expected whole answers, got {ends}; what is missing is asked again")
 
     def _read(self, place: int) -> Answer:
         file, at = place >> _FILE_BITS, place & ((1 << _FILE_BITS) - 1)
         if file not in self._open:
             if len(self._open) > 64:  # files that are open
                 os.close(self._open.pop(next(each for each in self._open if each != self._own)))
-            self._open[file] = os.open(self._paths[file], os.O_RDONLY)
+            with _reading(self._paths[file]):
+                self._open[file] = os.open(self._paths[file], os.O_RDONLY)
         line = b""
         while b"\n" not in line:
-            block = os.pread(self._open[file], _CHUNK, at + len(line))
+            with _reading(self._paths[file]):
+                block = os.pread(self._open[file], _CHUNK, at + len(line))
             if not block:
                 break
             line += block
@@ -192,6 +199,16 @@ class Answers:
 
         order = np.argsort(halves, kind="stable")
         self._np, self._halves, self._places = np, halves[order], places[order]
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Name the file where it cannot be read, and the folder where that has vanished."""
+    try:
+        yield
+    except OSError as error:
+        check_roots(path)
+        raise Unreadable(f"expected to read answers, got: {advice(error)}", path=path) from None
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.annotate.annotator import PATHS, Annotator, check_address
+from toolkit.annotate.annotator import KEY, PATHS, Annotator, check_address
 from toolkit.annotate.limits import Limits
 from toolkit.annotate.record import Status
 from toolkit.errors import ConfigError
@@ -222,9 +222,9 @@ def _authorization(variable: str | None) -> dict[str, str]:
         return {}
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise ConfigError(f"api_key_env: expected the key of the server in the variable {variable}, got none")
+        raise ConfigError(f"{KEY}: expected the key of the server in the variable {variable}, got none")
     if not key.isascii() or not key.isprintable():
-        raise ConfigError(f"api_key_env: expected a key of printable ASCII characters in {variable}, got others")
+        raise ConfigError(f"{KEY}: expected a key of printable ASCII characters in {variable}, got others")
     return {"Authorization": f"Bearer {key}"}
 
 

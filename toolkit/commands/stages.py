@@ -10,7 +10,7 @@ annotated, and scores of annotations calibrated."""
 STAGES = ("ingest", *MAKING, "mix", "tokenize")
 """The stages of a run, in order."""
 
-WRITES = ("run", *STAGES, "train", "validate", "evaluate", "clean")
+WRITES = ("run", *STAGES, "train", "validate", "evaluate", "export", "clean")
 """Commands that write records of datasets."""
 
 REMAKES = ("ingest", "align", "tag", "annotate", "run")

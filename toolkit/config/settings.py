@@ -49,12 +49,14 @@ class Source:
         name: the file, for messages.
         lines: 1-based line of each part, by its path of keys and indexes; 0 of what the command line overrides.
         inside: keys that lead to the value, where it stands alone on the command line.
+        moved: keys of a part, and those that the user has written it with, where these are others.
     """
 
     value: Any
     name: str = ""
     lines: dict[Path, int] = field(default_factory=dict)
     inside: Path = ()
+    moved: tuple[Path, Path] = ((), ())
 
     def place(self, path: Path) -> str:
         """Return ``file:line`` of a part, or of the nearest part around it."""
@@ -66,7 +68,8 @@ class Source:
 
     def keys(self, path: Path) -> str:
         """Return the keys of a part, from the top of the file."""
-        return show(path)
+        here, there = self.moved
+        return show((*there, *path[len(here) :]) if path[: len(here)] == here else path)
 
     def where(self, path: Path) -> str:
         """Return ``file:line: keys`` of a part, for messages."""

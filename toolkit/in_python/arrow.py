@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from toolkit.data.documents import NO_ATTRIBUTES
 from toolkit.data.schema import Type
+from toolkit.data.tables.typed import Value, arrow_type, shape_of
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, did_you_mean
 
@@ -26,8 +25,6 @@ HELD_ROWS, HELD_BYTES = 4096, 16 << 20
 
 Reading = Callable[[str, bool], "Iterator[Row]"]
 """Gives the rows of a shard; whether with their texts."""
-
-Value = Callable[[Any], Any]
 
 
 def reader(
@@ -134,38 +131,7 @@ def _type_of(name: str, types: Mapping[str, Type]) -> "pa.DataType":
 
     if name in OWN:
         return pa.large_string() if name in ("text", "metadata") else pa.string()
-    return _arrow(types[name])
-
-
-def _arrow(type_: Type) -> "pa.DataType":
-    import pyarrow as pa
-
-    match type_.kind:
-        case "bool" | "int" | "float" | "str" | "null" | "never":
-            return _PLAIN[type_.kind](pa)
-        case "span":
-            return pa.struct([("start", pa.int64()), ("end", pa.int64()), ("score", pa.float64())])
-        case "object":
-            return pa.struct([(name, _arrow(inner)) for name, inner in type_.fields])
-    if type_.item is None:
-        return pa.large_string()
-    inner = _arrow(type_.item)
-    match type_.kind:
-        case "list":
-            return pa.list_(inner)
-        case "map":
-            return pa.list_(pa.struct([("key", pa.string()), ("value", inner)]))
-    return inner
-
-
-_PLAIN: dict[str, Callable[[Any], Any]] = {
-    "bool": lambda pa: pa.bool_(),
-    "int": lambda pa: pa.int64(),
-    "float": lambda pa: pa.float64(),
-    "str": lambda pa: pa.string(),
-    "null": lambda pa: pa.null(),
-    "never": lambda pa: pa.null(),
-}
+    return arrow_type(types[name])
 
 
 def _values(names: Sequence[str], types: Mapping[str, Type]) -> dict[str, Value]:
@@ -174,7 +140,7 @@ def _values(names: Sequence[str], types: Mapping[str, Type]) -> dict[str, Value]
 
 
 def _of_attribute(name: str, type_: Type) -> Value:
-    shaped = _shape(type_)
+    shaped = shape_of(type_)
     return (lambda row: row.attributes[name]) if shaped is None else (lambda row: shaped(row.attributes[name]))
 
 
@@ -191,25 +157,3 @@ _OF_DOCUMENTS: dict[str, Value] = {
     "created": lambda row: row.document.field("created"),
     "metadata": _metadata,
 }
-
-
-def _shape(type_: Type) -> Value | None:
-    """Return what makes a value that Arrow takes of plain data; None where it takes that."""
-    inner = _shape(type_.item) if type_.item else None
-    match type_.kind:
-        case "any":
-            return lambda value: None if value is None else msgspec.json.encode(value).decode()
-        case "span":
-            return lambda value: {"start": value[0], "end": value[1], "score": value[2]}
-        case "map":
-            shaped = inner or (lambda value: value)
-            return lambda value: [{"key": key, "value": shaped(each)} for key, each in value.items()]
-        case "list" if inner:
-            return lambda value: list(map(inner, value))
-        case "nullable" if inner:
-            return lambda value: None if value is None else inner(value)
-        case "object":
-            shapes = {name: shape for name, field in type_.fields if (shape := _shape(field))}
-            if shapes:
-                return lambda value: value | {name: shape(value[name]) for name, shape in shapes.items()}
-    return None

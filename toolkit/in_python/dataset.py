@@ -14,6 +14,8 @@ from toolkit.in_python.given import Configuration, Overrides
 from toolkit.in_python.rows import Row, Rows, rules_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from toolkit.commands.steps.context import Context
     from toolkit.data.dataset import Dataset as Places
     from toolkit.in_python.vectors import Vectors
@@ -145,6 +147,32 @@ class Dataset:
         if not path or not all((set_name, *path)):
             raise ConfigError(f"array: expected SET.KEY[.field], got {attribute!r}")
         return vectors_of(self.joined(set_name, shards=shards, shard=shard, where=where, text=False), attribute, path)
+
+    def sql(self, query: str, *, memory: str | int = "2 GB") -> "pa.RecordBatchReader":
+        """Return the result of a query in SQL over the views that ``toolkit sql`` has.
+
+        Args:
+            query: of DuckDB's SQL.
+            memory: what the query may take; what needs more goes to temporary files.
+
+        Raises:
+            MissingExtra: if DuckDB is not installed (extra `sql`).
+            ConfigError: for what is wrong with the query, with its place.
+            DataError: as `joined`; also while the result is read.
+        """
+        from toolkit.sql import check_installed
+
+        check_installed()
+        from toolkit.commands.querying import catalog
+        from toolkit.config.sizes import Size
+        from toolkit.sql import session
+
+        try:
+            size = Size.parse(memory)
+        except ValueError as error:
+            raise ConfigError(f"memory: {error}") from None
+        with self._context() as context:
+            return session.reader(query, catalog.catalog_of(context, ()), memory=size, threads=2)
 
     def __repr__(self) -> str:
         return f"Dataset({self._name!r})"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, NothingThere
+from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import crawls, packs
 from toolkit.ingest.folders import Found
 from toolkit.ingest.reader import Reader
@@ -92,7 +92,7 @@ class InputToIngest(ConfigStruct):
     @property
     def name(self) -> str:
         """Return what it is called in messages."""
-        return self.path + (f" … {self.files[-1].path} ({len(self.files):,} inputs)" if self.is_pack else "")
+        return self.path + (f" … {self.files[-1].path} ({amount(len(self.files), 'input')})" if self.is_pack else "")
 
     @property
     def size(self) -> int | None:

@@ -1,5 +1,6 @@
 """The files of an output, or a release, as documents: each is read as its output format says."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,10 +12,13 @@ from toolkit.data.documents import BAD_ROW, LATE_DECODER, Document, LateDocument
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, INT, STR, Type, field_name
 from toolkit.errors import ConfigError, DataError
-from toolkit.inspect.targets import LONGEST, Format, format_of
+from toolkit.inspect.targets import LONGEST, Format, format_of, recorded_format
 from toolkit.mix.join import narrowed
+from toolkit.mix.joined_sets import Key
+from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import WRITERS, Reading, Writer
 from toolkit.rules.checker import Name
+from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines, content_digest
 
 _DOCUMENT = Name(
@@ -43,6 +47,24 @@ def types_of(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Type
     declared = writer.READING.types if writer else {}
     found = {name: schema.from_annotation(annotation, name) for name, annotation in declared.items()}
     return found | {key: schema.from_json(type_) for key, type_ in merged.items()}
+
+
+def merged_types(manifest: Manifest) -> dict[str, Any]:
+    """Return the types of attributes that a mix merged into documents; null where only some streams have them."""
+    streams = manifest.settings["streams"]
+    types: dict[str, Type] = {}
+    sure = Counter[str]()
+    for stream in streams if recorded_format(manifest.settings).writer().takes_all() else ():
+        paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
+        keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
+        sure.update({key.name for key in keys if not key.default})
+        for key in keys:
+            types[key.name] = schema.union(types.get(key.name, schema.NEVER), key.declared)
+    nullable = {name for name in types if sure[name] < len(streams)}
+    return {
+        name: schema.to_json(schema.nullable(type_) if name in nullable else type_)
+        for name, type_ in sorted(types.items())
+    }
 
 
 class _Labelled(NamedTuple):

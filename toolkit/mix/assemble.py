@@ -5,6 +5,7 @@ Small ones in groups: a part of a language each is a hundred files, which one di
 
 import hashlib
 import io
+import os
 from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import IO, Any, Self, cast
@@ -174,7 +175,9 @@ def _assemble(
         if shuffles:
             chunks = map(content.add, sorted_chunks(part, intermediates.read, settings.staged(part.label)))
         if not settings.concatenates(part.label):
-            sinks = [cast("IO[bytes]", _Sink(each)) for each in (out, *beside)]
+            path = staged_path(output, work.digest, part.path)
+            folder = os.path.dirname(path) if store_of(path).is_local else None
+            sinks = [cast("IO[bytes]", _Sink(each, folder)) for each in (out, *beside)]
             settings.writer().assemble_files(chunks, sinks)
         elif shuffles:
             for chunk in chunks:
@@ -236,11 +239,16 @@ class _Content:
 
 
 class _Sink(io.RawIOBase):
-    """An output, for libraries that write to a file."""
+    """An output, for libraries that write to a file.
 
-    def __init__(self, out: Output) -> None:
+    Attributes:
+        folder: on a disk, for temporary files; None if the output is not on one.
+    """
+
+    def __init__(self, out: Output, folder: str | None) -> None:
         super().__init__()
         self._out = out
+        self.folder = folder
 
     def writable(self) -> bool:
         return True

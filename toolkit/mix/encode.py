@@ -115,7 +115,7 @@ class Encoder:
         self.shard = strip_suffix(work.shard, SHARD_SUFFIXES)
         self.provenance = _Provenance(work) if work.settings.output.provenance else None
         self.shuffle = work.settings.output.shuffle
-        self.numbers = work.settings.repeats and self.writer.FIELDS
+        self.numbers = work.settings.repeats
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=work.settings.unicode_words)
         self.wanted = self.writer.wants()
@@ -275,10 +275,10 @@ class Encoder:
                 raise self._at(each.joint, error) from None
         return written
 
-    @staticmethod
-    def _numbered(mixed: Mixed, number: int) -> Mixed:
+    def _numbered(self, mixed: Mixed, number: int) -> Mixed:
         """Return what the writer gets for a copy, counted from 1: the first time that a document is written is one."""
-        return msgspec.structs.replace(mixed, fields={**mixed.fields, COPY: msgspec.Raw(b"%d" % number)})
+        numbered = {COPY: msgspec.Raw(b"%d" % number)} if self.writer.FIELDS else {}
+        return msgspec.structs.replace(mixed, fields={**mixed.fields, **numbered}, copy=number)
 
     def _named(self, error: DataError, kept: list["_Kept"]) -> DataError:
         """Return the error of a batch as that of the first document that cannot be encoded alone either."""

@@ -16,6 +16,7 @@ from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import not_in
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,13 +170,13 @@ def load(path: str) -> Lock:
     Raises:
         ConfigError: if there is none, or the file is none.
     """
-    remedy = "`toolkit mix -c FILE --lock` writes it"
+    remedy = "restore it, or let `toolkit mix -c FILE --lock` write it"
     try:
         found = json_files.load_strictly(path, Lock, remedy)
     except DataError as error:
         raise ConfigError(str(error).replace("a record of", "a lock of", 1)) from None
     if found is None:
-        raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}")
+        raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}{not_in(path)}")
     return found
 
 

@@ -52,6 +52,8 @@ class Mixed(msgspec.Struct, frozen=True):
             are nested (see `merge_fields`); for a writer with `FIELDS`.
         shard: path of the document's shard below the documents root, without suffix.
         row: number of the document in its shard, from 1.
+        copy: which copy of the document this is, from 1, in a mix with a rule `repeat`; 0 in others. It is among the
+            `fields`, too.
     """
 
     values: Mapping[str, Any]
@@ -61,6 +63,7 @@ class Mixed(msgspec.Struct, frozen=True):
     fields: Mapping[str, Any] = {}
     shard: str = ""
     row: int = 0
+    copy: int = 0
 
 
 Pieces = Sequence[tuple[str, bytes]]
@@ -244,9 +247,19 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
 
         Args:
             pieces: as of `assemble`.
-            files: take the bytes of each, in this order; as `out` of `assemble`.
+            files: take the bytes of each, in this order; as `out` of `assemble`. Where they are on a disk,
+                they have an attribute `folder`: the place for temporary files.
         """
         self.assemble(pieces, files[0])
+
+    def on_disk(self, stored: int, content: int) -> tuple[int, int]:
+        """Return about how many bytes the files of a part have, and how many its temporary files, for `max_disk`.
+
+        Args:
+            stored: bytes of what the part is made of.
+            content: the same, uncompressed.
+        """
+        return stored, 0
 
     def beside(self, path: str) -> Sequence[str]:
         """Return the paths of the files that belong to a part of a format that does not concatenate: an index, say.

@@ -29,7 +29,10 @@ SECTIONS = (
 )
 """Places of the page: what scripts know it by, its heading, and what one can do there."""
 
-STYLES = (f"{assets.CHARTS}.css", "static/base.css", "static/document.css", "static/report.css")
+STYLES = (
+    f"{assets.CHARTS}.css",
+    *(f"static/{name}.css" for name in ("base", "document", "charts", "report/frame", "report/parts")),
+)
 SCRIPTS = (
     f"{assets.CHARTS}.js",
     *(f"static/{name}.js" for name in ("dom", "tables", "document", "histogram", "difference")),

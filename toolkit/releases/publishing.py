@@ -7,7 +7,7 @@ Records (``.toolkit``) and dropped documents are never among the files. The card
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
@@ -18,7 +18,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.releases import leaks
 from toolkit.releases.release import File, listing_of
 from toolkit.storage import store_of
-from toolkit.storage.paths import exists, join, list_files, no_folder, remove, remove_empty_folders, size_of
+from toolkit.storage.paths import exists, is_folder, join, list_files, no_folder, remove, remove_empty_folders, size_of
 from toolkit.storage.reading import stored_digest
 
 NEEDED = {page.NAME: "`toolkit card`", document.NAME: "`toolkit croissant`"}
@@ -36,11 +36,13 @@ def files_of(output: str) -> list[File]:
         raise ConfigError(f"{output}: expected the output of a mix, with its manifest, got none{no_folder(output)}")
     for name, command in NEEDED.items():
         if not exists(join(output, name)):
-            raise ConfigError(
-                f"{join(output, name)}: expected it to be published, too, got no such file; run {command}"
-            )
+            got = "a folder: move it away, then" if is_folder(join(output, name)) else "no such file;"
+            raise ConfigError(f"{join(output, name)}: expected it to be published, too, got {got} run {command}")
     if not merge.is_ours(_text(join(output, page.NAME))):
-        raise ConfigError(f"{join(output, page.NAME)}: expected a card that `toolkit card` wrote, got another")
+        raise ConfigError(
+            f"{join(output, page.NAME)}: expected a card that `toolkit card` wrote, got another; run it, or move yours "
+            "away first"
+        )
     parts = [file for part in manifest.parts if part.label != REJECTED for file in part.files]
     found = [File(file.path, file.sha256, file.size, "the manifest") for file in parts]
     for path, text in manifest.files.items():
@@ -74,6 +76,34 @@ def credentials(output: str, files: list[File]) -> Iterator[str]:
                 yield f"{path}:{line}: expected no credentials, got {what}; take it out, and write the file again"
 
 
+def earlier(place: str, coming: set[str], there: Sequence[str], read: Callable[[str], bytes]) -> set[str]:
+    """Return the paths of an earlier publication: checksum files, and what they list.
+
+    Args:
+        place: the address that others are published in, for messages.
+        coming: paths that are published now.
+        there: all paths that there are.
+        read: returns the bytes of one of them.
+
+    Raises:
+        ConfigError: if something else is there that would be taken for its data, or that it would replace.
+    """
+    known: set[str] = set()
+    for path in filter(targets.is_checksum_file, there):
+        known |= {path, *listing_of(join(place, path), path, read(path))}
+    if page.NAME in there and not merge.is_ours(read(page.NAME).decode(errors="replace")):
+        raise ConfigError(
+            f"{join(place, page.NAME)}: expected none, or a card that `toolkit card` wrote, got another; move it away"
+        )
+    for path in there:
+        if path not in known | coming and not _is_hidden(path) and targets.as_part(path):
+            raise ConfigError(
+                f"{join(place, path)}: expected only what was published here before, got a file that would be "
+                "taken for its data; move it away, or choose another --to"
+            )
+    return known
+
+
 class Place:
     """The folder, on disk or in a bucket, that an output is published in; it may have an earlier publication.
 
@@ -87,25 +117,13 @@ class Place:
     def __init__(self, folder: str, files: list[File]) -> None:
         self.folder = folder
         self._coming = {file.path for file in files}
-        there = list(list_files(folder))
         if publish.load_manifest(folder) is not None:
             raise ConfigError(f"--to: {folder}: expected a folder to publish in, got the output of a mix")
-        self.known = set(self._published(there))
-        card = join(folder, page.NAME)
-        if page.NAME in there and not merge.is_ours(_text(card)):
-            raise ConfigError(f"{card}: expected none, or a card that `toolkit card` wrote, got another; move it away")
-        for path in there:
-            if path not in self.known | self._coming and not _is_hidden(path) and targets.as_part(path):
-                raise ConfigError(
-                    f"{join(folder, path)}: expected only what was published here before, got a file that would be "
-                    "taken for its data; move it away, or choose another --to"
-                )
+        self.known = earlier(folder, self._coming, list(list_files(folder)), self._read)
 
-    def _published(self, there: list[str]) -> Iterator[str]:
-        for path in filter(targets.is_checksum_file, there):
-            yield path
-            address = join(self.folder, path)
-            yield from listing_of(address, path, store_of(address).read(address))
+    def _read(self, path: str) -> bytes:
+        address = join(self.folder, path)
+        return store_of(address).read(address)
 
     def may_replace(self, file: File) -> bool:
         """Return whether what is in the place of a file was published before, or describes that."""

@@ -8,6 +8,7 @@ from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable, did
 from toolkit.inspect import checksums, targets
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
+from toolkit.releases import hub_addresses
 from toolkit.storage import store_of
 from toolkit.storage.paths import fault_of_name, join, list_files, no_folder, stat_each
 
@@ -56,9 +57,11 @@ class Release:
     """A published output.
 
     Args:
-        address: a folder on disk, in a bucket or on the web.
+        address: a folder on disk, in a bucket or on the web, or ``hf://datasets/USER/NAME``.
 
     Attributes:
+        address: of the folder.
+        name: of the release: the last part of what was given.
         listings: what each checksum file says that was read, by its path.
 
     Raises:
@@ -67,6 +70,10 @@ class Release:
 
     def __init__(self, address: str) -> None:
         self.address = address.rstrip("/")
+        self.name = self.address.rpartition("/")[2]
+        if hub_addresses.is_hub(address):
+            found = hub_addresses.parse(address)
+            self.address, self.name = found.files, found.name.rpartition("/")[2]
         self.listings: dict[str, Listing] = {}
         self._store = store_of(self.address)
         if not self._store.can_list and "?" in self.address:

@@ -101,7 +101,7 @@ def resolved(
         read |= {key: name for name in found for key in keys_of(name)}
         used = asking.keys_in(expression)
         if unknown := sorted(used - {*read, METADATA}):
-            known = sorted({key for of_set in keys.values() for key in of_set} - {own[1]})
+            known = sorted({key for of_set in (*keys.values(), *elsewhere().values()) for key in of_set})
             hint = did_you_mean(unknown[0], known) or f"; there are: {', '.join(known) or 'none'}"
             raise ExpressionError(f"expected a key of a set that is made before, got {unknown[0]!r}{hint}")
         read = {key: name for key, name in read.items() if key in used}

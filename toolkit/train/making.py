@@ -1,5 +1,6 @@
 """Makes a model of the section: examples per shard, then the whole."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -15,8 +16,8 @@ from toolkit.errors import DataError, ToolkitError
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
 from toolkit.mix.settings import Joined, Stream
 from toolkit.runs.executors import Report, Task
-from toolkit.storage.models import digest_of_file
 from toolkit.storage.paths import exists, join, remove_tree
+from toolkit.storage.reading import stored_digest
 from toolkit.train import folder, metrics, section
 from toolkit.train.examples import DECODER, EXAMPLES, Example, Examples
 from toolkit.train.trainer import Work
@@ -109,7 +110,7 @@ class Making:
     def is_whole(where: str, card: folder.Card) -> bool:
         """Return whether the files of a model are those that its card describes."""
         paths = {join(where, name): file.sha256 for name, file in card.files.items()}
-        return all(exists(path) and digest_of_file(path) == sha256 for path, sha256 in paths.items())
+        return all(exists(path) and stored_digest(path, hashlib.sha256()) == sha256 for path, sha256 in paths.items())
 
     def _run(self, what: str, function: Callable[[Any, Report], Any], tasks: Sequence[Task[Any]]) -> list[Any]:
         unit = "shards" if tasks and tasks[0].key in self.shards else "tasks"

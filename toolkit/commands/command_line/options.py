@@ -254,9 +254,10 @@ def _argument(field: msgspec.structs.FieldInfo, given: Flag | Words, hint: Any) 
 
 
 def part(words: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that are ``KEY=VALUE`` and name no file, and the others."""
+    """Return the words that are ``KEY=VALUE`` and name no file, and the others; a key has no blanks, as queries do."""
     overrides, others = list[str](), list[str]()
     for word in words:
-        is_setting = "=" in word and not word.startswith("{") and not os.path.exists(word)
+        key, equals, _ = word.partition("=")
+        is_setting = equals and not word.startswith("{") and len(key.split()) < 2 and not os.path.exists(word)
         (overrides if is_setting else others).append(word)
     return tuple(overrides), tuple(others)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 from toolkit.commands import describing, looking, making, releasing
 from toolkit.commands.command_line import options as command_options
 from toolkit.commands.command_line.options import Argument, Flag, Options, Words
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, did_you_mean
 from toolkit.storage.addresses import cleaned
 
 _FIRST = (
@@ -120,7 +120,9 @@ def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
     takes_words = any(isinstance(each.given, Words) for each in listed)
     parsed, behind = command.parse_known_args(given)  # KEY=VALUE may also stand behind options
     if unknown := [word for word in behind if word.startswith("-") or not takes_words]:
-        command.error(f"unrecognized arguments: {' '.join(unknown)}")
+        known = ["--help", *(name for each in listed if isinstance(each.given, Flag) for name in each.names)]
+        meant = did_you_mean(unknown[0].partition("=")[0], known) if unknown[0].startswith("--") else ""
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
     overrides, targets = command_options.part([*parsed.words, *behind])
     if targets and not any(each.field == "targets" for each in listed):
         raise ConfigError(f"expected KEY=VALUE, got {targets[0]!r}")

@@ -6,6 +6,7 @@ from typing import Any
 from toolkit.commands.comparing.confusion import confusion
 from toolkit.commands.steps.outcome import table
 from toolkit.data import excerpts
+from toolkit.errors import amount
 from toolkit.evaluating.judged import MAJORITY, SOURCE, Details, Estimate, Group, Judged, Paired
 from toolkit.evaluating.metrics import HEADLINES
 from toolkit.inspect.stats.tables import shown
@@ -101,7 +102,7 @@ def groups(by: str, found: Judged) -> str:
             row.append(paired.verdict if paired else "-")
         rows.append(row)
     text = table(rows, right=[1, 2])
-    return text + (f"\nand {more:,} smaller groups, {documents:,} documents" if more else "")
+    return text + (f"\nand {more:,} smaller groups, {amount(documents, 'document')}" if more else "")
 
 
 def _first(pair: tuple[str, str], listed: Sequence[Group], found: Judged) -> str:

@@ -9,7 +9,7 @@ from toolkit.commands.command_line.options import Flag
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.description import DescriptionOptions, facts_of, run_each, section
 from toolkit.commands.steps.outcome import Outcome
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount
 from toolkit.inspect.describe import versions
 from toolkit.inspect.describe.about import About, read_about
 from toolkit.inspect.describe.croissant import document, jsonld
@@ -65,7 +65,7 @@ def run(context: Context, options: Options) -> Outcome:
     write_file(path, data)
     splits.remove_others(facts.root, facts)
     sets = ", ".join(record.name for record in facts.records) or "none"
-    text = f"{path}: {len(facts.files)} files, record sets: {sets}"
+    text = f"{path}: {amount(len(facts.files), 'file')}, record sets: {sets}"
     if old:
         text += f"\nsince the last one: {level if level != 'none' else 'no change of the data or their description'}"
         text += "".join(f"\n  {reason}" for reason in reasons[:_SHOWN])

@@ -10,7 +10,7 @@ from toolkit.commands.comparing.confusion import confusion
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.data import excerpts
-from toolkit.errors import ConfigError, did_you_mean, short
+from toolkit.errors import ConfigError, amount, did_you_mean, short
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Compared, Pair, Part
 from toolkit.inspect.stats import distributions
@@ -69,7 +69,7 @@ def run(context: Context, options: Options) -> Outcome:
         if result.value:
             found.add(result.value, options.count)
     text = f"{over}\n" if over else ""
-    text += f"{options.targets[0]} and {options.targets[1]}: {found.rows:,} documents\n"
+    text += f"{options.targets[0]} and {options.targets[1]}: {amount(found.rows, 'document')}\n"
     text += "".join(f"\n{_show(part, names)}\n" for part in found.parts)
     data = {
         "sets": list(options.targets),

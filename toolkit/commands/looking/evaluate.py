@@ -137,8 +137,9 @@ def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
     for each in predictions:
         digests = {digest for name in each.sets for digest in records.load_models(dataset, name)}
         found += [
-            f"{each.text}: the model {card.name} was trained on {sum(card.documents['train'].values()):,} documents, "
-            "which may be among these; look at others, such as --where 'sample.split == \"test\"'"
+            f"{each.text}: the model {card.name} was trained on "
+            f"{amount(sum(card.documents['train'].values()), 'document')}, which may be among these; look at others, "
+            "such as --where 'sample.split == \"test\"'"
             for card in folder.with_files(dataset, digests)
         ]
     return found
@@ -182,13 +183,7 @@ def _answers(
     Raises:
         ConfigError: if an expression is not one over these sets.
     """
-    shards = sets_read.shards_of(context, dataset, over)
-    sets, unreadable = sets_read.sets_of(context, dataset, questions.named(asked), shards)
-    works = sets_read.works_of(context, dataset, sets, shards, unreadable)
-    if not works:
-        raise ConfigError(f"expected documents in {dataset.documents}, got none")
-    for question in asked:
-        question.check(works[0])
+    works, unreadable = sets_read.works_for(context, dataset, asked, over)
     paths = [work.path for work in works]
     tasks = [
         Task(work.path, ShardToAsk(work, asked, match), size, key=work.shard)
@@ -227,7 +222,7 @@ def _text(options: Options, found: Judged, data: dict[str, Any], over: str) -> s
     lines += named if len(named) > 1 else []
     lines += [
         f"{'A and B' if len(named) > 1 else options.targets[0]} against {options.against}{where}",
-        f"{data['looked_at']:,} documents{of_all}, {found.all.documents:,} judged; {judgement.task(found)}",
+        f"{amount(data['looked_at'], 'document')}{of_all}, {found.all.documents:,} judged; {judgement.task(found)}",
     ]
     nulls = {name: count for name, count in found.all.nulls.items() if count}
     if nulls:

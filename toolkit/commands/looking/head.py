@@ -17,7 +17,7 @@ from toolkit.data import row_index
 from toolkit.data.alignment import AttributeRows, attribute_lines, missing_file
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
-from toolkit.errors import ConfigError, NoDocuments
+from toolkit.errors import ConfigError, NoDocuments, amount
 from toolkit.inspect import targets
 from toolkit.inspect.documents import FileDocuments, types_of
 from toolkit.inspect.targets import format_of, recorded_format
@@ -65,7 +65,7 @@ def run(context: Context, options: Options) -> Outcome:
         if len(found) >= wanted:
             break
     if options.id is not None and not found:
-        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {len(shards)} shards")
+        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {amount(len(shards), 'shard')}")
     return _outcome(found)
 
 
@@ -119,7 +119,7 @@ def _of_output(context: Context, options: Options, outputs: list[tuple[str, Writ
     wanted = (found for found in documents if options.id is None or found[0].id == options.id)
     found = list(islice(wanted, options.count if options.id is None else None))
     if options.id is not None and not found:
-        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {len(outputs)} files")
+        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {amount(len(outputs), 'file')}")
     return _outcome(found)
 
 

@@ -25,6 +25,7 @@ from toolkit.report.of_output import run_of_output
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join
+from toolkit.storage.roots import note_roots
 
 SUFFIXES = (".html", ".json")
 
@@ -76,6 +77,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Gather the facts of a configuration or an output, or of two, and write the page."""
+    note_roots(os.path.dirname(os.path.abspath(path)) for path in (options.output, options.page) if path)
     try:
         found = _runs(context, options)
     except StepFailed as failed:
@@ -100,13 +102,13 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _described(run: facts.Run) -> bytes | None:
-    """Return what ``toolkit croissant`` has written of the output; nothing where it has not.
+    """Return what ``toolkit croissant`` has written of the output, for search engines; nothing where it has not.
 
     Raises:
         ConfigError: if the file is no JSON.
     """
     path = join(run.output, document.NAME)
-    if not run.output or not exists(path):
+    if not run.mixed or not exists(path):
         return None
     data = store_of(path).read(path)
     try:

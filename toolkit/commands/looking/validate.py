@@ -195,7 +195,7 @@ class _Validation:
         """Check the shards of a dataset, and their attributes; return all shards of the run's share."""
         mine = self._shards(dataset)
         shards = self.context.limited(mine)
-        self.checked.append(f"{len(shards)} shards of {dataset.documents}")
+        self.checked.append(f"{amount(len(shards), 'shard')} of {dataset.documents}")
         self._run("documents", [self._job("documents", shard, dataset=dataset) for shard in shards])
         for set_name in dataset.sets():
             extra = [] if self.context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
@@ -282,7 +282,7 @@ class _Validation:
         manifest = publish.load_manifest(folder)
         files = targets.data_files(folder) if files is None else files
         mine = self._of_share(folder, files)
-        self.checked.append(f"{len(mine)} files of {folder}")
+        self.checked.append(f"{amount(len(mine), 'file')} of {folder}")
         documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
         labels = _labels(manifest, files)
         fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []

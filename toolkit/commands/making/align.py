@@ -69,12 +69,14 @@ class _Making:
         self.failed: list[str] = []
         self.rows = [["set", *_COUNTED, "shards written"]]
         self.data: dict[str, Any] = {}
+        self.made: set[str] = set()
         self.said: list[str] = []
         self._noted = FailureRecords(dataset.bookkeeping, "align")
         self._limit = context.config.max_document_bytes
 
     def outcome(self) -> Outcome:
-        text = f"{amount(len(self.data), 'set')} made, {len(self.failed)} failures -> {self.dataset.attributes}\n"
+        failed = amount(len(self.failed), "failure")
+        text = f"{amount(len(self.made), 'set')} made, {failed} -> {self.dataset.attributes}\n"
         text += "\n".join([table(self.rows, right=range(1, 8)), *self.said])
         data = {"attributes": self.dataset.attributes, "sets": self.data, "failed": self.failed}
         return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
@@ -82,6 +84,7 @@ class _Making:
     def make(self, entry: section.Entry, todo: progress.Todo) -> None:
         if not todo.shards:
             made = aligned.load_aligned(self.dataset, entry.set)
+            self.made.add(entry.set)
             self._tell(entry, made.counts if made else {}, 0)
             remove_tree(self._folder(entry))  # what a run has left that could not delete it
             return
@@ -91,6 +94,7 @@ class _Making:
         except StepFailed as error:
             self.failed += error.messages
             return
+        self.made.add(entry.set)
         remove_tree(folder)
 
     def _folder(self, entry: section.Entry) -> str:
@@ -139,26 +143,40 @@ class _Making:
             StepFailed: if not; nothing has been written.
         """
         common, counts = entry.settings(), sums.counts
+        listed = f"{', '.join(inputs[:3])}{', …' if len(inputs) > 3 else ''}"
+        apart = "" if entry.reader().source else " (`source:` tells apart)"
         faults = [
             (
                 counts["missing"],
                 common.missing == "error",
                 "missing",
-                f"documents have no values in {', '.join(inputs[:3])}{', …' if len(inputs) > 3 else ''}",
+                (f"document has no values in {listed}", f"documents have no values in {listed}"),
                 "missing: null",
             ),
-            (counts["surplus"], common.surplus == "error", "surplus", "ids are of no document", "surplus: ignore"),
-            (counts["repeated"], common.duplicates == "error", "repeated", "rows repeat an id", "duplicates: first"),
+            (
+                counts["surplus"],
+                common.surplus == "error",
+                "surplus",
+                ("id is of no document", "ids are of no document"),
+                "surplus: ignore",
+            ),
+            (
+                counts["repeated"],
+                common.duplicates == "error",
+                "repeated",
+                ("row repeats an id", "rows repeat an id"),
+                "duplicates: first",
+            ),
             (
                 counts["shared"],
                 common.duplicates == "error",
                 "shared",
-                "documents share their id with another" + ("" if entry.reader().source else " (`source:` tells apart)"),
+                (f"document shares its id with another{apart}", f"documents share their id with another{apart}"),
                 "duplicates: first",
             ),
         ]
         found = [
-            f"{entry.set}: expected values for each document, and each id once; {count:,} {what}: "
+            f"{entry.set}: expected values for each document, and each id once; {count:,} {what[count > 1]}: "
             f"{', '.join(sums.examples[kind])}{', …' if count > len(sums.examples[kind]) else ''}; correct that, or "
             f"choose `{remedy}`"
             for count, is_fault, kind, what, remedy in faults
@@ -204,7 +222,7 @@ class _Making:
         matched = {name: count for name, count in counts.items() if name in _COUNTED}
         said = {name: count for name, count in counts.items() if name not in _COUNTED}
         if said:
-            self.said.append(f"{entry.set}: {', '.join(f'{count:,} {name}' for name, count in said.items())}")
+            self.said.append(f"{entry.set}: {', '.join(_counted(count, name) for name, count in said.items())}")
         self.data[entry.set] = matched | ({"annotations": said} if said else {}) | {"written": written}
 
     def _run(
@@ -212,3 +230,9 @@ class _Making:
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
         return all_values(self.context.run(what, function, tasks, unit, failed=self._noted if noted else None))
+
+
+def _counted(count: int, what: str) -> str:
+    """Return a count in words: the first one says what is counted, in the plural."""
+    first, _, rest = what.partition(" ")
+    return " ".join(filter(None, (f"{count:,}", first.removesuffix("s") if count == 1 else first, rest)))

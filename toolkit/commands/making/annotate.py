@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from toolkit.annotate import annotator as annotators
 from toolkit.annotate import asking, estimates, section
-from toolkit.annotate.annotator import SAMPLE, Annotator
+from toolkit.annotate.annotator import KEY, SAMPLE, Annotator
 from toolkit.annotate.endpoint import Endpoint
 from toolkit.commands.command_line.options import Configured, Flag
 from toolkit.commands.labelling import files
@@ -17,7 +17,7 @@ from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ToolkitError, amount
+from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Known, Report, Task
@@ -90,9 +90,8 @@ class _Annotating:
         if self.options.dry_run:
             return show_plan(context, {"annotate": {name: self._plan(work, shards) for name, work in works.items()}})
         context.sweep(dataset.attributes, dataset.bookkeeping)
-        for work in works.values():  # an address or a key that cannot be used is told before anything is done
-            annotator = estimates.annotator_of(work)
-            Endpoint(annotator, estimates.limits_of(annotator)).close()
+        for name, work in works.items():  # an address or a key that cannot be used is told before anything is done
+            self._check_endpoint(name, estimates.annotator_of(work))
         noted = FailureRecords(dataset.bookkeeping, "annotate")
         settings = tagging.settings_of(schemas)
         holds = {f"the set {name}": json_digest(settings[name]) for name in works}
@@ -105,6 +104,20 @@ class _Annotating:
             noted.keep_only(shards)
         self.outcome.text = "\n\n".join(self.texts) + unfinished
         return self.outcome
+
+    def _check_endpoint(self, name: str, annotator: Annotator) -> None:
+        """Check that the address can be used, and the key that is sent there.
+
+        Raises:
+            ConfigError: naming the place in the configuration.
+        """
+        try:
+            Endpoint(annotator, estimates.limits_of(annotator)).close()
+        except ConfigError as error:
+            option, _, said = str(error).partition(": ")
+            if option != KEY:
+                raise
+            raise self.context.source.error(("annotate", name, option), said) from None
 
     def _work(self, plan: Plan, schemas: dict[str, sets.SetSchema]) -> tagging.ShardToTag:
         return tagging.ShardToTag(

@@ -216,7 +216,7 @@ class Numbers(NamedTuple):
     def __str__(self) -> str:
         packs = f" ({amount(self.packs, 'pack')})" if self.packs else ""
         left = self.inputs - self.done
-        return f"{self.inputs} inputs{packs}: {self.done} done ({self.skipped} before), {left} failed"
+        return f"{amount(self.inputs, 'input')}{packs}: {self.done} done ({self.skipped} before), {left} failed"
 
 
 def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:

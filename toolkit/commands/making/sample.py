@@ -11,7 +11,7 @@ from toolkit.commands.resolving import whole_sets
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount
 from toolkit.runs.executors import Task
 from toolkit.storage.roots import note_roots
 from toolkit.whole import resolve
@@ -101,7 +101,7 @@ def _copy(
         copied = copies.Copied(made_from, [result.value for result in results if result.value is not None])
         copies.end(dataset, entry.set, what, copied)
     rows = sum(file.rows for file in copied.files)
-    files = f"{len(copied.files):,} files" if copy.layout == "inputs" else "one file"
+    files = f"{amount(len(copied.files), 'file')}" if copy.layout == "inputs" else "one file"
     outcome.text += f"\n{entry.set}: {rows:,} {what} in {files}: {copy.path}"
     copies_of = outcome.data["sets"][entry.set].setdefault("copies", {})
     copies_of[what] = {"path": copy.path, "rows": rows, "files": len(copied.files)}

@@ -16,7 +16,7 @@ from toolkit.commands.steps.showing import show_plan
 from toolkit.data import row_index
 from toolkit.data.documents import Document
 from toolkit.data.schema import SPANS, Type
-from toolkit.errors import ConfigError, short
+from toolkit.errors import ConfigError, amount, short
 from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Known, Task
@@ -161,7 +161,9 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         took = [f"{worked[name].asked:,}", f"{worked[name].seconds:,.1f}"] if worked else []
         rows.append([name, keys, str(count), str(len(done) - count), *took])
     documents = sum(each.documents for each in done)
-    text = f"{len(done)} shards, {documents:,} documents, {len(failed)} failed -> {dataset.attributes}\n"
+    text = (
+        f"{amount(len(done), 'shard')}, {amount(documents, 'document')}, {len(failed)} failed -> {dataset.attributes}\n"
+    )
     counts = row_index.counts(dataset, [each.shard for each in done])
     left = f"\nread in place: {told}" if (told := counted(counts)) else ""
     return Outcome(

@@ -10,7 +10,7 @@ from toolkit.commands.stages import before
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.train import folder, making, section
 from toolkit.train.examples import SPLITS
 from toolkit.whole.section import Entry, Plan
@@ -79,7 +79,7 @@ def _one(outcome: Outcome, entry: Entry, work: Any) -> None:
 def _counted(training: making.Making, entry: Entry) -> tuple[str, dict[str, Any]]:
     found, left = training.count(entry)
     counts = found.counts()
-    text = f"{entry.set}: {section.trainer_of(entry).task}, {len(found.labels):,} documents with labels\n"
+    text = f"{entry.set}: {section.trainer_of(entry).task}, {amount(len(found.labels), 'document')} with labels\n"
     text += _labels(counts, left)
     try:
         found.check(section.trainer_of(entry).minimum)

@@ -70,7 +70,8 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
         Task(work.name, drawing.ShardToDraw(work, path, shared), size, key=work.key)
         for work, path, size in zip(works, paths, sizes, strict=True)
     ]
-    results = context.run("budget", drawing.draw_shard, tasks)
+    needs = context.disk.of_draws(tasks) if shared else None  # what only shows writes to the system's temporary folder
+    results = context.run("budget", drawing.draw_shard, tasks, needs=needs)
     there: list[str] = []
     available: dict[str, float] = {}
     once: dict[str, float] = {}

@@ -9,13 +9,14 @@ from toolkit.commands.command_line.options import Configured, Flag, Stage
 from toolkit.commands.mixing import editions, preparation, publishing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.mix import lock, publish
 from toolkit.mix.lock import Lock
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import MixSettings
-from toolkit.mix.stage import shard_tasks
+from toolkit.runs.executors import Task
 from toolkit.storage.paths import absolute, check_writable
+from toolkit.storage.roots import note_roots
 
 
 class Locking(Configured, Stage, frozen=True, kw_only=True):
@@ -54,6 +55,7 @@ def begin(context: Context, options: Locking) -> None:
     """
     if options.lock is None and options.locked is None:
         return
+    note_roots(os.path.dirname(path) or "." for path in (options.lock, options.locked) if path)
     if context.is_dolma:
         raise ConfigError("--lock and --locked take configurations of our own form, this one is of Dolma's")
     found = _differences(context, options, "")
@@ -61,10 +63,8 @@ def begin(context: Context, options: Locking) -> None:
         with edition:
             found += [f"edition {name}: {line}" for line in _differences(edition, options, name)]
     if found:
-        raise ConfigError(
-            f"{options.locked}: expected what the lock describes, got something else; nothing was written:\n  "
-            + "\n  ".join(found)
-        )
+        said = f"{options.locked}: expected what the lock describes, got something else; nothing was written:"
+        raise ConfigError("\n  ".join([said, *found, "make it as it was, or choose another lock"]))
 
 
 def _differences(context: Context, options: Locking, edition: str) -> list[str]:
@@ -76,17 +76,18 @@ def _differences(context: Context, options: Locking, edition: str) -> list[str]:
         check_writable(os.path.dirname(path), "--lock")
     if options.locked is None:
         return []
-    wanted = lock.load(_path(settings, options.locked, edition))
+    path = _path(settings, options.locked, edition)
+    wanted = lock.load(path)
     prepared = preparation.prepare(context, settings)
-    results = context.run("lock", lock.input_of, shard_tasks(prepared.works))
-    broken = prepared.unreadable | {
-        work.key: each.failure.message for work, each in zip(prepared.works, results, strict=True) if each.failure
-    }
-    readable = {name: shard for name, shard in wanted.documents.items() if name not in broken}
-    wanted = msgspec.structs.replace(wanted, documents=readable)
+    results = context.run("lock", lock.input_of, [Task(work.name, work, key=work.key) for work in prepared.works])
+    broken = [*prepared.unreadable.values(), *(each.failure.message for each in results if each.failure)]
+    if broken:
+        raise ToolkitError(
+            "\n  ".join([f"{path}: the shards could not be compared with it; nothing was written:", *broken])
+        )
     manifest = publishing.begun(prepared, [each.value for each in results if each.value])
     found = msgspec.structs.replace(_lock(settings, manifest), omitted=wanted.omitted)
-    return [*broken.values(), *lock.differences(wanted, found)]
+    return lock.differences(wanted, found)
 
 
 def finish(context: Context, options: Locking, outcome: Outcome, edition: str = "") -> None:

@@ -12,7 +12,7 @@ from toolkit.commands.sampling import using
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import Source
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.mix import stage
 from toolkit.mix.effects import compare as comparing
 from toolkit.mix.effects import explain as explaining
@@ -43,7 +43,9 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     by_stream = {stream.name: _labels(found, stream.name) for stream in settings.streams}
     counts, left = unmatched.matches([(work, each.matched) for work, each in found])
     texts = any(each.texts for _, each in found)
-    text = f"{totals.rows:,} documents, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
+    text = (
+        f"{amount(totals.rows, 'document')}, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
+    )
     text += "; a rule asks for more than attributes, so the documents were read" if texts and effects else ""
     text += "\n\n" + tables.rules_table(totals, effects, preview=True)
     budget = budgets.counted(prepared.budget, [each.groups for _, each in found])
@@ -118,7 +120,7 @@ def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: 
         else [each for r in results for each in r.value or []]
     )
     if wanted is not None and not found and not broken:
-        raise ConfigError(f"expected a document with the id {wanted!r}, got none in {len(tasks)} shards")
+        raise ConfigError(f"expected a document with the id {wanted!r}, got none in {amount(len(tasks), 'shard')}")
     nothing = f"the rule {shown.rule!r} does nothing" if shown.rule else "no rule does anything"
     return Outcome(
         text="\n\n".join(explaining.show(each) for each in found) or nothing,

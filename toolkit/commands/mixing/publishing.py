@@ -11,7 +11,7 @@ from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.distribution import VERSION
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import before_after, unmatched
@@ -41,8 +41,8 @@ def check_limit(context: Context, output: str, now: int, known: int) -> None:
     published = publish.load_manifest(output)
     if published and now < known and not context.options.overwrite and len(published.inputs) > now:
         raise ConfigError(
-            f"{output} was made of {len(published.inputs)} shards, and --limit {context.options.limit} would replace "
-            "it by less; choose another output.path, or --overwrite"
+            f"{output} was made of {amount(len(published.inputs), 'shard')}, and --limit {context.options.limit} would "
+            "replace it by less; choose another output.path, or --overwrite"
         )
 
 

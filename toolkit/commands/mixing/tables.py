@@ -82,7 +82,7 @@ def published(output: str, manifest: Manifest, *, already: bool = False) -> str:
     """Return the tables at the end of a mix."""
     totals = manifest.totals
     lines = [
-        f"{totals.rows:,} documents, {totals.kept:,} kept ({share(totals.kept, totals.rows)}) -> {output}"
+        f"{amount(totals.rows, 'document')}, {totals.kept:,} kept ({share(totals.kept, totals.rows)}) -> {output}"
         + (" (was there already: nothing has changed)" if already else "")
     ]
     lines += ["", rules_table(totals, manifest.rules)]
@@ -95,7 +95,9 @@ def published(output: str, manifest: Manifest, *, already: bool = False) -> str:
     lines += ["", table(rows, right=range(1, 5))]
     if manifest.rejected:
         found = manifest.rejected
-        lines.append(f"rejected: {found.documents:,} documents, {found.content_size:,} bytes, {found.parts} parts")
+        lines.append(
+            f"rejected: {amount(found.documents, 'document')}, {found.content_size:,} bytes, {found.parts} parts"
+        )
     lines += [f"omitted: {shard}: {why}" for shard, why in manifest.omitted.items()]
     return "\n".join(lines)
 
@@ -219,7 +221,7 @@ def comparison(one: str, other: str, found: Comparison) -> str:
     gained, lost = sum(found.gained.values()), sum(found.lost.values())
     relabelled = sum(found.relabelled.values())
     lines = [
-        f"{found.rows:,} documents; {one} keeps {found.kept:,}, {other} keeps {found.kept + gained - lost:,}",
+        f"{amount(found.rows, 'document')}; {one} keeps {found.kept:,}, {other} keeps {found.kept + gained - lost:,}",
         f"gained {gained:,}, lost {lost:,}, relabelled {relabelled:,}",
     ]
     parts = [

@@ -38,5 +38,7 @@ def of(context: Context) -> Context:
         if at[:1] == (SECTION,):
             lines["mix", "output", *at[1:]] = line
             lines.setdefault(("mix",), line)
-    source = Source({**context.source.value, "mix": merged}, context.source.name, lines, context.source.inside)
-    return replace(context, config=msgspec.structs.replace(context.config, mix=merged), source=source)
+    value, moved = {**context.source.value, "mix": merged}, (("mix", "output"), (SECTION,))
+    source = Source(value, context.source.name, lines, context.source.inside, moved)
+    config = msgspec.structs.replace(context.config, mix=merged)
+    return replace(context, config=config, source=source, written=context.config)

@@ -15,6 +15,7 @@ from toolkit.releases.fetching import FetchJob, Target, fetch, first_parts
 from toolkit.releases.release import Part, Release
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import check_writable
+from toolkit.storage.roots import note_roots
 
 
 def _size(text: str) -> Size:
@@ -30,10 +31,15 @@ class Options(Common, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = (
         "toolkit fetch https://example.org/oscar --label fr --max 2GB",
         "toolkit fetch s3://bucket/oscar --label fr --label de --to data/oscar",
+        "toolkit fetch hf://datasets/USER/NAME --label fr",
     )
 
     targets: Annotated[
-        tuple[str, ...], Words("a published output: a folder, s3://… or http(s)://…; storage.KEY=VALUE", "RELEASE")
+        tuple[str, ...],
+        Words(
+            "a published output: a folder, s3://…, http(s)://… or hf://datasets/USER/NAME; storage.KEY=VALUE",
+            "RELEASE",
+        ),
     ] = ()
     label: Annotated[tuple[str, ...], Flag("a label to fetch, such as fr; may be repeated", metavar="LABEL")] = ()
     most: Annotated[
@@ -56,11 +62,13 @@ def run(context: Context, options: Options) -> Outcome:
     settings_given(context)
     if len(options.targets) != 1:
         raise ConfigError(f"expected one release, got {', '.join(options.targets) or 'none'}")
+    note_roots(options.targets)
     release = Release(options.targets[0])
     if not options.label:
         raise ConfigError(f"expected --label, got none; {release.address} has {few(release.labels())}")
     parts = {label: release.parts(label) for label in options.label}
-    folder = options.to or release.address.rpartition("/")[2]
+    folder = options.to or release.name
+    note_roots([folder])
     check_apart([Place(folder, "what is fetched", "--to")], [Place(release.address, "the release")])
     check_writable(folder, "--to")
     target = Target(folder, release)

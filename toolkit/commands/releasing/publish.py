@@ -1,4 +1,4 @@
-"""Publish an output with its card and its Croissant file, after checks."""
+"""Publish an output with its card and its Croissant file, after checks: in a folder, or on the Hugging Face Hub."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -10,12 +10,17 @@ from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.sizes import in_words
 from toolkit.data.places import Place as Written
 from toolkit.data.places import check_apart
+from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, amount
 from toolkit.releases.fetching import FetchJob, fetch
+from toolkit.releases.hub import BATCH, Repository
+from toolkit.releases.hub_addresses import FORM, is_hub, parse
 from toolkit.releases.publishing import Place, credentials, files_of
 from toolkit.releases.release import File
 from toolkit.runs.executors import Task
+from toolkit.runs.progress import Progress
 from toolkit.storage.paths import check_writable, join
+from toolkit.storage.roots import note_roots
 
 
 class Options(Looking, frozen=True, kw_only=True):
@@ -24,11 +29,22 @@ class Options(Looking, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = (
         "toolkit publish -c my/corpus.yaml --to s3://corpora/my-corpus",
         "toolkit publish data/quickstart/oscar --to published --dry-run",
+        "toolkit publish -c my/corpus.yaml --to hf://datasets/USER/NAME",
     )
 
     targets: Annotated[tuple[str, ...], Words("an output; with -c, settings that override the file's")] = ()
-    to: Annotated[str, Flag("the folder to publish in, on disk or s3://…", metavar="FOLDER")]
+    to: Annotated[
+        str, Flag("the folder to publish in, on disk or s3://…, or a dataset hf://datasets/USER/NAME", metavar="FOLDER")
+    ]
+    public: Annotated[bool, Flag("let everybody see a dataset of the Hub that is made; without it, it is private")] = (
+        False
+    )
     dry_run: Annotated[bool, Flag("check, and list the files; write nothing")] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.public and not is_hub(self.to):
+            raise ConfigError(f"--public: expected --to {FORM}, got {self.to}")
 
 
 def run(context: Context, options: Options) -> Outcome:
@@ -38,25 +54,28 @@ def run(context: Context, options: Options) -> Outcome:
         ConfigError: if the output is not ready to be published, or the place has something else.
     """
     output = _output(context, options)
-    if options.to.startswith("hf://"):
-        raise ConfigError(
-            f"--to: expected a folder on disk or s3://…, got {options.to}: publish in a folder, then upload that with "
-            "the tool of the Hub, `hf upload`"
-        )
     files = files_of(output)
-    check_apart([Written(options.to, "what is published", "--to")], [Written(output, "the output")])
-    check_writable(options.to, "--to")
-    place = Place(options.to, files)
+    if is_hub(options.to):
+        address = parse(options.to, "--to")
+        repository: Repository | None = Repository(address, output, files, public=options.public)
+    else:
+        note_roots([options.to])
+        check_apart([Written(options.to, "what is published", "--to")], [Written(output, "the output")])
+        check_writable(options.to, "--to")
+        place, repository = Place(options.to, files), None
     findings = [*credentials(output, files), *_findings(context, options, output)]
     size = sum(file.size for file in files)
     data: dict[str, Any] = {"output": output, "to": options.to, "bytes": size, "files": [file.path for file in files]}
     if findings:
-        told = f"{output}: {amount(len(findings), 'finding')}; nothing is published"
+        told = f"{output}: {amount(len(findings), 'finding')}; nothing is published; mend that, then run again"
         return Outcome("\n".join([*findings, "", told]), data | {"findings": findings}, exit_code=1)
     listed = f"{amount(len(files), 'file')} ({in_words(size)})"
     if options.dry_run:
         lines = [f"{file.path}  {file.size:,}" for file in files]
-        return Outcome("\n".join([*lines, "", f"{output}: {listed} would be published in {options.to}"]), data)
+        where = f"{options.to}{_visibility(repository)}"
+        return Outcome("\n".join([*lines, "", f"{output}: {listed} would be published in {where}"]), data)
+    if repository:
+        return _upload(repository, options, files, listed, data)
     context.sweep(options.to)
     data_files, card = files[:-1], files[-1:]
     results = _copy(context, output, place, data_files)
@@ -66,9 +85,38 @@ def run(context: Context, options: Options) -> Outcome:
     if failed:
         return Outcome("", data, failed, 1)
     gone = place.clear()
+    return Outcome(f"{options.to}: {_told(listed, became, gone)}", data | {"deleted": gone})
+
+
+def _told(listed: str, became: dict[str, str], gone: list[str]) -> str:
     there = sum(what == "there" for what in became.values())
-    told = f"{options.to}: {listed}; {len(files) - there} written, {there} were there, {len(gone)} of before deleted"
-    return Outcome(told, data | {"deleted": gone})
+    return f"{listed}; {len(became) - there} written, {there} were there, {len(gone)} of before deleted"
+
+
+def _upload(repository: Repository, options: Options, files: list[File], listed: str, data: dict[str, Any]) -> Outcome:
+    """Upload what is not on the Hub, let it appear there, and look whether it is right."""
+    missing = repository.missing
+    became: dict[str, str] = {file.path: repository.became(file) for file in files}
+    repository.create()
+    with Progress("publish", [file.size for file in missing], "files", quiet=options.quiet) as progress:
+        for at in range(0, len(missing), BATCH):
+            batch = missing[at : at + BATCH]
+            repository.upload(batch)
+            for file in batch:
+                progress.end(file.size, 0)
+    gone = repository.commit(f"Publish with {NAME}")
+    failed = list(repository.differences())
+    address = repository.address
+    data |= {"became": became, "deleted": gone, "private": repository.private, "page": address.page}
+    told = f"{address}: {_told(listed, became, gone)}{_visibility(repository)}; {address.page}"
+    return Outcome("" if failed else told, data, failed, 1 if failed else 0)
+
+
+def _visibility(repository: Repository | None) -> str:
+    """Return who sees a dataset of the Hub; nothing of a folder."""
+    if repository is None:
+        return ""
+    return ", a private dataset" if repository.private else ", a public dataset"
 
 
 def _copy(context: Context, output: str, place: Place, files: list[File]) -> list[Any]:

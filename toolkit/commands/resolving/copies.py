@@ -11,7 +11,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.data.alignment import MAX_ROW, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount
 from toolkit.storage.paths import exists
 from toolkit.storage.reading import Lines
 from toolkit.whole.section import Entry, Plan
@@ -60,7 +60,7 @@ def explain(dataset: Dataset, plan: Plan, shards: Sequence[str], wanted: str, ma
     for entry in plan.entries:
         value, pairs = _pairs(dataset, entry, shards, wanted)
         if value is None:
-            raise ConfigError(f"expected a document with the id {wanted!r}, got none in {len(shards)} shards")
+            raise ConfigError(f"expected a document with the id {wanted!r}, got none in {amount(len(shards), 'shard')}")
         if "duplicate_of" not in value:
             continue  # a set of lines or paragraphs
         if not pairs:

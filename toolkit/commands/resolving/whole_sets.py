@@ -11,8 +11,9 @@ from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.whole import progress, resolve, section, sign, write
@@ -35,6 +36,7 @@ def run(context: Context, options: Stage, plan: Plan, *, refit: bool = False) ->
     context.sweep(dataset.attributes, dataset.bookkeeping)
     with context.claimed(dataset.bookkeeping, dataset.attributes, section.holds(plan)):
         section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
+        journals.of(dataset)  # merged when the command ends, also where only its workers have asked for it
         outcome = _Making(context, dataset, plan, shards, refit=refit).outcome()
     outcome.text += unfinished
     return outcome
@@ -107,7 +109,7 @@ class _Making:
         if not self.context.in_part:
             self._noted.keep_only(self._keys)
         left = [entry.set for entry in self.plan.entries if entry.set not in done]
-        text = f"{len(self.shards)} shards, {len(self.failed)} failed -> {self.dataset.attributes}\n"
+        text = f"{amount(len(self.shards), 'shard')}, {len(self.failed)} failed -> {self.dataset.attributes}\n"
         if shares and not self.failed:
             ready = f"the signatures of {', '.join(sorted(done))} are ready. " if done else ""
             text += (

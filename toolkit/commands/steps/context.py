@@ -16,7 +16,7 @@ from toolkit.annotate import section as annotate_section
 from toolkit.commands.running import Running
 from toolkit.commands.stages import MAKING, REMAKES, WRITES, before
 from toolkit.commands.steps.disk import Disk
-from toolkit.config.settings import Source
+from toolkit.config.settings import Config, Source
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
@@ -46,10 +46,12 @@ class Context(Running):
     Attributes:
         waiting: sets that this share of a run cannot make, because they depend on all shards.
         faults: what is wrong with settings that are left out; a command that only looks goes on without them.
+        written: the configuration with all outputs, if this one is of an edition, or of tokens.
     """
 
     waiting: set[str] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
+    written: Config | None = None
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
     _whole: dict[str, dedup_section.Plan] = field(default_factory=dict)
     _before: str = ""
@@ -217,6 +219,7 @@ class Context(Running):
             options.command,
             per_shard=getattr(options, "per_shard", False),
             shares=options.shard[1] if options.shard else 1,
+            written=self.written,
         )
 
     def has(self, name: str) -> bool:

@@ -15,7 +15,9 @@ from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest.plan import InputToIngest
 from toolkit.mix.assemble import PartsToWrite
+from toolkit.mix.budget.drawing import ShardToDraw
 from toolkit.mix.join import ShardToMix
+from toolkit.mix.section import TOKENS as FORMAT
 from toolkit.mix.stage import load_stage
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
@@ -23,7 +25,7 @@ from toolkit.runs.executors import Task
 from toolkit.runs.room import NOTHING, Need, Needs, NoRoom, Room, most_of
 from toolkit.storage import store_of
 from toolkit.storage.compression import compression_of
-from toolkit.storage.paths import stat
+from toolkit.storage.paths import exists, stat
 from toolkit.tag.run import ShardToTag
 
 TEXT = {"gzip": 2.9, "zstd": 3.2, "bz2": 3.6, "xz": 4.0}
@@ -37,6 +39,15 @@ DOCUMENTS = 0.48
 
 ATTRIBUTES = 0.025
 """Likewise, of the attributes by one tagger."""
+
+TOKENS = 0.9
+"""Likewise, of tokens: four or five characters each, of four bytes."""
+
+DOCUMENT, LINE = 3000, 80
+"""Bytes of text of a document, and of a line."""
+
+DRAWN, SORTED = 16, 24
+"""Bytes that a budget keeps of each document, and a shuffle of each document or line, until the mix is published."""
 
 MIXED = {"": 0.42, "gzip": 0.42, "gzip-fast": 0.46, "zstd": 0.42, "none": 1.0}
 """Likewise, of what a mix makes of documents that it keeps, by compression."""
@@ -70,13 +81,22 @@ class Disk:
         command: that runs.
         per_shard: whether documents go once they are mixed.
         shares: runs that share the work.
+        written: the configuration with all outputs, if `config` is that of one of them.
 
     Raises:
         ConfigError: if a folder that counts is not on disk.
     """
 
     def __init__(
-        self, config: Config, source: Source, dataset: Dataset | None, command: str, *, per_shard: bool, shares: int
+        self,
+        config: Config,
+        source: Source,
+        dataset: Dataset | None,
+        command: str,
+        *,
+        per_shard: bool,
+        shares: int,
+        written: Config | None = None,
     ) -> None:
         self._source = source
         self._per_shard = per_shard
@@ -84,15 +104,19 @@ class Disk:
         self._command = command
         self._ratio: float | None = None
         self._records: dict[str, InputRecord | None] = {}
-        tags, mixes = command in ("run", "tag"), command in ("run", "mix")
+        tags, mixes = command in ("run", "tag"), command in ("run", "mix", "tokenize")
         taggers = [each if isinstance(each, list) else [each] for each in config.tag.values()]
         self._attributes = ATTRIBUTES * sum(map(len, taggers)) if tags else 0.0
         output = config.mix.get("output") if mixes else None
-        compression = output.get("compression", "") if isinstance(output, dict) else ""
-        self._mixed = MIXED.get(str(compression), 0.42) if config.mix and mixes else 0.0
+        self._mixed = _kept(output) if config.mix and mixes else 0.0
+        self._tokens = TOKENS if config.tokenize and command == "run" else 0.0
         self._chosen = CHOSEN if config.mix.get("rules") or config.mix.get("streams") else 1.0
         limit = config.max_disk
-        self.room = Room(limit, _folders(config, source, dataset), shares, self._chosen) if limit is not None else None
+        self.room = (
+            Room(limit, _folders(written or config, source, dataset), shares, self._chosen)
+            if limit is not None
+            else None
+        )
 
     # --- inputs -------------------------------------------------------------------------------------------------------
 
@@ -168,7 +192,7 @@ class Disk:
         return Expected(
             round(documents) + FILES,
             round(text * self._attributes) + (FILES if self._attributes else 0),
-            round(text * self._mixed) + (FILES if self._mixed else 0),
+            round(text * (self._mixed + self._tokens)) + (FILES if self._mixed or self._tokens else 0),
         )
 
     def _made(self, work: InputToIngest) -> InputRecord | None:
@@ -205,12 +229,25 @@ class Disk:
 
         return self._checked(tasks, need)
 
+    def of_draws(self, tasks: Iterable[Task[ShardToDraw]]) -> Needs:
+        """Return what tells what a budget keeps of a shard, as `of_tags`."""
+
+        def need(task: Task[ShardToDraw]) -> Need:
+            if exists(task.payload.path):
+                return NOTHING
+            size = round(_text_of(task) * DRAWN / DOCUMENT) + FILES
+            return Need(size, size)
+
+        return self._checked(tasks, need)
+
     def of_mixes(self, tasks: Iterable[Task[ShardToMix]]) -> Needs:
         """Return what tells what the first stage of a mix needs, as `of_tags`."""
 
         def need(task: Task[ShardToMix]) -> Need:
             work = task.payload
-            size = round(_text_of(task) * self._mixed)
+            shuffle = work.settings.output.shuffle
+            sorted_ = SORTED / (LINE if shuffle.unit == "line" else DOCUMENT) if shuffle else 0.0
+            size = round(_text_of(task) * (self._mixed + sorted_))
             later = round(size * self._chosen)
             done = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
             return NOTHING._replace(later=later) if done else Need(size + FILES, later + FILES, later)
@@ -218,13 +255,15 @@ class Disk:
         return self._checked(tasks, need)
 
     def of_parts(self, tasks: Iterable[Task[PartsToWrite]]) -> Needs:
-        """Return what tells what the parts of a mix need, as `of_tags`: they are as large as what they are made of."""
+        """Return what tells what the parts of a mix need, as `of_tags`: about as much as what they are made of."""
 
         def need(task: Task[PartsToWrite]) -> Need:
             work = task.payload
+            writer = work.settings.writer()
             todo = [part for part in work.parts if work.record(part) is None]
-            size = sum(part.stored + FILES for part in todo)
-            return Need(size, size)
+            found = [writer.on_disk(part.stored, part.size) for part in todo]
+            size = sum(size + FILES for size, _ in found)
+            return Need(size + max((held for _, held in found), default=0), size)
 
         return self._checked(tasks, need, begins=False)
 
@@ -250,14 +289,23 @@ def _text_of(task: Task[Any]) -> float:
     return (task.size or 0) / DOCUMENTS
 
 
+def _kept(output: Any) -> float:
+    """Return how many bytes an output keeps of a byte of text, by its section."""
+    given = output if isinstance(output, dict) else {}
+    return TOKENS if given.get("format") == FORMAT else MIXED.get(str(given.get("compression", "")), 0.42)
+
+
 def _folders(config: Config, source: Source, dataset: Dataset | None) -> list[str]:
     """Return where a configuration writes.
 
     Raises:
         ConfigError: if that is not on disk.
     """
-    output = config.mix.get("output")
-    named: list[Any] = [output.get("path") if isinstance(output, dict) else None, config.mix.get("rejected")]
+    editions = config.mix.get("editions")
+    mixes = [config.mix, *(editions.values() if isinstance(editions, dict) else ())]
+    outputs = [mix.get("output") for mix in mixes if isinstance(mix, dict)] + [config.tokenize]
+    named: list[Any] = [output.get("path") for output in outputs if isinstance(output, dict)]
+    named.append(config.mix.get("rejected"))
     if dataset is not None:
         named += [dataset.attributes, dataset.bookkeeping, *([dataset.documents] if config.ingest else [])]
     found = [path for path in named if isinstance(path, str) and path and "\0" not in path]

@@ -6,19 +6,17 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from toolkit.commands.steps import foreign_sets
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
-from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.ingest import inputs, own_types
 from toolkit.inspect import targets as inspected
-from toolkit.inspect.documents import expected_format
+from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.stats import cache, one_file
 from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
@@ -28,7 +26,7 @@ from toolkit.interop.foreign import ForeignRows, ForeignTable, named_fields
 from toolkit.mix import joined_sets, publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedSet, Key, names_for_rules, null_safe
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.settings import Joined, Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected
@@ -170,7 +168,7 @@ class _Finder:
             cache.forget_former(join(target.folder, BOOKKEEPING))
         found = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not found)
-        types = _merged(manifest) if manifest else {}
+        types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
         about = [home.kind, root, types, *([*named_fields()] if named_fields().text else [])]
         kept = self._kept(lambda: cache.base_folder(home), self._settings.digest(*about))
@@ -234,24 +232,6 @@ class _Finder:
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
-
-
-def _merged(manifest: publish.Manifest) -> dict[str, Any]:
-    """Return the types of attributes that a mix merged into documents; null where only some streams have them."""
-    streams = manifest.settings["streams"]
-    types: dict[str, schema.Type] = {}
-    sure = Counter[str]()
-    for stream in streams if recorded_format(manifest.settings).writer().takes_all() else ():
-        paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
-        keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
-        sure.update({key.name for key in keys if not key.default})
-        for key in keys:
-            types[key.name] = schema.union(types.get(key.name, schema.NEVER), key.declared)
-    nullable = {name for name in types if sure[name] < len(streams)}
-    return {
-        name: schema.to_json(schema.nullable(type_) if name in nullable else type_)
-        for name, type_ in sorted(types.items())
-    }
 
 
 def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) -> Format | None:

@@ -11,6 +11,7 @@ from toolkit.data.in_place import Begin
 from toolkit.data.schema import Type
 from toolkit.data.tables.batches import batches
 from toolkit.data.tables.columns import types_of
+from toolkit.data.tables.declared import ROW, types_in
 from toolkit.data.tables.seekable import opened
 from toolkit.data.tables.values import check_installed, damage, not_finite, objects, plain_schema
 from toolkit.errors import DataError, short
@@ -116,7 +117,7 @@ def look(path: str) -> tuple[int, dict[str, Type]]:
             schema = about.schema.to_arrow_schema()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise damage("Parquet file", error, path, "in its footer") from None
-        names = _checked(schema.names, path)
+        names = [name for name in _checked(schema.names, path) if name != ROW or types_in(schema.metadata) is None]
         floats = [field.name for field in schema if _has_floats(field.type)]
         file.seek(0)
         become_null = set[str]()

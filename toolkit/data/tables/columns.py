@@ -4,10 +4,13 @@ from collections.abc import Collection
 from typing import Any
 
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, Type, list_of, nullable
+from toolkit.data.tables.declared import ROW, types_in
 
 
 def types_of(about: Any, also_null: Collection[str] = ()) -> dict[str, Type]:
     """Return the types of the columns of a Parquet file; those without a null by its statistics are not nullable.
+
+    A file of a set that was exported says its types itself.
 
     Args:
         about: the file's metadata, of pyarrow.
@@ -15,9 +18,13 @@ def types_of(about: Any, also_null: Collection[str] = ()) -> dict[str, Type]:
     """
     nulls = leaves_with_nulls(about)
     nulls |= {path for path in _leaves(about) if path.partition(".")[0] in also_null}
+    columns = about.schema.to_arrow_schema()
+    declared = types_in(columns.metadata)
     return {
-        field.name: _placed(field.name, field.type, nulls, may_be_null=field.nullable or field.name in also_null)
-        for field in about.schema.to_arrow_schema()
+        field.name: (declared or {}).get(field.name)
+        or _placed(field.name, field.type, nulls, may_be_null=field.nullable or field.name in also_null)
+        for field in columns
+        if declared is None or field.name != ROW
     }
 
 

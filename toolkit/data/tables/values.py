@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from toolkit.data.documents import MAX_NESTING
+from toolkit.data.tables.declared import ROW, plain_of, types_in
 from toolkit.distribution import missing_extra
 from toolkit.errors import DAMAGED, DataError
 
@@ -65,7 +66,7 @@ def plain_schema(schema: Any, path: str) -> Any:
             )
             raise DataError(message, path=path)
         fields.append(field.with_type(_plain(field.type)))
-    return pa.schema(fields)
+    return pa.schema(fields, metadata=schema.metadata)
 
 
 def _depth(type_: Any) -> int:
@@ -93,7 +94,7 @@ def _plain(type_: Any) -> Any:
 
 
 def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
-    """Return rows of Arrow as objects.
+    """Return rows of Arrow as objects; values of a set that was exported as they were declared.
 
     Args:
         piece: a record batch.
@@ -102,11 +103,15 @@ def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
     Raises:
         ValueError, OverflowError: if Python cannot have a value.
     """
-    columns = []
+    declared = types_in(schema.metadata) or {}
+    columns = {}
     for column, field in zip(piece.columns, schema, strict=True):
-        values = column if column.type == field.type else column.cast(field.type)
-        columns.append(values.to_pylist(maps_as_pydicts="strict"))
-    return [dict(zip(schema.names, values, strict=True)) for values in zip(*columns, strict=True)]
+        if declared and field.name == ROW:
+            continue
+        values = (column if column.type == field.type else column.cast(field.type)).to_pylist(maps_as_pydicts="strict")
+        plain = plain_of(declared[field.name]) if field.name in declared else None
+        columns[field.name] = list(map(plain, values)) if plain else values
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def not_finite(values: Any) -> int:

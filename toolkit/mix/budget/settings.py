@@ -10,7 +10,7 @@ import msgspec
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.config.sizes import Size
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount
 from toolkit.rules.kinds.budget import Budget, Unit, group_text
 
 UNITS: tuple[Unit, ...] = ("documents", "bytes", "characters", "words", "tokens")
@@ -109,7 +109,7 @@ class BudgetSettings(ConfigStruct, kw_only=True):
         named = self.targets or self.shares
         groups = sorted({*available, *named} - {DEFAULT})
         if named and DEFAULT not in named and (others := [group for group in groups if group not in named]):
-            shown = ", ".join(f"{group} ({available[group]:,.0f} {self.unit})" for group in others[:10])
+            shown = ", ".join(f"{group} ({_of(available[group], self.unit)})" for group in others[:10])
             raise ConfigError(
                 f"{self.place}: expected a {'target' if self.targets else 'share'} for each group, got none for "
                 f"{shown}{' …' if others[10:] else ''}; name them, or say what each of the others gets: `default: 0`"
@@ -142,6 +142,10 @@ class BudgetSettings(ConfigStruct, kw_only=True):
                 left -= goals[group]
                 del rest[group]
         return wanted, goals
+
+
+def _of(number: float, unit: str) -> str:
+    return amount(round(number), unit.removesuffix("s"))
 
 
 def read_budget(place: Source) -> BudgetSettings:

@@ -403,11 +403,11 @@ def _rows(work: JoinedShard, i: int, decoder: msgspec.json.Decoder[Any], stack: 
     blocks = (block["hash"] for block in row_index.read(work.dataset, work.shard, BLOCK))
     if joined.ours:
         return rows.counted(map(len, blocks))
-    sources = stack.enter_context(closing(_sources(work)))
+    sources = stack.enter_context(closing(sources_of(work)))
     return rows.indexed((block.tolist() for block in blocks), sources)
 
 
-def _sources(work: JoinedShard) -> Generator[str, None, None]:
+def sources_of(work: JoinedShard) -> Generator[str, None, None]:
     """Yield the sources of a shard's documents, each once; of documents that share one, the first alone is read."""
     seen = set[str]()
     with work.dataset.lines(work.shard, work.max_document_bytes) as lines:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, nullable
+from toolkit.rules.checker import MAYBE
 from toolkit.rules.compiled_rule import CompiledRule
 from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.repeating import Takes
@@ -55,15 +56,16 @@ class Budget(Rule):
         if self.expression:
             found = compiler.value(self, names, self.expression)
             plain = (STR, INT, FLOAT, BOOL)
-            if found.type not in (*plain, *map(nullable, plain), ANY):
+            if found.type not in (*plain, *map(nullable, plain), ANY, MAYBE):
                 raise refused(self, f"by: expected a text, a number, true or false, got a value of type {found.type}")
             group = compiler.called(_group, found.code)
         amount = ""
         if self.of:
             found = compiler.value(self, names, self.of)
             if found.type not in (INT, FLOAT, ANY):
-                null = found.type in (nullable(INT), nullable(FLOAT))
-                got = "a value that may be null; test it first" if null else f"a value of type {found.type}"
+                null = found.type in (nullable(INT), nullable(FLOAT), MAYBE)
+                tested = f"a value that may be null; write `0 if {self.of} is None else {self.of}`"
+                got = tested if null else f"a value of type {found.type}"
                 raise refused(self, f"of: expected a number, the {self.unit} of a document, got {got}")
             amount = found.code
         bound = "None" if self.bounds is None else compiler.called(partial(_bound, self.bounds), group)

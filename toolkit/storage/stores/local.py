@@ -169,6 +169,7 @@ class Local(Store):
         while not os.path.lexists(existing):
             existing = os.path.dirname(existing)
         if not _is_folder(existing):
+            check_roots(existing)  # or it has just vanished
             raise ConfigError(f"{where}: expected a folder, got the file {existing}")
         if not os.access(existing, os.W_OK | os.X_OK) or existing.startswith("/proc"):
             raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")

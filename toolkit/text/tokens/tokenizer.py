@@ -2,8 +2,9 @@
 
 import functools
 import os
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +17,10 @@ from toolkit.text.tokens import byte_level
 
 BATCH = 1 << 20
 """Code points that are encoded in one go: the library needs some 100 bytes a token."""
+
+
+_FLAGS = ("single_word", "lstrip", "rstrip")
+"""Of added tokens: where they are found, and what goes with them."""
 
 
 class Tokenizer:
@@ -41,10 +46,13 @@ class Tokenizer:
         self._special = special
         with open(resolve(model), "rb") as stream:
             file = msgspec.json.decode(stream.read())
-        added = [each for each in file.get("added_tokens") or () if not (literal and each.get("special"))]
-        self._added = _by_beginning([each["content"] for each in added if each.get("content")])
+        of_file = [each for each in file.get("added_tokens") or () if each.get("content")]
+        added = [each for each in of_file if not (literal and each.get("special"))]
+        self._added = _by_beginning([each["content"] for each in added])
         normalizer = (file.get("normalizer") or {}).get("type")
         self._composed = normalizer == "NFC"
+        is_plain = len(added) == len(of_file) and not any(each.get(flag) for each in added for flag in _FLAGS)
+        self._dividing = _dividing(added) if is_plain else None
         known = normalizer in (None, "NFC") and not special
         self._fast = byte_level.byte_level(self.library, file) if known else None
 
@@ -70,16 +78,18 @@ class Tokenizer:
 
         if self._fast is None:
             return _joined(self._by_library(texts))
-        left = [i for i, text in enumerate(texts) if self._is_left(text)]
-        if not left:
+        with_added = {i for i, text in enumerate(texts) if self._has_added(text)}
+        others = {i for i, text in enumerate(texts) if i not in with_added and self._is_left(text)}
+        divided = {i for i in with_added if self._is_divided(texts[i])}
+        if not with_added and not others:
             return self._fast.encode(texts)
-        given = list(texts)
-        for i in left:
-            given[i] = ""
-        tokens, bounds = self._fast.encode(given)
+        left = sorted(others | with_added - divided)
+        tokens, bounds = self._fast.encode(["" if i in with_added or i in others else t for i, t in enumerate(texts)])
         found = np.split(tokens, bounds[1:-1])
         for i, of_text in zip(left, self._by_library([texts[i] for i in left]), strict=True):
             found[i] = of_text
+        for i in divided:
+            found[i] = self._in_pieces(texts[i])
         return _joined(found)
 
     def counts(self, texts: Sequence[str]) -> list[int]:
@@ -109,10 +119,35 @@ class Tokenizer:
                 held, chars = [], 0
         return found
 
+    def _has_added(self, text: str) -> bool:
+        """Return whether a text has an added token."""
+        return any(begin in text and any(token in text for token in tokens) for begin, tokens in self._added.items())
+
+    def _is_divided(self, text: str) -> bool:
+        """Return whether added tokens are found in a text here; else the library does it.
+
+        Tokens that the library looks for in the normal form of a text are those of the text only if it is in it.
+        """
+        if self._dividing is None:
+            return False
+        return not (self._composed and self._dividing[1] and not unicodedata.is_normalized("NFC", text))
+
+    def _in_pieces(self, text: str) -> Array:
+        """Return the tokens of a text with added tokens: those of what is between them, which the library divides, too.
+
+        It needs 100 times the memory for a text that is not divided before.
+        """
+        import numpy as np
+
+        assert self._dividing
+        pieces, numbers = [text], list[int]()
+        for expression in filter(None, self._dividing):
+            pieces, numbers = _cut(pieces, numbers, expression, self.library.token_to_id)
+        tokens, bounds = self.encode(pieces)
+        return np.insert(tokens, bounds[1:-1], np.array(numbers, np.uint32))
+
     def _is_left(self, text: str) -> bool:
-        """Return whether a text is left to the library."""
-        if any(begin in text and any(token in text for token in tokens) for begin, tokens in self._added.items()):
-            return True
+        """Return whether a text without added tokens is left to the library."""
         if text.isascii():
             return False
         return byte_level.LIKE_S in text or (self._composed and not unicodedata.is_normalized("NFC", text))
@@ -145,6 +180,44 @@ def _by_beginning(tokens: Sequence[str]) -> dict[str, list[str]]:
     for token in tokens:
         found.setdefault(token[:2], []).append(token)
     return found
+
+
+def _dividing(added: Sequence[dict[str, Any]]) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+    """Return what finds the added tokens that the library looks for first, in the text, then in its normal form.
+
+    Of several that begin at the same place the longest one is found.
+    """
+
+    def of(tokens: list[str]) -> re.Pattern[str] | None:
+        return re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True)))) if tokens else None
+
+    return (
+        of([each["content"] for each in added if not each.get("normalized")]),
+        of([each["content"] for each in added if each.get("normalized")]),
+    )
+
+
+def _cut(
+    pieces: Sequence[str], numbers: Sequence[int], expression: re.Pattern[str], number_of: Callable[[str], int]
+) -> tuple[list[str], list[int]]:
+    """Return pieces, divided at tokens, and the numbers of the tokens between two of them each.
+
+    Args:
+        pieces: of a text.
+        numbers: between them.
+        expression: finds tokens.
+        number_of: gives the number of one.
+    """
+    found, between = list[str](), list[int]()
+    for i, piece in enumerate(pieces):
+        between += numbers[i - 1 : i] if i else ()
+        at = 0
+        for match in expression.finditer(piece):
+            found.append(piece[at : match.start()])
+            between.append(number_of(match[0]))
+            at = match.end()
+        found.append(piece[at:])
+    return found, between
 
 
 def _joined(found: Sequence[Array]) -> tuple[Array, Array]:

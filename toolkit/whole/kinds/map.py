@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import models
 from toolkit.storage.paths import join
@@ -233,7 +233,7 @@ def _kept(found: FittedMap, work: Work) -> list[str]:
     """Return what is to be said of a map that stays."""
     if found.shards == len(work.shards):
         return []
-    fitted_on = f"{found.documents:,} documents of {found.shards:,} shards"
+    fitted_on = f"{amount(found.documents, 'document')} of {amount(found.shards, 'shard')}"
     return [f"the map stays as fitted, on {fitted_on}; there are {len(work.shards):,} now; `--refit` fits it anew"]
 
 

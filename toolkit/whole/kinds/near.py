@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from toolkit.config.settings import Description
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount
 from toolkit.storage.paths import exists, join
 from toolkit.whole.competing import Competing
 from toolkit.whole.kind import Asked, Files, Resolved, Signer, Work
@@ -120,7 +120,9 @@ class Near(Competing, kw_only=True):
             )
         if not self.verify:
             unverified = found.counts["unverified"]
-            found.notes.insert(1, f"{unverified:,} documents count as duplicates unverified, by `verify: false`")
+            found.notes.insert(
+                1, f"{amount(unverified, 'document')} count as duplicates unverified, by `verify: false`"
+            )
         return found
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:

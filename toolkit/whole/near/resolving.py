@@ -8,6 +8,7 @@ import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.errors import amount
 from toolkit.runs.executors import Task
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, remove, remove_tree
@@ -187,7 +188,7 @@ def _sizes(planned: Planned, bucketed: list[Bucketed]) -> str:
     largest = max((each.largest for each in bucketed), default=0)
     return (
         f"{sum(each.buckets for each in bucketed):,} buckets with several documents, at most {largest:,}; "
-        f"{planned.components:,} groups decided by themselves, of at most {planned.largest:,} documents"
+        f"{amount(planned.components, 'group')} decided by themselves, of at most {amount(planned.largest, 'document')}"
     )
 
 

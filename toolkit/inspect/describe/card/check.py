@@ -12,7 +12,7 @@ from toolkit.config import settings
 from toolkit.config.settings import Source
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ToolkitError, in_words
+from toolkit.errors import ToolkitError, amount, in_words
 from toolkit.ingest import inputs
 from toolkit.inspect.describe.about import listed
 from toolkit.inspect.describe.card import head, merge, page
@@ -256,7 +256,8 @@ def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Itera
     rows = head.total([file.rows for file in files if file.has_documents])
     if rows is not None and card.size_categories and card.size_categories != [head.size_category(rows)]:
         where = source.where(("size_categories",))
-        yield f"{where}: expected [{head.size_category(rows)}] for {rows:,} documents, got {card.size_categories}"
+        size = f"[{head.size_category(rows)}] for {amount(rows, 'document')}"
+        yield f"{where}: expected {size}, got {card.size_categories}"
 
 
 def _of_files_beside(folder: str, text: str) -> Iterator[str]:

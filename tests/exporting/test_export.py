@@ -1,0 +1,150 @@
+"""Sets as Parquet: other programs read them, `align` makes the same set of them, and only what is new is written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, read_bytes, read_rows, strays, tree, write_rows
+from toolkit.data.tables import declared
+from toolkit.exporting import shard as exporting
+
+pq = pytest.importorskip("pyarrow.parquet", reason="Parquet needs pyarrow (extra parquet)")
+
+
+def written(project: Project, *options: object) -> Any:
+    return json.loads(project.ok("export", "--parquet", project.root / "exp", *options, "--json").out)["written"]
+
+
+def test_files_have_the_declared_types_and_other_programs_read_them(edges: Project, tmp_path: Path) -> None:
+    assert written(edges) == {"edges-0": 1}
+    path = tmp_path / "exp" / "edges-0" / "x.parquet"
+    file = pq.ParquetFile(path)
+    assert file.schema_arrow.names == ["id", "source", "row", "edges"]
+    about = file.metadata.row_group(0).column(0)
+    assert (about.compression, about.has_offset_index, about.has_column_index) == ("ZSTD", True, True)
+    inside = file.schema_arrow.field("edges").type
+    assert str(inside.field("spans").type) == "list<element: struct<start: int64, end: int64, score: double>>"
+    assert str(inside.field("counts").type).startswith("map<string, int64")
+    assert not file.schema_arrow.field("edges").nullable
+    rows = [row["attributes"]["edges"] for row in read_rows(edges.attributes / "edges-0" / "x.jsonl.gz")]
+    wanted = [(row["number"], row["score"], row["text"], [s[2] for s in row["spans"]]) for row in rows]
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is another program")
+    select = "SELECT edges.number, edges.score, edges.text, [s.score for s in edges.spans] FROM read_parquet(?)"
+    assert duckdb.connect().execute(select, [str(path)]).fetchall() == wanted
+    polars = pytest.importorskip("polars", reason="polars is another program")
+    frame = polars.read_parquet(path)
+    assert [(each["number"], each["score"], each["text"]) for each in frame["edges"].to_list()] == [
+        each[:3] for each in wanted
+    ]
+    assert frame["row"].to_list() == [1, 2, 3]
+
+
+@pytest.mark.filterwarnings("ignore")  # other people's
+def test_datasets_read_them(small: Project, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is another program")
+    written(small)
+    found = datasets.load_dataset("parquet", data_files=str(tmp_path / "exp" / "shape-0" / "**" / "*.parquet"),
+                                  split="train", cache_dir=str(tmp_path / "cache"))  # fmt: skip
+    assert sorted(found["id"])[:2] == ["a-1", "a-2"]
+    assert len(found) == 12
+
+
+def test_align_makes_the_same_set_of_them(edges: Project, tmp_path: Path) -> None:
+    written(edges)
+    files = str(tmp_path / "exp" / "edges-0" / "*.parquet")
+    edges.config["align"] = {"edges-1": {"from": files, "id": "id", "source": "source"}}
+    edges.ok("align")
+    paths = [edges.attributes / name / "x.jsonl.gz" for name in ("edges-0", "edges-1")]
+    assert read_bytes(paths[0]) == read_bytes(paths[1])
+    schemas = [
+        json.loads((edges.data / ".toolkit" / "sets" / f"edges-{i}" / "schema.json").read_bytes()) for i in (0, 1)
+    ]
+    assert schemas[0]["keys"]["edges"]["type"] == schemas[1]["keys"]["edges"]["type"]
+
+
+def test_the_folder_is_a_place_of_attributes(small: Project, tmp_path: Path) -> None:
+    """Parquet files beside documents, in their order, are sets of other programs; the types are those declared."""
+    written(small)
+    small.config |= {"documents": str(small.documents), "attributes": str(tmp_path / "exp")}
+    del small.config["dataset"], small.config["tag"]
+    small.ok("mix")
+    known = {row["id"] for shard in ("a.jsonl.gz", "b.jsonl.gz", "deep/er/c.jsonl.gz") for row in small.shard(shard)}
+    assert {row["id"] for row in small.output()} == known - {"a-3", "b-2", "deep/er/c-3"}
+
+
+def test_only_what_is_missing_or_changed_is_written(small: Project, tmp_path: Path) -> None:
+    small.config["tag"]["noise-0"] = ["noise"]
+    small.ok("tag")
+    assert written(small) == {"noise-0": 3, "shape-0": 3}
+    first = tree(tmp_path / "exp")
+    assert written(small) == {"noise-0": 0, "shape-0": 0}
+    files = [tmp_path / "exp" / "shape-0" / name for name in ("a.parquet", "b.parquet")]
+    files[0].unlink()
+    files[1].write_bytes(files[1].read_bytes()[:-10])
+    assert written(small, "--set", "noise-0") == {"noise-0": 0}
+    assert written(small) == {"noise-0": 0, "shape-0": 2}
+    assert tree(tmp_path / "exp") == first
+    rows = small.shard("b.jsonl.gz")
+    rows[0]["text"] = "other"
+    write_rows(small.documents / "b.jsonl.gz", rows)
+    stale = small("export", "--parquet", tmp_path / "exp")
+    assert (stale.code, "b.jsonl.gz" in stale.err, "run `toolkit tag`" in stale.err) == (1, True, True)
+    small.ok("tag")
+    assert written(small) == {"noise-0": 1, "shape-0": 1}
+    assert {name for name, digest in tree(tmp_path / "exp").items() if digest != first[name]} == {
+        "noise-0/b.parquet", "shape-0/b.parquet"
+    }  # fmt: skip
+    (small.documents / "a.jsonl.gz").unlink()
+    ran = small.ok("export", "--parquet", tmp_path / "exp")
+    assert "2 files of shards that are gone were deleted" in ran.out
+    assert sorted(tree(tmp_path / "exp")) == [
+        f"{name}-0/{shard}.parquet" for name in ("noise", "shape") for shard in ("b", "deep/er/c")
+    ]
+    assert strays(tmp_path / "exp") == []
+
+
+def test_one_process_and_two_write_the_same_bytes(small: Project, tmp_path: Path) -> None:
+    del small.config["executor"]
+    for processes in (1, 2):
+        small.ok("export", "--parquet", tmp_path / str(processes), f"processes={processes}")
+    assert tree(tmp_path / "1") == tree(tmp_path / "2") != {}
+
+
+def test_row_groups_are_bounded(small: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "PIECE", 2)
+    monkeypatch.setattr(exporting, "GROUP", 4)
+    written(small)
+    found = pq.ParquetFile(tmp_path / "exp" / "shape-0" / "a.parquet")
+    assert [found.metadata.row_group(i).num_rows for i in range(found.metadata.num_row_groups)] == [4, 1]
+    assert found.read().column("row").to_pylist() == [1, 2, 3, 4, 5]
+
+
+def test_sets_of_other_programs_and_what_cannot_be_exported(by_hand: Project, tmp_path: Path) -> None:
+    assert written(by_hand) == {"exp": 3}
+    found = pq.read_table(tmp_path / "exp" / "exp" / "a.parquet")
+    assert found.column("exp__lines__count").to_pylist()[0] == [{"start": 0, "end": 7, "score": 1.0}]
+    assert written(by_hand) == {"exp": 0}
+    rows = read_rows(by_hand.attributes / "exp" / "a.jsonl.gz")
+    write_rows(by_hand.attributes / "bad" / "a.jsonl.gz", [row | {"attributes": {"row": 1}} for row in rows])
+    for name in ("b.jsonl.gz", "deep/er/c.jsonl.gz"):
+        rows = read_rows(by_hand.attributes / "exp" / name)
+        write_rows(by_hand.attributes / "bad" / name, [row | {"attributes": {"row": 1}} for row in rows])
+    ran = by_hand("export", "--parquet", tmp_path / "exp")
+    assert ran.code == 2
+    assert "bad: expected keys that are called unlike the columns id, source, row, got 'row'" in ran.err
+    ran = by_hand("export", "--parquet", tmp_path / "exp", "--set", "ex")
+    assert (ran.code, "did you mean 'exp'" in ran.err) == (2, True)
+
+
+def test_dry_run_writes_nothing(small: Project, tmp_path: Path) -> None:
+    ran = small.ok("export", "--parquet", tmp_path / "exp", "--dry-run")
+    assert "a.parquet" in ran.out
+    assert not (tmp_path / "exp").exists()
+
+
+def test_a_footer_that_cannot_be_read_declares_nothing() -> None:
+    assert declared.types_in(None) is None
+    assert declared.types_in({declared.KEY: b"{"}) is None
+    assert declared.types_in({declared.KEY: b'{"set":"a","types":{"k":"unheard"}}'}) is None

@@ -1,0 +1,118 @@
+"""Query documents, attributes and outputs in SQL."""
+
+import os
+from typing import Annotated, Any, ClassVar, Literal
+
+from toolkit.commands.command_line.options import Flag, Limited, Words
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome
+from toolkit.config.sizes import Size
+from toolkit.errors import ConfigError
+
+MEMORY = "2 GB"
+"""What DuckDB may take, unless `--memory` says otherwise."""
+
+ROWS = 40
+"""Rows of a table that are shown."""
+
+
+class Options(Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit sql``.
+
+    Raises:
+        ConfigError: for options that do not go together.
+    """
+
+    EXAMPLES: ClassVar = (
+        "toolkit sql 'SELECT language.label, count(*) FROM joined GROUP BY ALL' -c configs/quickstart.yaml",
+        "toolkit sql 'SELECT label, sum(chars) FROM output GROUP BY ALL' data/quickstart/oscar",
+    )
+
+    config: Annotated[
+        str | None, Flag("the configuration (YAML), if you give no path", "-c", "--config", metavar="FILE")
+    ] = None
+    targets: Annotated[
+        tuple[str, ...],
+        Words("a query; then a dataset, an output or both; with -c, settings that override the file's", "SQL | PATH"),
+    ] = ()
+    shell: Annotated[bool, Flag("answer queries that are typed, or come by a pipe, each ended by a semicolon")] = False
+    format: Annotated[
+        Literal["table", "csv", "json", "jsonl", "markdown", "parquet"] | None,
+        Flag("of the result (table; with --output, by the file's name)"),
+    ] = None
+    output: Annotated[str | None, Flag("write the whole result to this file", metavar="FILE")] = None
+    rows: Annotated[int, Flag(f"rows of a table that are shown ({ROWS})", metavar="N")] = ROWS
+    memory: Annotated[
+        str, Flag(f"what queries may take ({MEMORY}); what needs more goes to temporary files", metavar="SIZE")
+    ] = MEMORY
+    formulas: Annotated[
+        bool, Flag("leave cells of CSV as they are, though a spreadsheet takes them for formulas and runs them")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if not self.shell and not self.targets:
+            raise ConfigError("expected a query, or --shell")
+        if self.shell and (self.output or self.format or self.json):
+            raise ConfigError("expected --shell without --output, --format and --json")
+        if not self.shell and os.path.exists(self.targets[0]):
+            raise ConfigError(f"expected a query before the path {self.targets[0]}, or --shell")
+        if self.json and (self.output or self.format):
+            raise ConfigError("expected --json without --output and --format")
+        if not self.paths and self.config is None:
+            raise ConfigError("expected a configuration (-c FILE), or a dataset or an output behind the query")
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths that are queried, if it is not the configuration."""
+        return self.targets if self.shell else self.targets[1:]
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Show the result of a query, or write it; or answer queries until their end.
+
+    Nothing of the dataset is written but row indexes that are not there yet.
+    """
+    from toolkit.sql import check_installed
+
+    check_installed()
+    from toolkit.commands.querying.catalog import catalog_of
+    from toolkit.sql import printing, shell
+    from toolkit.sql.session import Session, aliases_of
+
+    form = printing.format_of(options.output, options.format)
+    catalog = catalog_of(context, options.paths)
+    names = list(catalog.makers)
+    with Session(
+        catalog.makers,
+        aliases_of(names),
+        catalog.faults,
+        memory=_size(options.memory),
+        threads=context.cores,
+    ) as session:
+        if options.shell:
+            failed = shell.run(session, options.rows)
+            return Outcome(exit_code=1 if failed else 0)
+        query = options.targets[0]
+        if options.json:
+            return Outcome(data=_data(session.execute(query)))
+        if form == "table" and options.output is None:
+            return Outcome(text=shell.shown(session, query, options.rows))
+        if form == "table":
+            raise ConfigError("--format table: expected no --output; `markdown` is for files")
+        return Outcome(text=printing.write(session, query, form, options.output, formulas=options.formulas))
+
+
+def _data(result: Any) -> dict[str, Any]:
+    import msgspec
+
+    from toolkit.sql.printing import objects
+
+    rows = [msgspec.Raw(row) for row in objects(result.columns, result.rows())]
+    return {"columns": [{"name": each.name, "type": each.type} for each in result.columns], "rows": rows}
+
+
+def _size(text: str) -> int:
+    try:
+        return Size.parse(text)
+    except ValueError as error:
+        raise ConfigError(f"--memory: {error}") from None

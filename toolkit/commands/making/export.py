@@ -1,0 +1,105 @@
+"""Write attribute sets as Parquet files, for other programs."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from toolkit.commands.command_line.options import Configured, Flag, Limited, Shared
+from toolkit.commands.querying import joining
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.commands.steps.showing import show_plan
+from toolkit.data.tables.values import check_installed
+from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.exporting import shard as exporting
+from toolkit.exporting.shard import ShardToExport
+from toolkit.mix.settings import Stream
+from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Task
+from toolkit.storage.paths import check_writable, size_of
+from toolkit.storage.roots import note_roots
+
+
+class Options(Configured, Shared, Limited, frozen=True, kw_only=True):
+    """Options of ``toolkit export``."""
+
+    EXAMPLES: ClassVar = (
+        "toolkit export --parquet data/exported -c configs/quickstart.yaml",
+        "toolkit export --parquet data/exported --set language-0 -c configs/quickstart.yaml",
+    )
+
+    parquet: Annotated[str, Flag("the folder of the files, or a place in a bucket", metavar="FOLDER")]
+    sets: Annotated[tuple[str, ...], Flag("export this set (all); you can give several", "--set", metavar="SET")] = ()
+    dry_run: Annotated[bool, Flag("write nothing; show the sets, their types, and the shards to do")] = False
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Write the files that are not there, or whose attributes have changed since."""
+    check_installed("Parquet files")
+    folder = options.parquet.rstrip("/") or options.parquet
+    note_roots([folder])
+    dataset = context.dataset
+    shards, unfinished = sharing.shards(context, dataset, judges=True)
+    names = _chosen(options.sets, dataset.sets(), dataset.attributes)
+    shards = context.limited(shards)
+    stream = joining.only(Stream(name="", dataset=dataset, attributes=[], rules=[]), names, "export")
+    found = joining.sets_of(context, stream, shards)
+    works = joining.works_of(context, stream, shards)
+    listed: dict[str, list[ShardToExport]] = {}
+    for joined in found:
+        keys = [msgspec.structs.replace(key, name=key.key, hidden=False) for key in joined.keys]
+        own = msgspec.structs.replace(joined, keys=keys)
+        exporting.types_of(own)
+        listed[joined.set] = [
+            ShardToExport(work=msgspec.structs.replace(work, sets=[own]), folder=folder) for work in works
+        ]
+    with dataset.looking(names):
+        todo = {name: [each for each in of if not exporting.is_done(each)] for name, of in listed.items()}
+    if options.dry_run:
+        types = {joined.set: {key.key: str(key.declared) for key in joined.keys} for joined in found}
+        plan = {name: {"values": types[name], "files to write": [e.path for e in of]} for name, of in todo.items()}
+        return show_plan(context, {"export": plan})
+    check_writable(folder, "--parquet")
+    kept = exporting.bookkeeping(folder)
+    context.sweep(folder)
+    with context.claimed(kept, folder, {f"the set {name}": dataset.attributes for name in names}):
+        tasks = [
+            Task(each.path, each, size_of(each.work.attributes_of(each.joined)), key=f"{name}/{each.work.shard}")
+            for name, of in todo.items()
+            for each in of
+        ]
+        results = context.run("export", exporting.export_shard, tasks, "files", failed=FailureRecords(kept, "export"))
+        gone = 0 if context.in_part else sum(exporting.forget_others(folder, name, of) for name, of in listed.items())
+    failed = failures(results)
+    rows, written = [["set", "files written", "up to date"]], dict.fromkeys(listed, 0)
+    for name, of in listed.items():
+        mine = [result for task, result in zip(tasks, results, strict=True) if task.payload.joined.set == name]
+        written[name] = sum(bool(result.value) for result in mine)
+        lacking = sum(result.failure is not None for result in mine)
+        rows.append([name, str(written[name]), str(len(of) - written[name] - lacking)])
+    said = f"\n{gone} files of shards that are gone were deleted" if gone else ""
+    return Outcome(
+        text=f"{amount(len(listed), 'set')}, {amount(len(shards), 'shard')}, {len(failed)} failed -> {folder}\n"
+        + table(rows, right=(1, 2))
+        + said
+        + unfinished,
+        data={"folder": folder, "shards": len(shards), "written": written, "deleted": gone, "failed": failed},
+        failures=failed,
+        exit_code=1 if failed else 0,
+    )
+
+
+def _chosen(wanted: tuple[str, ...], there: list[str], attributes: str) -> list[str]:
+    """Return the sets to export, each once.
+
+    Raises:
+        ConfigError: if one is not there, or there is none.
+    """
+    for name in wanted:
+        if name not in there:
+            hint = did_you_mean(name, there) or f"; there are: {', '.join(there) or 'none'}"
+            raise ConfigError(f"--set: expected an attribute set in {attributes}, got {name!r}{hint}")
+    if not there:
+        raise ConfigError(f"{attributes}: expected attribute sets to export, got no set; run `toolkit tag` first?")
+    return list(dict.fromkeys(wanted)) or there

@@ -1,0 +1,1 @@
+"""What queries can name: views of a configuration, a dataset, an output."""

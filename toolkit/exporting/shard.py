@@ -1,0 +1,252 @@
+"""A shard of a set as a Parquet file, and the record that it is complete.
+
+``FOLDER/<set>/<shard>.parquet``  columns ``id``, ``source``, ``row``, and one for each key
+``FOLDER/.toolkit/exported/``     an `Exported` of each: forgotten before its file is replaced, written last
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import journals, row_index
+from toolkit.data.alignment import AttributeRows
+from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.data.schema import Type, to_json
+from toolkit.data.tables.attributes import SOURCE, TABLE
+from toolkit.data.tables.declared import ROW, entry
+from toolkit.data.tables.sink import Sink
+from toolkit.data.tables.typed import arrow_type, may_be_null, shape_of
+from toolkit.errors import ConfigError, DataError
+from toolkit.mix.effects.preview import sources_of
+from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
+from toolkit.mix.joined_sets import JoinedSet
+from toolkit.records import sets as records
+from toolkit.records.foreign import look_at, seen_before
+from toolkit.records.outdated import check_lineage
+from toolkit.runs.executors import Report
+from toolkit.storage import Stat
+from toolkit.storage.journal import Journal, Place
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.outputs import Output
+from toolkit.storage.paths import BOOKKEEPING, join, remove, stat, strip_suffix
+
+VERSION = 1
+"""Of the files; those of another are made again."""
+
+COLUMNS = ("id", SOURCE, ROW)
+"""Columns beside the keys."""
+
+GROUP = 1 << 15
+"""Rows of a row group."""
+
+PIECE = 1 << 12
+"""Rows that are objects at a time."""
+
+LEVEL = 3
+"""Of zstd."""
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that a file is complete.
+
+    Attributes:
+        made_of: digest of the attributes, their types, and the version of what is written.
+        size, stamp, sha256: of the file.
+        rows: in it.
+    """
+
+    made_of: str
+    size: int
+    stamp: str
+    sha256: str
+    rows: int
+
+
+class ShardToExport(ConfigStruct):
+    """A shard of one set, which is joined to it, and the folder of files."""
+
+    work: JoinedShard
+    folder: str
+
+    @property
+    def joined(self) -> JoinedSet:
+        return self.work.sets[0]
+
+    @property
+    def path(self) -> str:
+        """Return the path of the file."""
+        file = strip_suffix(self.work.dataset.file_of(self.work.shard), (*SHARD_SUFFIXES, TABLE))
+        return join(self.folder, self.joined.set, file + TABLE)
+
+    @property
+    def place(self) -> Place:
+        """Return where the record is."""
+        return place_of(self.joined.set, self.work.shard)
+
+
+def place_of(set_name: str, shard: str) -> Place:
+    return f"exported {set_name}", shard
+
+
+def bookkeeping(folder: str) -> str:
+    """Return the folder of the records of a folder of files."""
+    return join(folder, BOOKKEEPING)
+
+
+def journal_of(folder: str) -> Journal:
+    """Return the records of a folder of files."""
+    return journals.at(bookkeeping(folder), join(bookkeeping(folder), "exported"))
+
+
+def types_of(joined: JoinedSet) -> dict[str, Type]:
+    """Return the types of the keys of a set, by their names.
+
+    Raises:
+        ConfigError: if one is called as another column.
+    """
+    types = {key.key: key.declared for key in joined.keys}
+    for name in COLUMNS:
+        if name in types:
+            raise ConfigError(
+                f"{joined.set}: expected keys that are called unlike the columns {', '.join(COLUMNS)}, got {name!r}; "
+                "leave the set out with `--set`"
+            )
+    return types
+
+
+def _made_of(joined: JoinedSet, content: str) -> str:
+    return json_digest((VERSION, content, {key.key: to_json(key.declared) for key in joined.keys}))
+
+
+def is_done(shard: ShardToExport) -> bool:
+    """Return whether the file is there, of attributes and documents of now, by the quick tests."""
+    work, joined, dataset = shard.work, shard.joined, shard.work.dataset
+    record = journal_of(shard.folder).load(*shard.place, Exported)
+    if record is None or stat(shard.path) != Stat(record.size, record.stamp):
+        return False
+    if joined.ours:
+        made, now = records.load_record(dataset, joined.set, work.shard), row_index.current(dataset, work.shard)
+        if made is None or now is None or _is_stale(work, joined, now):
+            return False
+        is_there = records.is_as_recorded(dataset, joined.set, work.shard)
+        return is_there and record.made_of == _made_of(joined, made.output.content)
+    if not seen_before(dataset, joined.set, work.shard):
+        return False
+    return record.made_of == _made_of(joined, look_at(dataset, joined.set, work.shard).content)
+
+
+def _is_stale(work: JoinedShard, joined: JoinedSet, documents: row_index.ShardState) -> bool:
+    try:
+        check_lineage(work.dataset, joined.set, work.shard, documents)
+    except DataError:  # which the task tells
+        return True
+    return False
+
+
+def export_shard(shard: ShardToExport, report: Report) -> bool:
+    """Write the file of a shard, unless it is there; return whether it was written.
+
+    Raises:
+        DataError: as a mix of the set would; or if a value does not fit its declared type.
+    """
+    work, joined = shard.work, shard.joined
+    state, digests = inputs_of(work)
+    made_of, journal = _made_of(joined, digests[joined.set]), journal_of(shard.folder)
+    record = journal.load(*shard.place, Exported)
+    if record and record.made_of == made_of and stat(shard.path) == Stat(record.size, record.stamp):
+        report(state.rows, 0)
+        return False
+    journal.forget([shard.place])
+    with Output(shard.path) as output:
+        _write(shard, output)
+    found = Exported(
+        made_of=made_of, size=output.stat.size, stamp=output.stat.stamp, sha256=output.sha256, rows=state.rows
+    )
+    journal.save({shard.place: msgspec.json.encode(found)})
+    report(state.rows, 0)
+    return True
+
+
+def _write(shard: ShardToExport, output: Output) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = types_of(shard.joined)
+    named = [("id", pa.string(), False), (SOURCE, pa.string(), True), (ROW, pa.int64(), False)]
+    keys = [(name, arrow_type(type_, maps=True), may_be_null(type_)) for name, type_ in types.items()]
+    fields = [pa.field(name, type_, nullable=nullable) for name, type_, nullable in [*named, *keys]]
+    schema = pa.schema(fields, metadata=entry(shard.joined.set, types))
+    with pq.ParquetWriter(
+        Sink(output),
+        schema,
+        compression="zstd",
+        compression_level=LEVEL,
+        write_page_index=True,
+        write_page_checksum=True,
+    ) as file:
+        pieces = _pieces(shard, schema, types)
+        while held := list(islice(pieces, GROUP // PIECE)):
+            file.write_table(pa.Table.from_batches(held, schema), GROUP)
+
+
+def _pieces(shard: ShardToExport, schema: Any, types: Mapping[str, Type]) -> Iterator[Any]:
+    """Yield the rows as record batches."""
+    import pyarrow as pa
+
+    shapes = {name: shape_of(type_, maps=True) for name, type_ in types.items()}
+    number = 1
+    for rows in _rows(shard.work, shard.joined):
+        plain = [msgspec.to_builtins(row.attributes) for row in rows]
+        columns: dict[str, list[Any]] = {
+            "id": [row.id for row in rows],
+            SOURCE: [row.source for row in rows],
+            ROW: list(range(number, number + len(rows))),
+        }
+        for name, shape in shapes.items():
+            values = [each[name] for each in plain]
+            columns[name] = list(map(shape, values)) if shape else values
+        arrays = []
+        for field in schema:
+            try:
+                arrays.append(pa.array(columns[field.name], field.type))
+            except (pa.ArrowException, OverflowError, UnicodeError) as error:
+                place = f"rows {number} to {number + len(rows) - 1}"
+                message = f"expected values of {field.name} in {place} that fit into {field.type}, got: {error}"
+                path = shard.work.attributes_of(shard.joined)
+                raise DataError(message, path=path, line=number) from None
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        number += len(rows)
+
+
+def _rows(work: JoinedShard, joined: JoinedSet) -> Iterator[list[Any]]:
+    """Yield the rows of a set, some at a time, held against the row index."""
+    decoder = row_decoder(joined, {key.name for key in joined.keys})
+    path = work.attributes_of(joined)
+    with ExitStack() as stack:
+        rows = stack.enter_context(AttributeRows(path, work.path, decoder.decoder, any_source=not joined.ours))
+        hashes = (block["hash"] for block in row_index.read(work.dataset, work.shard, PIECE))
+        if joined.ours:
+            found = rows.counted(map(len, hashes))
+        else:
+            sources = stack.enter_context(closing(sources_of(work)))
+            found = rows.indexed((block.tolist() for block in hashes), sources)
+        for some in found:
+            for row in some:
+                row.attributes = decoder.values(row)
+            yield some
+
+
+def forget_others(folder: str, set_name: str, shards: list[ShardToExport]) -> int:
+    """Delete the files of a set whose shards are gone, which we have written; return how many."""
+    journal, known = journal_of(folder), {each.work.shard for each in shards}
+    kind, _ = place_of(set_name, "")
+    gone = [shard for shard in journal.keys(kind) if shard not in known]
+    for shard in gone:
+        left = ShardToExport(work=msgspec.structs.replace(shards[0].work, shard=shard), folder=folder)
+        journal.forget([left.place])
+        remove(left.path)
+    return len(gone)

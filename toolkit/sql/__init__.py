@@ -1,0 +1,17 @@
+"""Queries in SQL over documents, attributes and outputs, by DuckDB, which reads what our own readers give.
+
+    shards, parts ──streams──> Arrow ──columns──> views with the declared types ──session──> rows ──printing──> a table
+
+DuckDB opens no file itself: `streams` and `parts` read, check as a mix does, and hand on only the columns that a query
+asks for. What is JSON stays so until DuckDB has it, whose threads parse it.
+"""
+
+from importlib.util import find_spec
+
+from toolkit.distribution import missing_extra
+
+
+def check_installed() -> None:
+    """Raise MissingExtra if DuckDB, or pyarrow, is not there."""
+    if find_spec("duckdb") is None or find_spec("pyarrow") is None:
+        raise missing_extra("sql", "queries in SQL", "duckdb")

@@ -1,0 +1,271 @@
+"""Results as text for people, and in formats for other programs."""
+
+import csv
+import datetime as dt
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.data.excerpts import columns as columns_of
+from toolkit.data.excerpts import escaped, head, width
+from toolkit.data.tables.sink import Sink
+from toolkit.errors import ConfigError, amount
+from toolkit.sql.session import Column, Session
+from toolkit.storage.outputs import Output
+
+Format = Literal["table", "csv", "json", "jsonl", "markdown", "parquet"]
+
+SUFFIXES: dict[str, Format] = {
+    ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".parquet": "parquet",
+}  # fmt: skip
+
+NARROW = 8
+"""Columns of a terminal that a value gets at least, if it needs them."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheets take for the beginning of a formula, and run (OWASP, "CSV Injection")."""
+
+_NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
+
+
+def format_of(output: str | None, given: Format | None) -> Format:
+    """Return the format of a result: as given, or as its file is called.
+
+    Raises:
+        ConfigError: if neither tells it.
+    """
+    if given is not None:
+        return given
+    if output is None:
+        return "table"
+    for suffix, found in SUFFIXES.items():
+        if output.endswith(suffix):
+            return found
+    raise ConfigError(f"--output: expected a name that ends in {' '.join(SUFFIXES)}, or --format, got {output}")
+
+
+# --- a table ----------------------------------------------------------------------------------------------------------
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> str:
+    """Return rows as text in columns, cut to the width of the terminal; nothing in it moves the cursor."""
+    widest = width()
+    shown = [[head(_text(value), widest) for value in row] for row in rows]
+    titles = [head(column.name, widest) for column in columns]
+    widths = [max(map(columns_of, each)) for each in zip(titles, *shown, strict=True)]
+    while sum(widths) + 2 * (len(widths) - 1) > widest and max(widths) > NARROW:
+        over = sum(widths) + 2 * (len(widths) - 1) - widest
+        largest = max(widths)
+        second = max((each for each in widths if each < largest), default=NARROW)
+        most = widths.count(largest)
+        to = max(NARROW, second, largest - -(-over // most))
+        widths = [to if each == largest else each for each in widths]
+    right = [column.type.endswith(_NUMBERS) or column.type.startswith(_NUMBERS) for column in columns]
+    lines = [_line(titles, widths, right), "  ".join("-" * each for each in widths)]
+    return "\n".join([*lines, *(_line(row, widths, right) for row in shown)])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = []
+    for cell, room, is_right in zip(cells, widths, right, strict=True):
+        fits = cell if columns_of(cell) <= room else head(cell, room)
+        blanks = " " * max(0, room - columns_of(fits))
+        padded.append(blanks + fits if is_right else fits + blanks)
+    return "  ".join(padded).rstrip()
+
+
+def _text(value: Any) -> str:
+    """Return a value as text: a text as it is, what has parts as JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | list | dict | tuple):
+        return _encode(value).decode()
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can have of a value that it has no type for."""
+    if isinstance(value, bytes | memoryview):
+        return "0x" + bytes(value).hex()
+    if isinstance(value, dt.timedelta):
+        return str(value)
+    if isinstance(value, dict):  # keys are no texts
+        return {_text(key): each for key, each in value.items()}
+    return str(value)
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number")
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except (TypeError, OverflowError, msgspec.MsgspecError):  # a MAP whose keys are no texts, an integer of 128 bits
+        return _ENCODER.encode(_spelled(value))
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_text(key): _spelled(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_spelled, value))
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return msgspec.Raw(str(value).encode())
+    return value
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+
+def objects(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    """Yield rows as JSON objects; a column of JSON is put in as it is, two columns of one name get numbers."""
+    names = _distinct(columns)
+    raw = [column.type == "JSON" for column in columns]
+    for row in rows:
+        values = (
+            msgspec.Raw(value.encode()) if is_json and isinstance(value, str) else value
+            for value, is_json in zip(row, raw, strict=True)
+        )
+        yield _encode(dict(zip(names, values, strict=True)))
+
+
+def _distinct(columns: Sequence[Column]) -> list[str]:
+    names: list[str] = []
+    for column in columns:
+        name, number = column.name, 1
+        while name in names:
+            number += 1
+            name = f"{column.name}_{number}"
+        names.append(name)
+    return names
+
+
+class Formulas:
+    """Makes cells harmless that a spreadsheet would run, and counts them."""
+
+    def __init__(self, *, keeps: bool) -> None:
+        self._keeps = keeps
+        self.count = 0
+
+    def cell(self, value: Any) -> Any:
+        """Return a cell; a text that begins as formulas do has an apostrophe before it."""
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+            return value
+        text = _text(value)
+        if self._keeps or not text.startswith(FORMULA):
+            return text
+        self.count += 1
+        return "'" + text
+
+
+def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Any]], formulas: Formulas) -> Iterator[bytes]:
+    held = io.StringIO()
+    write = csv.writer(held, lineterminator="\r\n").writerow
+    write([formulas.cell(column.name) for column in columns])
+    for row in rows:
+        write(map(formulas.cell, row))
+        yield held.getvalue().encode()
+        held.seek(0)
+        held.truncate()
+    yield held.getvalue().encode()
+
+
+def _json(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    before = b"["
+    for each in objects(columns, rows):
+        yield before + b"\n" + each
+        before = b","
+    yield b"\n]\n" if before == b"," else b"[]\n"
+
+
+def _jsonl(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    for each in objects(columns, rows):
+        yield each + b"\n"
+
+
+def _markdown(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    yield _markdown_line(column.name for column in columns)
+    yield _markdown_line("---" for _ in columns)
+    for row in rows:
+        yield _markdown_line(map(_text, row))
+
+
+_IN_MARKDOWN = str.maketrans({each: "\\" + each for each in "\\|`*_[]"} | {"<": "&lt;", "&": "&amp;"})
+
+
+def _markdown_line(cells: Iterable[str]) -> bytes:
+    shown = (cell if cell == "---" else escaped(cell).translate(_IN_MARKDOWN) for cell in cells)
+    return f"| {' | '.join(shown)} |\n".encode()
+
+
+_WRITERS: dict[str, Callable[[Sequence[Column], Iterable[Sequence[Any]]], Iterator[bytes]]] = {
+    "json": _json, "jsonl": _jsonl, "markdown": _markdown,
+}  # fmt: skip
+
+
+def write(session: Session, query: str, format: Format, output: str | None, *, formulas: bool = False) -> str:
+    """Write a result to a file, which appears when it is complete, or to standard output; return what is to be said.
+
+    Args:
+        session: that has what the query names.
+        query: whose result it is.
+        format: any but a table.
+        output: path of the file; None for standard output.
+        formulas: whether cells of CSV may be formulas.
+
+    Raises:
+        ToolkitError: if the query fails on the way.
+    """
+    if format == "parquet":
+        return _write_parquet(session, query, output)
+    result = session.execute(query)
+    cells = Formulas(keeps=formulas)
+    count = 0
+
+    def counted() -> Iterator[tuple[Any, ...]]:
+        nonlocal count
+        for row in result.rows():
+            count += 1
+            yield row
+
+    rows = counted()
+    pieces = _csv(result.columns, rows, cells) if format == "csv" else _WRITERS[format](result.columns, rows)
+    with Output(output) if output else nullcontext(sys.stdout.buffer) as out:
+        for piece in pieces:
+            out.write(piece)
+    said = f"{amount(count, 'row')} -> {output}" if output else ""
+    if cells.count:
+        what = "cell begins as a formula and has" if cells.count == 1 else "cells begin as formulas and have"
+        warning = f"{cells.count:,} {what} an apostrophe before it; `--formulas`, or another format, keeps texts"
+        print(f"warning: {warning}", file=sys.stderr)
+    return said
+
+
+def _write_parquet(session: Session, query: str, output: str | None) -> str:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if output is None:
+        raise ConfigError("--format parquet: expected --output FILE, got none")
+    batches = session.batches(query)
+    schema = next(batches)
+    rows = 0
+    try:
+        with (
+            Output(output) as out,
+            pq.ParquetWriter(Sink(out), schema, compression="zstd", compression_level=3) as file,
+        ):
+            for batch in batches:
+                file.write_batch(batch)
+                rows += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise ConfigError(f"--format parquet: expected columns that Parquet has, got: {escaped(str(error))}") from None
+    return f"{amount(rows, 'row')} -> {output}"
