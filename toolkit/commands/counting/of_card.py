@@ -120,6 +120,7 @@ def _missing() -> str:
 
 
 def _count(context: Context, counting: Counting) -> None:
+    context.sweep(*{work.folder: None for work in counting.works})
     tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
     if failed := failures(context.run("count", count_file, tasks, counting.unit)):
         raise ToolkitError("\n".join(failed))
