@@ -91,7 +91,7 @@ class Campaign:
         place = self._place(where)
         column = several(column.name, processes)
         undisturbed, seconds = self._undisturbed(place, column)
-        sent = Signal(chance.choice(SIGNALS), chance.uniform(0, 1) * seconds, processes == 1 or chance.random() < 0.7)
+        sent = Signal(chance.choice(SIGNALS), chance.uniform(0, 0.7) * seconds, processes == 1 or chance.random() < 0.7)
         place.restore(undisturbed.before)
         self._bench.warm.signal = sent
         ran = self._bench.run(place, column, Strike())
