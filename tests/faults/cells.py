@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -145,13 +146,13 @@ class Bench:
         storage = {"give_up": PATIENT if strike.times else GIVE_UP}
         config = corpus.config(place.root, storage=storage)
         for name, value in column.more:
-            config[name] = {**config.get(name, {}), **value}
+            config[name] = {**config.get(name, {}), **value} if isinstance(value, dict) else value
         for name in column.without:
             del config[name]
         path = self._work / "c.yaml"
         text = json.dumps(config).replace("{root}", place.root).replace("{answers}", place.answers)
         path.write_text(text.replace("{endpoint}", self._endpoint))
-        arguments = column.command.format(root=place.root).split()
+        arguments = shlex.split(column.command.format(root=place.root))
         arguments += ["-c", str(path)] if column.configured else []
         with place.striking(strike) as (env, disk):
             env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}

@@ -20,7 +20,8 @@ class Column:
         lacks: a file, or a folder (with a `/` behind it), that is not there before, though it is in that state.
         configured: whether it is given the configuration.
         verifies: kinds of files of which it must find, or make again, each that is damaged; others may do without it.
-        sweeps: whether it deletes what killed runs have left; others leave that to the next run, or to `toolkit clean`.
+        sweeps: whether it deletes what killed runs have left, and merges records; others leave that to the next run, or
+            to `toolkit clean`.
         finds: what it says of damaged files, beside what their rows say, and that it names their shards: an expression.
         decides: kinds of files whose content is part of the settings of a set that is there before: another content is
             told as other settings, and names the set.
@@ -157,6 +158,9 @@ _ALL = f"inputs rejects {_DATA} {_OUT} resolution claims failures others"
 _GROUPED = (("toolkit.runs.grouped.LEAST", 2),)
 """Shards that there are few of are made in groups, too, as many are."""
 
+_IN_ONE_REQUEST = (("toolkit.storage.stores.s3.writing.SMALL", 100_000),)
+"""Objects that are made of several writes, each of which would be too small for a part of an upload."""
+
 _SHARD = "data/documents/s/b/1.jsonl.gz"
 
 _MIXING = f"inputs {_DATA} {_OUT} resolution rejects claims failures others"
@@ -178,6 +182,9 @@ _FETCHED = "fetched manifest parts others"
 _PUBLISHED = "published manifest checksums parts descriptions others"
 _RESOLVED = "data/.toolkit/dedup/exact-0/resolved.json"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
+_QUERY = """sql 'SELECT id, text, tongue FROM joined, (SELECT count(*) FROM "known-0") ORDER BY ALL'"""
+_EXPORTED = f"inputs {_DATA} resolution exported export_records rejects parts claims failures others"
+_EXPORT = "export --parquet {root}/exported"
 _WRITTEN = "annotate --from known-0 --output {root}/exp"
 _REPORTED = f"inputs {_DATA} report_counts resolution manifest checksums parts others"
 _REPORT = "report -o {root}/report.json"
@@ -192,7 +199,7 @@ COLUMNS = (
     Column("mix-recipe", "mix", "tagged", _MIXING, _RECIPE),
     Column("lock", "mix --lock {root}/locks/mix.json", "tagged", _LOCKED, sweeps=False),
     Column("locked", "mix --locked {root}/locks/mix.json", "locked", _LOCKED, lacks="out/", decides="locks"),
-    Column("tokenize", "tokenize", "tagged", _MIXING, _TOKENIZE),
+    Column("tokenize", "tokenize", "tagged", _MIXING, _TOKENIZE, constants=_IN_ONE_REQUEST),
     Column("run", "run", "laid out", _ALL),
     Column("run-grouped", "run", "laid out", _ALL, constants=_GROUPED),
     Column("again", "run", "mixed", _ALL),
@@ -221,8 +228,11 @@ COLUMNS = (
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
     Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
-    Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others"),
-    Column("report", _REPORT, "mixed", _REPORTED),
+    Column("sql", _QUERY, "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False),
+    Column("export", _EXPORT, "tagged", _EXPORTED),
+    Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others",
+           sweeps=False),
+    Column("report", _REPORT, "mixed", _REPORTED, sweeps=False),
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("fetch", "fetch {root}/out --label en --to {root}/fetched", "mixed", _FETCHED, configured=False),

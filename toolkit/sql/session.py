@@ -20,6 +20,7 @@ ALL = ("show", "describe", "summarize", "pragma", "information_schema", "duckdb_
 """Words of queries about what views there are."""
 
 _SETTINGS = (
+    "enable_progress_bar=false",
     "autoinstall_known_extensions=false",
     "autoload_known_extensions=false",
     "allow_community_extensions=false",
@@ -268,6 +269,7 @@ def explained(said: str, sql: str, views: Sequence[str]) -> ToolkitError:
         before = line.find(excerpt.removeprefix("...").removesuffix("..."))
         column = at - (3 if excerpt.startswith("...") else 0) + max(before, 0) + 1
         place = f":{number}:{max(column, 1)}"
+    said = said.partition("\nPossible solutions")[0]  # settings that are not the user's
     unknown = _UNKNOWN.search(said)
     if unknown:
         said = said[: unknown.end()]

@@ -11,7 +11,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data.tables.values import check_installed
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.exporting import shard as exporting
 from toolkit.exporting.shard import ShardToExport
 from toolkit.mix.settings import Stream
@@ -40,8 +40,8 @@ def run(context: Context, options: Options) -> Outcome:
     folder = options.parquet.rstrip("/") or options.parquet
     note_roots([folder])
     dataset = context.dataset
-    names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards, unfinished = sharing.shards(context, dataset, judges=True)
+    names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards = context.limited(shards)
     stream = joining.only(Stream(name="", dataset=dataset, attributes=[], rules=[]), names, "export")
     found = joining.sets_of(context, stream, shards)
@@ -80,7 +80,7 @@ def run(context: Context, options: Options) -> Outcome:
         rows.append([name, str(written[name]), str(len(of) - written[name] - lacking)])
     said = f"\n{gone} files of shards that are gone were deleted" if gone else ""
     return Outcome(
-        text=f"{len(listed)} sets, {len(shards)} shards, {len(failed)} failed -> {folder}\n"
+        text=f"{amount(len(listed), 'set')}, {amount(len(shards), 'shard')}, {len(failed)} failed -> {folder}\n"
         + table(rows, right=(1, 2))
         + said
         + unfinished,
@@ -101,5 +101,5 @@ def _chosen(wanted: tuple[str, ...], there: list[str], attributes: str) -> list[
             hint = did_you_mean(name, there) or f"; there are: {', '.join(there) or 'none'}"
             raise ConfigError(f"--set: expected an attribute set in {attributes}, got {name!r}{hint}")
     if not there:
-        raise ConfigError(f"{attributes}: expected attribute sets to export, got none; run `toolkit tag` first?")
+        raise ConfigError(f"{attributes}: expected attribute sets to export, got no set; run `toolkit tag` first?")
     return list(dict.fromkeys(wanted)) or there
