@@ -58,13 +58,22 @@ def commands(block: Block) -> list[Shown]:
     found: list[Shown] = []
     plain = block.language == "sh" and "$ " not in block.text
     for line in block.text.splitlines():
-        if found and found[-1].command.endswith("\\"):
+        if found and not found[-1].lines and _goes_on(found[-1].command):
             found[-1] = Shown(f"{found[-1].command}\n{line}", [])
         elif line.startswith("$ ") or (plain and line and not line.startswith("#")):
             found.append(Shown(line.removeprefix("$ "), []))
         elif found and line.strip():
             found[-1].lines.append(line)
     return found
+
+
+def _goes_on(command: str) -> bool:
+    """Return whether a command has more lines: after a backslash, or within quotes."""
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return True
+    return command.endswith("\\")
 
 
 def carried_out(command: str, folder: Path, run: Run, status: int = 0) -> str:

@@ -50,6 +50,7 @@ BY_OTHERS = {
     "quickstart.md": (7, "test_docs.py"),
     "rules.md": (7, "test_docs.py"),
     "slurm.md": (2, "slurm/test_slurm.py"),
+    "sql.md": (3, "test_sql_page.py"),
     "writing-a-store.md": (3, "storage/test_contract.py"),
     "writing-a-tagger.md": (15, "test_plugin_pages.py"),
     "writing-an-input-format.md": (6, "test_plugin_pages.py"),
