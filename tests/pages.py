@@ -4,21 +4,28 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.conftest import Run
 
 ROOT = Path(__file__).parent.parent
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"<!-- not run: ([^>]+) -->\s*\Z")
 
 
 class Block(NamedTuple):
-    """A block of a page: its language, its text, and the name of the file that the prose before it names last."""
+    """A block of a page.
+
+    `file` is the name of the file that the prose before it names last. `unrun` says why no test runs the block: the
+    page has ``<!-- not run: REASON -->`` before it.
+    """
 
     language: str
     text: str
     file: str
+    unrun: str
 
 
 class Shown(NamedTuple):
@@ -37,8 +44,11 @@ def blocks(page: str) -> list[Block]:
     found, end = [], 0
     text = text_of(page)
     for match in BLOCK.finditer(text):
-        named = re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", text[end : match.start()])
-        found.append(Block(match[1], match[2], named[-1] if named else ""))
+        before = text[end : match.start()]
+        named = re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", before)
+        unrun = NOT_RUN.search(before)
+        file = named[-1] if named else ""
+        found.append(Block(match[2], textwrap.dedent(match[3]), file, unrun[1].strip() if unrun else ""))
         end = match.end()
     return found
 
@@ -48,17 +58,28 @@ def commands(block: Block) -> list[Shown]:
     found: list[Shown] = []
     plain = block.language == "sh" and "$ " not in block.text
     for line in block.text.splitlines():
-        if line.startswith("$ ") or (plain and line and not line.startswith("#")):
+        if found and not found[-1].lines and _goes_on(found[-1].command):
+            found[-1] = Shown(f"{found[-1].command}\n{line}", [])
+        elif line.startswith("$ ") or (plain and line and not line.startswith("#")):
             found.append(Shown(line.removeprefix("$ "), []))
         elif found and line.strip():
             found[-1].lines.append(line)
     return found
 
 
+def _goes_on(command: str) -> bool:
+    """Return whether a command has more lines: after a backslash, or within quotes."""
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return True
+    return command.endswith("\\")
+
+
 def carried_out(command: str, folder: Path, run: Run, status: int = 0) -> str:
     """Return what a command line prints, run in a folder which is the current one; ``toolkit`` is this one."""
     words = shlex.split(command, comments=True)
-    if words[0] == "toolkit" and not {"|", "&&", ">"} & set(words):
+    if words[0] == "toolkit" and "\n" not in command.strip() and not {"|", "&&", ">"} & set(words):
         ran = run(*words[1:])
         code, printed = ran.code, ran.out + ran.err
     else:

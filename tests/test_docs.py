@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import runpy
 import shutil
 from pathlib import Path
 
@@ -138,7 +139,7 @@ def test_every_setting_is_described() -> None:
 
 @pytest.mark.parametrize(("name", "text"), _blocks("yaml"))
 def test_yaml_in_pages_is_a_configuration(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("DATA", "/data")
     source = settings.parse(text, name)
     if is_dolma(source):
         assert read_mixer(source).configs
@@ -174,6 +175,28 @@ def test_links_lead_somewhere(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_page_is_listed(path: Path) -> None:
     assert path.name == "index.md" or f"({path.name})" in _text("index.md")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_first_sentence_is_the_purpose(path: Path) -> None:
+    text = re.sub(r"<!-- .*? -->\s+", "", path.read_text(encoding="utf-8"))
+    title, first, *_ = text.split("\n\n")
+    assert title.startswith("# ")
+    assert re.match(r"This page |On this page |`toolkit \w+` ", first), "say what the page is for"
+
+
+def test_the_site_has_each_page_once_and_nothing_from_the_web() -> None:
+    pytest.importorskip("sphinx", reason="the extra docs is not installed")
+    conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
+    groups = conf["navigation"](_text("index.md"))
+    listed = [page for pages_of_group in groups.values() for page in pages_of_group]
+    assert sorted(listed) == sorted(path.stem for path in PAGES if path.name != "index.md")
+    assert all(groups.values())
+    refused = conf["FROM_THE_WEB"].search
+    assert refused('<script async src="https://cdn.example/x.js"></script>')
+    assert refused('<link rel="stylesheet" href="//fonts.example/a.css"/>')
+    assert refused('<img alt="" src=https://badge.example/a.svg>')
+    assert not refused('<a href="https://docs.ray.io">Ray</a><script src="_static/x.js"></script>')
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.conftest import Run
-from tests.pages import blocks
+from tests.pages import blocks, carried_out, commands
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
@@ -83,6 +83,15 @@ def test_each_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run:
         totals = json.loads(manifest.read_bytes())["totals"]
         kept.append((totals["rows"], totals["kept"]))
     assert kept == [(3, 1), (4, 2), (4, 1), (3, 2), (2, 1), (2, 2), (5, 2)]
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    _make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    typed = [shown.command for block in blocks(PAGE) if block.language == "sh" for shown in commands(block)]
+    assert len(typed) == 6
+    for command in typed:
+        carried_out(command, tmp_path, run)
 
 
 def test_there_are_six_and_one_with_types() -> None:

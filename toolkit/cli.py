@@ -73,6 +73,7 @@ def _without_command(given: Sequence[str], prog: str) -> int:
 
 def _run(options: Options) -> int:
     from toolkit.commands.carrying_out import carry_out
+    from toolkit.data.excerpts import harmless, harmless_json
     from toolkit.runs.processes import share_arenas
 
     share_arenas()
@@ -82,9 +83,10 @@ def _run(options: Options) -> int:
         if options.json:
             import msgspec
 
-            print(msgspec.json.encode(outcome.data).decode())
+            print(harmless_json(msgspec.json.encode(outcome.data).decode()))
         elif outcome.text:
-            print(outcome.text)
+            as_it_is = outcome.for_programs and not sys.stdout.isatty()
+            print(outcome.text if as_it_is else harmless(outcome.text))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -125,6 +127,7 @@ def entry() -> NoReturn:
     """Run the console script, or tell the shell how a word can go on."""
     if completion.is_asked():
         completion.answer()
+    from toolkit.data.excerpts import make_harmless
     from toolkit.runs.processes import hold_standard_streams, import_no_scripts, one_thread_each
 
     _closed.update(hold_standard_streams())
@@ -132,6 +135,7 @@ def entry() -> NoReturn:
         faulthandler.enable()
     import_no_scripts()
     one_thread_each()
+    make_harmless()
     try:
         raise_on_sigterm(Terminated)
         note_sigint()

@@ -1,12 +1,15 @@
 """Write the reference pages from the code: commands, taggers, input and output formats.
 
     python -m toolkit.reference            writes docs/commands.md, taggers.md, formats-reference.md, rules-reference.md
+                                           and python-names.md
     python -m toolkit.reference --check    exit status 1 if one of them is not what the code says
 
 Only built-in plugins are described, not those of other installed packages. The pages are the same with every supported
 version of Python.
 """
 
+import importlib
+import inspect
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,6 +35,13 @@ EXAMPLE_CHARS = 400
 
 NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
 
+PUBLIC = {
+    "toolkit": "For notebooks, scripts and plugins: the commands as functions, datasets, what plugins extend.",
+    "toolkit.text": "For taggers that work on many texts at once.",
+    "toolkit.testing": "For the tests of plugins.",
+}
+"""The modules from which Python code imports, and for what."""
+
 
 def pages() -> dict[str, str]:
     """Return the text of each page, by file name."""
@@ -40,6 +50,7 @@ def pages() -> dict[str, str]:
         "taggers.md": _taggers(),
         "formats-reference.md": _formats(),
         "rules-reference.md": _rules(),
+        "python-names.md": _python_names(),
     }
     return {
         name: "\n".join([NOTE, "", *lines]).rstrip().replace("\n\n\n", "\n\n") + "\n" for name, lines in made.items()
@@ -60,7 +71,7 @@ def stale(folder: Path = FOLDER) -> list[str]:
 
 def _commands() -> list[str]:
     top = parser.parser()
-    lines = ["# Commands", "", str(top.description), "", str(top.epilog), ""]
+    lines = ["# Commands", "", "This page lists every command with its arguments.", "", str(top.epilog), ""]
     lines += [f"- [toolkit {name}](#toolkit-{name}): {parser.about(name)}" for name in parser.names()]
     lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
     for name in parser.names():
@@ -171,6 +182,25 @@ def _rules() -> list[str]:
         about = str(sys.modules[form.__module__].__doc__)
         lines += [f"## {form.KEY}{f': {form.WORD}' if form.WORD else ''}", "", about, ""]
         lines += _options(form)
+    return lines
+
+
+def _python_names() -> list[str]:
+    lines = [
+        "# Python names",
+        "",
+        "This page lists the names that Python code imports, with the first line of each docstring. `help(NAME)` shows",
+        "the whole docstring, and so does the site that is built from these pages. How to use the names: [in",
+        "Python](in-python.md), [writing a tagger](writing-a-tagger.md) and its neighbours.",
+    ]
+    for module, about in PUBLIC.items():
+        found = importlib.import_module(module)
+        named = {name: getattr(found, name) for name in sorted(found.__all__, key=str.lower)}
+        told = {name: it for name, it in named.items() if isinstance(it, type) or inspect.isroutine(it)}
+        rows = [[f"`{name}`", (inspect.getdoc(it) or "").partition("\n")[0]] for name, it in told.items()]
+        lines += ["", f"## {module}", "", about, "", *_table(["name", "what it is or does"], rows)]
+        if others := [name for name in named if name not in told]:
+            lines += ["", f"Types and constants: {', '.join(f'`{name}`' for name in others)}."]
     return lines
 
 

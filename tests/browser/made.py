@@ -2,7 +2,7 @@
 
 import math
 import random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -47,7 +47,7 @@ TEXTS = {
     "el": ("Greek", "Greek", "Το λιμάνι ήταν ήσυχο το πρωί.\nΟι βάρκες γύρισαν πριν το μεσημέρι.\nΜενού"),
 }
 RTL = ("ar", "he", "fa", "ur")
-RULES = (
+RULES: tuple[tuple[str, str, str, tuple[float, str, Literal["below", "above"]] | None], ...] = (
     ("unidentified", "language.label is None", "", None),
     ("unsure", "language.prob < 0.6", "language.prob", (0.6, "<", "below")),
     ("short", "length.chars < 400", "length.chars", (400.0, "<", "below")),
@@ -286,7 +286,7 @@ def _scores(labels: list[str], sizes: list[int], lot: random.Random) -> list[fac
                 ],
                 description="What the tagger says of it.",
             )
-        )  # type: ignore[arg-type]
+        )
     made.append(
         facts.Score(
             field="perplexity.value",

@@ -1,6 +1,7 @@
 """The page of a report, in a browser: it works, for everybody, and no document that it shows can do anything."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from toolkit.pages.report import SCRIPTS, STYLES, render
 from toolkit.report import facts
 
 REPORT = made.report(documents=6000, languages=13, runs=2)
+OPEN = "for (const one of [...each.querySelectorAll('details')].slice(0, 2)) one.open = true"
 JSONLD = {"@type": "Dataset", "name": f"</script><script>{made.CANARY}</script>"}
 
 
@@ -41,16 +43,25 @@ def choose(browser: Browser, label: str) -> None:
     browser.wait("document.documentElement.dataset.ready")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (800, True), (1400, False), (1400, True)])
-def test_it_is_quiet_alone_and_good_for_everybody(browser: Browser, page: str, width: int, dark: bool) -> None:
-    show(browser, page, width, dark=dark)
-    browser.run(
-        "for (const each of document.querySelectorAll('main > section')) for (const one of [...each.querySelectorAll('details')].slice(0, 2)) one.open = true"
-    )
+def opened(browser: Browser, address: str, width: int, *, dark: bool) -> None:
+    """Show a page with something open, and a chart drawn, in each section."""
+    show(browser, address, width, dark=dark)
+    browser.run(f"for (const each of document.querySelectorAll('main > section')) {OPEN}")
     browser.wait("document.querySelector('#scores canvas') || (document.getElementById('scores').scrollIntoView(), 0)")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 800, 1400])
+def test_it_is_quiet_alone_and_as_wide_as_the_window(browser: Browser, page: str, width: int, dark: bool) -> None:
+    opened(browser, page, width, dark=dark)
     assert browser.console() == []
     assert browser.requests() == [page]
     assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (1400, True)])
+def test_people_without_a_mouse_or_eyes_can_use_it(browser: Browser, page: str, width: int, dark: bool) -> None:
+    opened(browser, page, width, dark=dark)
     assert browser.axe() == []
 
 
@@ -172,6 +183,15 @@ def test_a_threshold_is_moved_by_keys_by_the_mouse_and_to_a_half(browser: Browse
     assert dropped()[0] == 0.6
 
 
+def test_a_score_without_a_threshold_can_be_given_one(browser: Browser, page: str) -> None:
+    show(browser, page)
+    browser.run("[...document.querySelectorAll('#scores > .body > button')].at(-1).click()")
+    browser.run("document.querySelector('[data-key=\"try/perplexity.value\"]').click()")
+    browser.wait("document.querySelector('[id=\"score-perplexity.value\"] [role=slider]')")
+    shown = browser.run("return document.querySelector('[id=\"score-perplexity.value\"] .effect tbody tr').innerText")
+    assert shown.count("≈") == 2
+
+
 def test_two_runs_stand_side_by_side(browser: Browser, page: str) -> None:
     show(browser, page)
     one, other = REPORT.runs
@@ -199,7 +219,8 @@ def test_a_report_with_nothing_in_it_is_a_page(browser: Browser, folder: Path) -
     assert browser.console() == []
     hidden = browser.run("return [...document.querySelectorAll('main > section[hidden]')].map(each => each.id)")
     assert "two" in hidden
-    assert "scores" not in hidden
+    assert "scores" in hidden
+    assert "no set" in browser.run("return document.querySelector('#summary details').textContent")
     assert browser.axe() == []
 
 
@@ -218,6 +239,14 @@ def test_parts_can_stand_in_a_page() -> None:
         assert "<!--" not in text
         assert "@import" not in text
         assert name.endswith(".js") or "url(" not in text
+
+
+def test_an_installation_has_all_parts() -> None:
+    listed = tomllib.loads((assets.FOLDER.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = listed["tool"]["setuptools"]["package-data"]["toolkit.pages"]
+    packed = {path for pattern in patterns for path in assets.FOLDER.glob(pattern) if path.is_file()}
+    there = {path for path in assets.FOLDER.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert packed == there
 
 
 def test_the_same_facts_make_the_same_page() -> None:

@@ -146,7 +146,7 @@ class Bench:
         storage = {"give_up": PATIENT if strike.times else GIVE_UP}
         config = corpus.config(place.root, storage=storage)
         for name, value in column.more:
-            config[name] = {**config.get(name, {}), **value}
+            config[name] = {**config.get(name, {}), **value} if isinstance(value, dict) else value
         for name in column.without:
             del config[name]
         path = self._work / "c.yaml"

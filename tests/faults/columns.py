@@ -158,6 +158,9 @@ _ALL = f"inputs rejects {_DATA} {_OUT} resolution claims failures others"
 _GROUPED = (("toolkit.runs.grouped.LEAST", 2),)
 """Shards that there are few of are made in groups, too, as many are."""
 
+_IN_ONE_REQUEST = (("toolkit.storage.stores.s3.writing.SMALL", 100_000),)
+"""Objects that are made of several writes, each of which would be too small for a part of an upload."""
+
 _SHARD = "data/documents/s/b/1.jsonl.gz"
 
 _MIXING = f"inputs {_DATA} {_OUT} resolution rejects claims failures others"
@@ -196,7 +199,7 @@ COLUMNS = (
     Column("mix-recipe", "mix", "tagged", _MIXING, _RECIPE),
     Column("lock", "mix --lock {root}/locks/mix.json", "tagged", _LOCKED, sweeps=False),
     Column("locked", "mix --locked {root}/locks/mix.json", "locked", _LOCKED, lacks="out/", decides="locks"),
-    Column("tokenize", "tokenize", "tagged", _MIXING, _TOKENIZE),
+    Column("tokenize", "tokenize", "tagged", _MIXING, _TOKENIZE, constants=_IN_ONE_REQUEST),
     Column("run", "run", "laid out", _ALL),
     Column("run-grouped", "run", "laid out", _ALL, constants=_GROUPED),
     Column("again", "run", "mixed", _ALL),
@@ -229,7 +232,7 @@ COLUMNS = (
     Column("export", _EXPORT, "tagged", _EXPORTED),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others",
            sweeps=False),
-    Column("report", _REPORT, "mixed", _REPORTED),
+    Column("report", _REPORT, "mixed", _REPORTED, sweeps=False),
     Column("croissant", "croissant", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("card", "card", "mixed", _DESCRIBED, _ABOUT, sweeps=False),
     Column("fetch", "fetch {root}/out --label en --to {root}/fetched", "mixed", _FETCHED, configured=False),

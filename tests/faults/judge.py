@@ -107,8 +107,8 @@ def judge(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) 
         wrong.append(f"1: status {found.ran.code}, but {damaged[0]} is damaged")
     if found.ran.code != undisturbed.ran.code:
         wrong += _message(row, column, found)
-    wrong += _half_written(row, undisturbed, found)
-    return wrong + _rerun(row, column, undisturbed, found)
+    wrong += half_written(row, undisturbed, found)
+    return wrong + rerun(row, column, undisturbed, found)
 
 
 def shown(state: State) -> dict[str, str]:
@@ -196,7 +196,7 @@ def _names(root: str, path: str) -> list[str]:
     return names
 
 
-def _half_written(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+def half_written(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     wrong = []
     if row.fault != "gone":  # in a folder that has vanished nothing can be deleted
         wrong += [f"3: the temporary file {name} is left" for name in found.after if name.endswith(".tmp")]
@@ -285,7 +285,7 @@ def _records(files: State, journal: str) -> dict[Place, Any]:
     return {place: msgspec.json.decode(entry.record) for place, entry in found.items() if entry.record}
 
 
-def _rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
+def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     if found.again.code != undisturbed.ran.code:
         return [f"4: expected status {undisturbed.ran.code} of the rerun, got {found.again.code}: {_end(found.again)}"]
     wrong = [f"4: after the rerun, {what}" for what in _unlike(shown(undisturbed.after), shown(found.healed))]

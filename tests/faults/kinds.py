@@ -67,8 +67,8 @@ def is_shown(path: str) -> bool:
         "drawn",
         "models",
         "annotation_files",
-        "exported",
         "locks",
         "fetched",
         "published",
+        "exported",
     ) or path.endswith("out/.toolkit/manifest.json")

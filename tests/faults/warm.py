@@ -10,23 +10,43 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from tests.conftest import Ran, wait_for_no_disk
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 LIMIT = int(PATIENCE)
 """Seconds after which a command is taken for one that does not end."""
 
 
+class Signal(NamedTuple):
+    """What a command is sent: a signal, the seconds before it, and whether its workers are, too."""
+
+    number: int
+    seconds: float
+    group: bool = True
+
+
 class Warm:
-    """A process that runs commands; a context manager."""
+    """A process that runs commands; a context manager.
+
+    Attributes:
+        signal: for the next command, and for that alone.
+        struck: whether the last command was still there to be sent one.
+        env: variables of all commands.
+    """
+
+    def __init__(self) -> None:
+        self.signal: Signal | None = None
+        self.struck = False
+        self.env: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory()
@@ -62,14 +82,15 @@ class Warm:
             changes: functions ``module:name`` that change the toolkit first.
         """
         out, err = Path(self._folder.name, "out"), Path(self._folder.name, "err")
-        given = {"arguments": list(arguments), "env": dict(env), "disk": disk, "settings": dict(settings or {})}
+        given = {"arguments": list(arguments), "env": {**self.env, **env}, "disk": disk, "signal": self.signal}
+        given, self.signal = given | {"settings": dict(settings or {})}, None
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(
             json.dumps(given | {"changes": list(changes), "out": str(out), "err": str(err)}) + "\n"
         )
         self._process.stdin.flush()
-        code = int(self._process.stdout.readline())
+        code, self.struck = json.loads(self._process.stdout.readline())
         return Ran(code, out.read_text(), err.read_text())
 
 
@@ -105,6 +126,8 @@ def _work(given: dict[str, Any]) -> None:
     """Runs a command line in this process and ends it."""
     from toolkit.cli import entry
 
+    if given["signal"]:
+        os.setsid()
     signal.alarm(LIMIT)
     for number, path in ((1, given["out"]), (2, given["err"])):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
@@ -123,18 +146,41 @@ def _work(given: dict[str, Any]) -> None:
     entry()
 
 
+def _send(child: int, number: int, seconds: float, group: bool) -> bool:
+    """Sends a signal to a command that has not ended by then; waits for all of its processes, and tells if it had."""
+    with open(os.pidfd_open(child), "rb") as ended:
+        if select.select([ended], [], [], seconds)[0]:
+            return False
+        with contextlib.suppress(ProcessLookupError):  # it has no group yet
+            (os.killpg if group else os.kill)(child, number)
+            return True
+    os.kill(child, number)
+    return True
+
+
+def _is_gone(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 def main() -> None:
-    """Runs the commands that standard input has, a line each; prints their status."""
+    """Runs the commands that standard input has, a line each; prints their status, and if a signal met them."""
     _import_all()
     wait_for_no_disk()
     gc.freeze()
     for line in sys.stdin:
+        given = json.loads(line)
         child = os.fork()
         if child == 0:
             try:
-                _work(json.loads(line))
+                _work(given)
             except SystemExit as ended:
                 code = ended.code if isinstance(ended.code, int) else 1
+            except KeyboardInterrupt:  # before the command has begun
+                code = 130
             except BaseException:
                 import traceback
 
@@ -144,7 +190,11 @@ def main() -> None:
                 sys.stdout.flush()
                 sys.stderr.flush()
             os._exit(code)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        struck = bool(given["signal"]) and _send(child, *given["signal"])
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if struck and not wait_until(lambda child=child: _is_gone(child)):  # type: ignore[misc]
+            raise RuntimeError("expected the workers to end with the command")
+        print(json.dumps([code, struck]), flush=True)
 
 
 if __name__ == "__main__":

@@ -366,3 +366,34 @@ def test_whatever_a_file_holds_it_is_read_or_an_error_of_ours(
 def lines_of(path: Path) -> Iterator[bytes]:
     with Lines(str(path), 1 << 30) as lines:
         yield from lines
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ['a"b', "a\\b", "a\nb", "\x1b[31m"])
+def test_a_key_that_no_struct_can_have_is_a_key_like_others(key: str, project: Project) -> None:
+    """Of a document, of its metadata, inside of another value, and of attributes that somebody else has written."""
+    row = {"id": "1", "text": "t", "source": "s", key: 1, "metadata": {key: {key: 2}}, "other": {key: [{key: None}]}}
+    write_rows(project.root / "in" / "a.jsonl.gz", [row])
+    project.config["ingest"] = [{"format": "jsonl", "from": f"{project.root}/in/*"}]
+    project.config["tag"] = {"length-0": {"tagger": "length"}}
+    project.config["mix"] = {
+        "attributes": ["length-0", "f"],
+        "rules": [{"drop": "f.x > 9"}, {"drop": "document.other is None"}],
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    project.ok("ingest")
+    rows = project.shard("a.jsonl.gz")
+    assert rows[0]["other"] == row["other"]
+    assert rows[0]["metadata"][key] == {key: 2}
+    attributes = {"source": "s", "id": "1", "attributes": {"f": {"x": 1, key: 2}}}
+    write_rows(project.attributes / "f" / "a.jsonl.gz", [attributes])
+    project.config["mix"]["rules"][0] = {"drop": "get(f, 'x', 0) > 9"}
+    project.ok("run")
+    assert len(project.output()) == 1
+    write_rows(project.attributes / "f" / "a.jsonl.gz", [attributes | {"attributes": {key: 1, "f": 1}}])
+    ran = project("mix")
+    assert ran.code in (0, 1, 2)
+    assert "Traceback" not in ran.err
+    assert ran.code == 0 or "expected keys without quotes" in ran.err, ran.err

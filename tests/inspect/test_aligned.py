@@ -70,6 +70,7 @@ def test_what_ingest_carries_covers_its_own_shards(carried: Project) -> None:
     found = record_sets(carried.data / "croissant.json")["attributes-oscar-0"]
     assert found["examples"][0]["attributes-oscar-0/file"] == "oscar/o"
     assert "0 findings" in carried.ok("validate").out
+    assert "oscar-0: left out, because it has attributes of some shards only" in carried.ok("stats").out
 
 
 @pytest.mark.parametrize("record", [True, False])

@@ -296,7 +296,7 @@ OUTPUT_EDITS: dict[str, tuple[Edit, str]] = {
     ),
     "a wrong number": (
         lambda d: records(d, "languages")["data"][0].update({"languages/documents": 99}),
-        "languages: expected 1 documents of 'ar', as many as rows, got 99",
+        "languages: expected 1 document of 'ar', as many as rows, got 99",
     ),
     "a number that is none": (
         lambda d: records(d, "languages")["data"][0].update({"languages/documents": "many"}),

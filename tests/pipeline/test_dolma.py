@@ -605,7 +605,7 @@ def test_mixers_that_are_none(dolma: Dolma, changes: dict[str, Any], words: str)
         ({"taggers": ["ft_lang_id_doc_v1"]}, "got 'ft_lang_id_doc_v1'; the language of a text is `text_language` here"),
         ({"taggers": ["cld2_en_doc_v2"]}, "of its lines `line_language`"),
         ({"destination": ["/x"]}, "destination: expected a folder such as data/attributes/NAME"),
-        ({"destination": ["x/a", "x/b"]}, "destination: expected one for each of 1 documents, got 2"),
+        ({"destination": ["x/a", "x/b"]}, "destination: expected one for each of 1 document, got 2"),
         ({"tagger_modules": ["mine.py"]}, "tagger_modules: expected none"),
         ({"experimnt": "e"}, "did you mean 'experiment'?"),
         ({"experiment": "2024-tags"}, "experiment: expected a name that does not begin with a digit, got '2024-tags'"),

@@ -68,7 +68,8 @@ def refused(project: Project, lock: Path, *expected: str) -> None:
     """Check that a mix by a lock names each difference, and nothing else, and writes nothing."""
     ran = project("mix", "--locked", lock)
     assert ran.code == 2, ran.out + ran.err
-    lines = ran.err.split("nothing was written:\n")[1].splitlines()
+    *lines, advice = ran.err.split("nothing was written:\n")[1].splitlines()
+    assert advice == "  make it as it was, or choose another lock"
     assert len(lines) == len(expected), lines
     for line, start in zip(lines, expected, strict=True):
         assert line.startswith(f"  {start}"), lines

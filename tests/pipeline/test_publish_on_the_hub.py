@@ -231,3 +231,19 @@ def test_findings_come_before_anything_is_made(mixed: Project, hub: Hub, run: Ru
     ran = _publish(mixed, run)
     assert (ran.code, hub.repos, hub.sent) == (1, {}, {})
     assert "nothing is published" in ran.out
+
+
+@pytest.mark.usefixtures("checked")
+def test_many_files_take_several_commits_and_the_card_is_in_the_last(
+    mixed: Project, hub: Hub, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "COMMIT", 3)
+    hub.fails["commit"] = ["", 413]
+    ran = _publish(mixed, run)
+    assert ran.code == 1
+    assert (len(hub.repos["me/letters"].commits), "README.md" in _there(hub)) == (1, False)
+    sent = hub.sent.copy()
+    assert _publish(mixed, run).code == 0
+    assert _there(hub) == _whole(mixed)
+    assert hub.sent == sent
+    assert len(hub.repos["me/letters"].commits) == 1 + -(-(len(_whole(mixed)) - 3) // 3)

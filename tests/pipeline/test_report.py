@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -231,6 +232,40 @@ def test_distributions_have_each_document_in_its_bin_and_thresholds_hold_exactly
     }
 
 
+@pytest.mark.parametrize(
+    ("rule", "sign", "drops"),
+    [
+        ({"drop": "shape.words < 0.45 * tokens"}, "<", "below"),
+        ({"drop": "not (tokens * 0.45 < shape.words)"}, ">", "below"),
+        ({"keep": "shape.words / tokens <= 0.45"}, "<=", "above"),
+    ],
+)
+def test_a_threshold_of_a_ratio_is_one_of_a_score(
+    reported: Project, rows: dict[str, list[Row]], rule: dict[str, str], sign: str, drops: str
+) -> None:
+    mix = reported.config["mix"]
+    mix["rules"] = [{**rule, "name": "ratio"}]
+    del mix["parameters"], mix["languages"]
+    run = only(reported)
+    score = next(score for score in run.scores if score.field == "shape.words / tokens")
+    ratios = [row.values["shape"]["words"] / row.values["tokens"] for row in every(rows) if row.label == "en"]
+    assert score.counts["en"] == _binned(ratios, score.edges)
+    (mark,) = score.marks
+    assert (mark.sign, mark.value, mark.drops, mark.text) == (sign, 0.45, drops, f"shape.words / tokens {sign} 0.45")
+    dropped = {label: numbers[0] for label, numbers in run.rules[0].labels.items()}
+    every_one = Counter(row.label for row in every(rows))
+    stay = {label: every_one[label] - dropped.get(label, 0) for label in every_one}
+    assert mark.holds == (dropped if "not" not in str(rule) and "keep" not in rule else stay)
+    near = next(each for each in run.of_rules if each.field == score.field)
+    distances = sorted(abs(ratio - 0.45) for ratio in _all_ratios(rows) if (ratio < 0.45) == (drops == "below"))[:5]
+    shown = [run.samples[i].values for i in near.dropped]
+    assert [abs(each["shape.words"] / each["tokens"] - 0.45) for each in shown] == distances
+
+
+def _all_ratios(rows: dict[str, list[Row]]) -> list[float]:
+    return [row.values["shape"]["words"] / row.values["tokens"] for row in every(rows)]
+
+
 def _binned(numbers: list[float], edges: list[float]) -> list[int]:
     found = [sum(low <= n < high for n in numbers) for low, high in itertools.pairwise(edges)]
     while found and not found[-1]:
@@ -326,6 +361,9 @@ def test_an_output_of_other_rules_is_told_and_its_numbers_are_not_shown(reported
     (damaged,) = msgspec.json.decode(path.read_bytes(), type=facts.Report).runs
     assert not damaged.mixed
     assert "bytes by the manifest" in damaged.notes[0]
+    with pytest.raises(toolkit.Failed, match="bytes by the manifest") as caught:
+        toolkit.report(reported.config)
+    assert caught.value.result.runs[0].totals == damaged.totals
 
 
 def test_an_output_alone_has_what_its_manifest_says_and_tells_what_is_missing(reported: Project) -> None:
@@ -449,6 +487,42 @@ def test_the_page_is_one_file_and_python_gives_the_facts(reported: Project) -> N
     assert '"unidentified"' in html
     (alone,) = toolkit.report(reported.config).runs
     assert alone.totals == found.runs[0].totals
+
+
+def test_the_page_carries_the_croissant_of_its_output(reported: Project) -> None:
+    page, described = reported.root / "report.html", b'{"@type":"sc:Dataset","name":"</script><script>alert(1)"}'
+    reported.ok("mix")
+    (reported.out / "croissant.json").write_bytes(described)
+    reported.ok("report", "-o", page)
+    html = page.read_text()
+    (carried,) = re.findall(r'<script type="application/ld\+json"[^>]*>(.*?)</script>', html, re.S)
+    assert json.loads(carried) == json.loads(described)
+
+
+def test_labels_without_end_and_endless_names_take_no_room(reported: Project, rows: dict[str, list[Row]]) -> None:
+    reported.config["mix"]["label"] = "document.id"
+    del reported.config["mix"]["languages"]
+    for i, row in enumerate(every(rows)):
+        row.id, row.source = (
+            f"{row.id}-{'x' * 100_000}" if i % 50 == 0 else row.id,
+            "y" * 10_000 if i % 60 == 0 else "s",
+        )
+    for shard, listed in rows.items():
+        more = [{"url": f"https://{'z' * 5000}.example/"} if i % 40 == 0 else {} for i in range(len(listed))]
+        write_rows(
+            reported.documents / shard,
+            [document(r.id, r.text, r.source, metadata=m) for r, m in zip(listed, more, strict=True)],
+        )
+        write_rows(reported.attributes / "set-0" / shard, [attributes(r.id, r.values, r.source) for r in listed])
+    run = only(reported)
+    assert run.labels[-1].label == "*"
+    assert len(run.labels) == 201
+    assert sum(each.before.documents for each in run.labels) == run.totals.rows
+    for rule in run.rules:
+        assert sum(numbers[0] for numbers in rule.labels.values()) == rule.documents
+    assert len(run.rules[0].labels) <= 201
+    assert (reported.root / "report.json").stat().st_size < 1_500_000
+    assert max(len(sample.id) for sample in run.samples) <= 300
 
 
 def test_texts_are_cut_to_a_bounded_size(reported: Project, rows: dict[str, list[Row]]) -> None:

@@ -182,7 +182,7 @@ def test_own_taggers_are_described_with_their_options(own: Path, run: Run, tmp_p
     ran = run("taggers", f"{own}:Vowels", "--try", text, "vowels.letters=xyz")
     assert ran.code == 0, ran.err
     assert f"(file {own}" in ran.out
-    assert "(here, now, alone; 1 documents, " in ran.out
+    assert "(here, now, alone; 1 document, " in ran.out
     both = run("taggers", own, "--json").json["taggers"]
     assert [each["name"] for each in both] == ["vowels", "per_word"]
     assert both[1]["not_measured"].startswith("tagger per_word reads 'vowels.vowels'")

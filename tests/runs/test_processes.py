@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline.conftest import write_rows
 from toolkit.runs.processes import import_no_scripts
 
 PROGRAM = """
@@ -48,3 +49,28 @@ def test_modules_are_not_looked_for_among_scripts_wherever_a_command_is_run(
     monkeypatch.setattr(sys, "path", [scripts, "", "relative", f"{scripts}/.", "/elsewhere"])
     import_no_scripts()
     assert sys.path == ["", "relative", "/elsewhere"]
+
+
+METHODS = """
+import multiprocessing
+import sys
+
+import toolkit
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    toolkit.tag({"dataset": sys.argv[2], "processes": 2, "tag": {"length-0": {"tagger": "length"}}})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_whatever_way_a_program_starts_processes_ours_work(method: str, tmp_path: Path) -> None:
+    """A program may have chosen one, and the default is another one from version to version of Python."""
+    for name in "ab":
+        write_rows(tmp_path / "documents" / f"{name}.jsonl.gz", [{"id": name, "text": "a", "source": "s"}])
+    program = tmp_path / "program.py"
+    program.write_text(METHODS)
+    ran = subprocess.run([sys.executable, program, method, tmp_path], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert len(list((tmp_path / "attributes" / "length-0").glob("*.gz"))) == 2

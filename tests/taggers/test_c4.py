@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taggers.c4 import C4, CLOSERS, POLICIES, QUOTES, Page
+from taggers._c4_lines import CLOSERS, POLICIES, QUOTES
+from taggers.c4 import C4, Page
 from toolkit import Batch, Document, Span, split_lines
 from toolkit.text import TERMINALS
 from toolkit.text.editing import apply, edits_of_spans

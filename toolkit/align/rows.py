@@ -9,7 +9,7 @@ import msgspec
 from toolkit.annotations.reader import ANNOTATIONS, AnnotationReader
 from toolkit.data.documents import Span, value_at
 from toolkit.data.own_types import MOST_FIELDS, field_types, own_types
-from toolkit.data.schema import ANY, Type, from_json, nullable
+from toolkit.data.schema import ANY, Type, check_fields, from_json, nullable
 from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, short
 from toolkit.ingest.reader import READERS, Draft, Input
 from toolkit.ingest.tables import placing
@@ -202,6 +202,7 @@ _PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str,
 def value_struct(types: Mapping[str, Type]) -> type[msgspec.Struct]:
     """Return a Struct for objects of these types alone, in this order; where one may be null it may be absent, too."""
     fields = list[Any]()
+    check_fields(types)
     names = {}
     for i, (name, type_) in enumerate(types.items()):
         names[f"f{i}"] = name

@@ -168,7 +168,7 @@ class Document:
 
     @cached_property
     def rejected(self) -> Rejected | None:
-        """The rule for which a mix dropped the document and kept it aside (`rejected:`); None of all others.
+        """The rule for which a mix dropped the document and kept it aside (setting `rejected`); None of all others.
 
         Raises:
             DataError: if the row has a key `rejected` of another kind.

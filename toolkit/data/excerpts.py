@@ -1,8 +1,12 @@
 """Texts of others for a terminal: a piece of one, on a line, without what a terminal or a reader could be misled by."""
 
+import json
+import re
 import shutil
+import sys
 import unicodedata
 from functools import lru_cache
+from typing import IO, Any, TextIO, cast
 
 WIDTH = 100
 """Columns where the output goes to no terminal and ``COLUMNS`` does not say how many there are."""
@@ -32,6 +36,52 @@ def escaped(text: str) -> str:
     'a⏎b\\x1b[31m \\u{202e}abc'
     """
     return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+_ORDINARY = re.compile(r"[^\n\t\x20-\x7e]")
+
+
+def harmless(text: str) -> str:
+    r"""Return a text for a terminal, on as many lines as it has: each character by its number that `escaped` shows so.
+
+    >>> harmless("a\tb\n\x1b[31mc\r\n")
+    'a\tb\n\\x1b[31mc\\x0d\n'
+    """
+    return _ORDINARY.sub(lambda found: _shown(found[0]), text)
+
+
+def harmless_json(text: str) -> str:
+    r"""Return the same JSON, in which such characters are written as escapes.
+
+    >>> harmless_json('["\x9b31m"]')
+    '["\\u009b31m"]'
+    """
+    return _ORDINARY.sub(lambda found: found[0] if _shown(found[0]) == found[0] else json.dumps(found[0])[1:-1], text)
+
+
+class Harmless:
+    """A stream for people, such as standard error, that gets `harmless` texts; in all else it is the stream.
+
+    Progress bars begin what they write with a carriage return, or end it so; that is left to them.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        begin, end = text[:1] == "\r", len(text) > 1 and text[-1:] == "\r"
+        inside = text[begin : len(text) - end]
+        self._stream.write(("\r" if begin else "") + harmless(inside) + ("\r" if end else ""))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def make_harmless() -> None:
+    """Let what this process says on standard error be `harmless`, whoever says it."""
+    if sys.stderr is not None and not isinstance(sys.stderr, Harmless):
+        sys.stderr = cast("TextIO", Harmless(sys.stderr))
 
 
 def columns(text: str) -> int:

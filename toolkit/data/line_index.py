@@ -67,12 +67,18 @@ def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
     """
     expected = "expected a pickled list of pairs of numbers, as Modalities writes it, got"
     numbers: list[int] = []
-    began = False
+    began, frame = False, 0
     try:
         for instruction, argument, place in pickletools.genops(cast("IO[bytes]", _Short(stream))):
-            name = instruction.name
-            if name in _NUMBERS and type(argument) is int and argument >= 0:
-                numbers.append(argument)
+            name, at, number = instruction.name, place or 0, argument if type(argument) is int else -1
+            if name == "PROTO" and number > pickle.HIGHEST_PROTOCOL:
+                raise ValueError(f"protocol {number}")
+            if name in ("FRAME", "STOP") and at + (name == "STOP") < frame:
+                raise ValueError(f"a frame up to byte {frame:,}, which {name} at byte {at:,} ends")
+            if name == "FRAME":
+                frame = at + 9 + number
+            elif name in _NUMBERS and number >= 0:
+                numbers.append(number)
             elif name == "TUPLE2" and began and len(numbers) == 2:
                 yield numbers[0], numbers[1]
                 numbers.clear()

@@ -59,8 +59,11 @@ class OwnTypes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def own_types(fields: Mapping[str, Mapping[str, Type]], closed: Iterable[str], known_by: str) -> OwnTypes:
-    """Return the types of fields by root and name."""
-    listed = {root: {name: to_json(type_) for name, type_ in inner.items()} for root, inner in fields.items()}
+    """Return the types of fields by root and name; those that no Struct can have are of any type, and not named."""
+    listed = {
+        root: {name: to_json(type_) for name, type_ in inner.items() if schema.is_field(name)}
+        for root, inner in fields.items()
+    }
     return OwnTypes(fields=listed, closed=sorted(closed), known_by=known_by)
 
 
@@ -124,7 +127,7 @@ def infer(value: Any, *, spans: bool = False) -> Type:
             return SPANS
         return list_of(reduce(merged, (infer(each, spans=spans) for each in value), NEVER))
     if isinstance(value, dict):
-        if len(value) > MOST_FIELDS:
+        if len(value) > MOST_FIELDS or not all(map(schema.is_field, value)):
             return Type("map", ANY)
         return Type(
             "object", fields=tuple((str(name), _optional(infer(inner, spans=spans))) for name, inner in value.items())

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import functools
 import keyword
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ import msgspec.inspect as mi
 
 from toolkit.config.docstrings import attributes_of
 from toolkit.data.documents import Span
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +219,13 @@ def to_python(type_: Type) -> Any:
 
 
 def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> type[msgspec.Struct]:
-    """Return a Struct for these JSON keys; its attributes are named by `field_name`."""
+    """Return a Struct for these JSON keys; its attributes are named by `field_name`.
+
+    Raises:
+        DataError: if a key is no `is_field`.
+    """
     defaults = defaults or {}
+    check_fields(fields)
     rename = {field_name(key): key for key in fields}
     definition: list[Any] = [(field_name(key), t) for key, t in fields.items() if key not in defaults]
     definition += [(field_name(key), fields[key], value) for key, value in defaults.items() if key in fields]
@@ -250,6 +256,20 @@ def _exact(type_: Type) -> Any:
     return tuple[int, int, float] if type_.kind == "span" else to_python(type_)  # a Span may lack its score
 
 
+_NO_FIELD = re.compile(r'["\\\x00-\x1f]')
+
+
+def is_field(key: str) -> bool:
+    """Return whether a JSON key can be a field of an object; msgspec has none with quotes or control characters."""
+    return not _NO_FIELD.search(key)
+
+
+def check_fields(keys: Iterable[str]) -> None:
+    """Raise DataError for a key that is no `is_field`."""
+    if bad := next((key for key in keys if not is_field(key)), None):
+        raise DataError(f"expected keys without quotes, backslashes and control characters, got {bad!r}; rename it")
+
+
 def field_name(key: str) -> str:
     """Return a Python identifier for a JSON key, the key itself where it is one."""
     if key.isidentifier() and key.isascii() and not keyword.iskeyword(key) and not key.startswith(("_", "x_")):
@@ -269,8 +289,10 @@ def infer(value: Any) -> Type:
             return SPAN
         case list():
             return list_of(functools.reduce(union, map(infer, value), NEVER))
+        case dict() if all(map(is_field, value)):
+            return Type("object", fields=tuple((key, infer(element)) for key, element in value.items()))
         case dict():
-            return Type("object", fields=tuple((str(key), infer(element)) for key, element in value.items()))
+            return Type("map", functools.reduce(union, map(infer, value.values()), NEVER))
     return ANY
 
 

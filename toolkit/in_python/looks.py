@@ -265,7 +265,7 @@ def report(
     Other arguments as of `run`.
 
     Raises:
-        Failed: if shards cannot be read; then there is no report.
+        Failed: if shards cannot be read; or if the output is damaged, with the report in `Failed.result`.
         ToolkitError: for whatever else is wrong.
     """
     import tempfile
@@ -273,7 +273,7 @@ def report(
     import msgspec
 
     from toolkit.commands.looking.report import Options
-    from toolkit.in_python import results
+    from toolkit.errors import Failed
     from toolkit.report import facts
 
     with tempfile.TemporaryDirectory(prefix="toolkit-report-") as temporary:
@@ -288,6 +288,10 @@ def report(
             page=None if output is None else os.fspath(output),
         )
         outcome = carried_out(options)
-        results.checked(outcome.data, outcome)
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=facts.Report)
+        found = None
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                found = msgspec.json.decode(file.read(), type=facts.Report)
+        if found is None or outcome.exit_code:
+            raise Failed(outcome.failures or [outcome.text], found)
+        return found

@@ -292,7 +292,7 @@ class Reader(msgspec.Struct, **FROZEN):
     """Taken off a file's name (before that, a compression's) to name its shard; the longest that fits."""
 
     PACK: ClassVar[int | None] = None
-    """Inputs with fewer stored bytes share shards, unless the configuration says otherwise (`pack:`)."""
+    """Inputs with fewer stored bytes share shards, unless the configuration has another `pack`."""
 
     MEMBERS: ClassVar[bool] = False
     """Whether in compressed files each item usually is a gzip member, so that reading can begin at any of them."""

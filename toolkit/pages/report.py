@@ -8,6 +8,7 @@ from toolkit.pages import assets
 
 SECTIONS = (
     ("summary", "Summary", ""),
+    ("two", "Two runs", "Differences are those of the second run from the first."),
     ("rules", "Rules", "What each rule costs. Choose one to see the documents that it drops."),
     (
         "scores",
@@ -25,11 +26,13 @@ SECTIONS = (
     ("came-in", "What came in", ""),
     ("speed", "Speed", ""),
     ("made-with", "Made with", ""),
-    ("two", "Two runs", "Differences are those of the second run from the first."),
 )
 """Places of the page: what scripts know it by, its heading, and what one can do there."""
 
-STYLES = (f"{assets.CHARTS}.css", "static/base.css", "static/document.css", "static/report.css")
+STYLES = (
+    f"{assets.CHARTS}.css",
+    *(f"static/{name}.css" for name in ("base", "document", "charts", "report/frame", "report/parts")),
+)
 SCRIPTS = (
     f"{assets.CHARTS}.js",
     *(f"static/{name}.js" for name in ("dom", "tables", "document", "histogram", "difference")),

@@ -12,7 +12,7 @@ from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.report import buckets
 from toolkit.report.choosing import NEAR, Least, key_of
-from toolkit.report.fields import Fields, ScoreAt, holds, leaf_of
+from toolkit.report.fields import Fields, at_path, holds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +135,8 @@ class Attributes:
 
     def __init__(self, sets: Sequence[JoinedSet], fields: Fields, least: Least, annotating: set[int]) -> None:
         self._fields, self._least = fields, least
-        self._getters = [_getter(sets, score) for score in fields.scores]
+        self._getters = [_getter(sets, score.path) for score in fields.scores]
+        self._lower = [_getter(sets, score.over) if score.over else None for score in fields.scores]
         self._lengths = _Counted()
         self._scores = [_Counted() for _ in fields.scores]
         self._marks = [[Counter[int]() for _ in score.marks] for score in fields.scores]
@@ -182,12 +183,14 @@ class Attributes:
             for rule in self._annotating
         }
         self._lengths.add(np.array(block.chars, dtype=float), labels, kept)
-        for number, (score, get) in enumerate(zip(self._fields.scores, self._getters, strict=True)):
-            numbers = get(block.columns[score.place.set])
+        for number, (score, get, lower) in enumerate(zip(self._fields.scores, self._getters, self._lower, strict=True)):
+            upper = get(block.columns)
+            under = lower(block.columns) if lower else None
+            numbers = upper if under is None else upper / np.where(under > 0, under, np.nan)
             self._scores[number].add(numbers, labels, kept)
             for i, mark in enumerate(score.marks):
                 mine = _concerned(mark.label, mark.others, names)[labels]
-                met = holds(mark, numbers) & mine
+                met = (holds(mark, upper, under) if mark.product else holds(mark, numbers)) & mine
                 self._marks[number][i].update(labels[met].tolist())
                 there = mine & ~np.isnan(numbers)
                 distances = np.abs(numbers - mark.value)
@@ -244,31 +247,31 @@ def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.n
     return np.array([name == label if label else name not in others for name in names], dtype=bool)
 
 
-def _getter(sets: Sequence[JoinedSet], score: ScoreAt) -> Callable[[Sequence[Any]], "np.ndarray[Any, Any]"]:
-    """Return what gives the numbers of a score of many documents; not a number where there is none."""
-    leaf = leaf_of(sets, score)
-    key = score.place.key
+def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Sequence[Sequence[Any]]], "np.ndarray[Any, Any]"]:
+    """Return what gives the numbers at a path of many documents, by their columns; not a number where there is none."""
+    place, leaf = at_path(sets, at)
 
     def slowly(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
         import numpy as np
 
-        found = (leaf.get(getattr(value, key)) for value in values)
+        found = (leaf.get(getattr(value, place.key)) for value in values)
         return np.array([_float(each[0]) if each else np.nan for each in found], dtype=float)
 
-    if score.path.startswith("len("):
-        return slowly
-    inner = score.path.removeprefix(score.place.name).split(".")[1:]
-    path = attrgetter(".".join([key, *map(schema.field_name, inner)]))
+    inner = [] if at.startswith("len(") else at.removeprefix(place.name).split(".")[1:]
+    path = attrgetter(".".join([place.key, *map(schema.field_name, inner)]))
 
-    def quickly(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
+    def get(columns: Sequence[Sequence[Any]]) -> "np.ndarray[Any, Any]":
         import numpy as np
 
+        values = columns[place.set]
+        if at.startswith("len("):
+            return slowly(values)
         try:
             return np.array(list(map(path, values)), dtype=float)
         except (AttributeError, OverflowError):  # a null above the number, or an integer beyond all floats
             return slowly(values)
 
-    return quickly
+    return get
 
 
 def _float(value: Any) -> float:

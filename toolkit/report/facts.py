@@ -1,6 +1,7 @@
 """The form of a report: numbers and samples of one run, or of two side by side, as JSON.
 
-A label is what rules have as ``label``; ``""`` stands for documents that have none. Sizes are of texts as they are
+A label is what rules have as ``label``; ``""`` stands for documents that have none, ``*`` for all labels that are not
+among the 200 with most documents. Sizes are of texts as they are
 read, unless something else is said. Lists of counts belong to bins ``[edges[i], edges[i + 1])``, of which the last one
 has its upper edge, too; zeros at the end of such a list are left out.
 """

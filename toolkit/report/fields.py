@@ -1,15 +1,17 @@
 """What a report says of the attributes that a stream joins: scores with their thresholds, spans, tokens, duplicates."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ToolkitError
 from toolkit.inspect.stats.distributions import Leaf, leaves
-from toolkit.inspect.stats.thresholds import thresholds
+from toolkit.inspect.stats.thresholds import numbers, path_of, thresholds
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.rules import Role, Rule
 from toolkit.rules.expression_tree import ExpressionError, parse
@@ -39,6 +41,7 @@ class MarkAt(ConfigStruct):
     Attributes:
         rule: number of the rule in its stream.
         others: labels that have a value of their own, so that this one is not theirs.
+        product: whether the rule compares a number with the value times another, and the score is their ratio.
     """
 
     rule: int
@@ -48,13 +51,15 @@ class MarkAt(ConfigStruct):
     drops: str
     text: str
     others: list[str] = []
+    product: bool = False
 
 
 class ScoreAt(ConfigStruct):
-    """A number of each document.
+    """A number of each document, or the ratio of two.
 
     Attributes:
         place: of the attribute.
+        over: path of the number that it is divided by, if it is a ratio.
         path: as expressions name it.
         set: name of the set.
         whole: whether it is always an integer.
@@ -68,6 +73,12 @@ class ScoreAt(ConfigStruct):
     whole: bool
     marks: list[MarkAt] = []
     description: str = ""
+    over: str = ""
+
+    @property
+    def title(self) -> str:
+        """Return what it is called: its path, or ``noise.noise / noise.chars``."""
+        return f"{self.path} / {self.over}" if self.over else self.path
 
 
 class SpansAt(ConfigStruct):
@@ -170,6 +181,9 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
                 said = of.description if of else ""
                 whole = leaf.path.startswith("len(") or (of is not None and of.kind == "int")
                 scores.append(ScoreAt(place, leaf.path, joined.set, whole, marks, said))
+    by_path = {score.path: score for score in scores}
+    by_path |= {leaf.path: _plain(place, joined, leaf) for place, joined, key in _keys(sets) for leaf in _scores(key)}
+    scores += ratios_of(rules, by_path)
     chosen = sorted(range(len(scores)), key=lambda i: (not scores[i].marks, i))[:MOST_SCORES]
     return Fields([scores[i] for i in sorted(chosen)], spans, duplicates, tokens, lines, edges)
 
@@ -191,10 +205,13 @@ def _says(tagger: str, what: str) -> bool:
         return False
 
 
-def leaf_of(sets: Sequence[JoinedSet], score: ScoreAt) -> Leaf:
-    """Return what gives the values of a score."""
-    key = next(key for place, _, key in _keys(sets) if place == score.place)
-    return next(leaf for leaf in _scores(key) if leaf.path == score.path)
+def _plain(place: Place, joined: JoinedSet, leaf: Leaf) -> ScoreAt:
+    return ScoreAt(place, leaf.path, joined.set, whole=False)
+
+
+def at_path(sets: Sequence[JoinedSet], path: str) -> tuple[Place, Leaf]:
+    """Return where a number is, by its path in expressions, and what gives its values."""
+    return next((place, leaf) for place, _, key in _keys(sets) for leaf in _scores(key) if leaf.path == path)
 
 
 def _keys(sets: Sequence[JoinedSet]) -> Iterator[tuple[Place, JoinedSet, Key]]:
@@ -240,16 +257,93 @@ def _marks(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
         yield MarkAt(number, each.label, each.number, sign, _drops(rule, path, sign), each.text, others)
 
 
+def ratios_of(rules: Sequence[Rule], known: Mapping[str, ScoreAt]) -> list[ScoreAt]:
+    """Return the ratios of two numbers that rules have thresholds for: ``A < 0.6 * B``, ``A / B < 0.6``.
+
+    Args:
+        rules: of a stream.
+        known: numbers that there are, by their paths.
+    """
+    found: dict[tuple[str, str], ScoreAt] = {}
+    for i, rule in enumerate(rules):
+        for text in rule.expressions:
+            try:
+                tree = parse(text)
+            except ExpressionError:
+                continue
+            for node, negated in _compared(tree, negated=False):
+                for one, other, mark in _ratio_marks(node, i, rule, known, negated=negated):
+                    first = known[one]
+                    about = f"{one} by {other}; null where that is 0."
+                    empty = ScoreAt(first.place, one, first.set, whole=False, description=about, over=other)
+                    before = found.get((one, other), empty)
+                    if mark not in before.marks:
+                        found[one, other] = msgspec.structs.replace(before, marks=[*before.marks, mark])
+    return list(found.values())
+
+
+_SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Lt: ("<", ">"), ast.LtE: ("<=", ">="), ast.Gt: (">", "<"), ast.GtE: (">=", "<="),
+}  # fmt: skip
+"""Of a comparison, as it is written, and with its sides exchanged."""
+
+
+def _compared(node: ast.AST, *, negated: bool) -> Iterator[tuple[ast.Compare, bool]]:
+    """Yield comparisons outside of comprehensions, each with whether it is negated."""
+    if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+        return
+    if isinstance(node, ast.Compare):
+        yield node, negated
+        return
+    inside = negated != (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+    for child in ast.iter_child_nodes(node):
+        yield from _compared(child, negated=inside)
+
+
+def _ratio_marks(
+    node: ast.Compare, number: int, rule: Rule, known: Mapping[str, ScoreAt], *, negated: bool
+) -> Iterator[tuple[str, str, MarkAt]]:
+    operands = [node.left, *node.comparators]
+    for left, op, right in zip(operands, node.ops, operands[1:], strict=False):
+        if type(op) not in _SIGNS:
+            continue
+        for one, other, sign in ((left, right, _SIGNS[type(op)][0]), (right, left, _SIGNS[type(op)][1])):
+            product = not isinstance(one, ast.BinOp)
+            for upper, lower, value in _of_product(one, other) if product else _of_quotient(one, other):
+                values = numbers(value, rule.parameters)
+                if upper not in known or lower not in known or min(values.values(), default=0) <= 0:
+                    continue
+                for label, at in values.items():
+                    drops = _side(rule, sign, negated=negated)
+                    others = [each for each in values if each] if not label else []
+                    text = f"{upper} / {lower} {sign} {at:g}"
+                    yield upper, lower, MarkAt(number, label, at, sign, drops, text, others, product)
+
+
+def _of_product(one: ast.expr, other: ast.expr) -> Iterator[tuple[str, str, ast.expr]]:
+    """Yield upper, lower and value of ``A < value * B``, whichever side of the product is the value."""
+    if isinstance(other, ast.BinOp) and isinstance(other.op, ast.Mult):
+        for value, lower in ((other.left, other.right), (other.right, other.left)):
+            yield path_of(one, {}), path_of(lower, {}), value
+
+
+def _of_quotient(one: ast.expr, other: ast.expr) -> Iterator[tuple[str, str, ast.expr]]:
+    """Yield upper, lower and value of ``A / B < value``."""
+    if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div):
+        yield path_of(one.left, {}), path_of(one.right, {}), other
+
+
 def _drops(rule: Rule, path: str, sign: str) -> str:
     """Return which numbers a rule drops by a comparison, ``below`` or ``above``; empty if it cannot be told."""
+    turned = {_is_negated(text, path) for text in rule.expressions} - {None}
+    return _side(rule, sign, negated=bool(turned.pop())) if len(turned) == 1 else ""
+
+
+def _side(rule: Rule, sign: str, *, negated: bool) -> str:
     if rule.ROLE is not Role.DROPS or sign not in ("<", "<=", ">", ">="):
         return ""
     below = sign in ("<", "<=")
-    turned = {_is_negated(text, path) for text in rule.expressions}
-    if len(turned - {None}) != 1:
-        return ""
-    negated = bool(next(iter(turned - {None}))) != bool(getattr(rule, "KEEPS", False))
-    return "below" if below != negated else "above"
+    return "below" if below != (negated != bool(getattr(rule, "KEEPS", False))) else "above"
 
 
 def _is_negated(text: str, path: str) -> bool | None:
@@ -272,11 +366,18 @@ def _negations(node: ast.AST, path: str, *, negated: bool) -> Iterator[bool]:
         yield from _negations(child, path, negated=inside)
 
 
-def holds(mark: MarkAt, values: Any) -> Any:
-    """Return for each number whether a comparison holds; never for what is not a number."""
+def holds(mark: MarkAt, values: Any, lower: Any = None) -> Any:
+    """Return for each number whether a comparison holds, reckoned as the rule does; never for what is not a number.
+
+    Args:
+        mark: the threshold.
+        values: of the score; of a mark of a product what is compared with it.
+        lower: what the value is multiplied by, for such a mark.
+    """
     import operator
 
     signs = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}
+    bound = mark.value if lower is None else mark.value * lower
     if mark.sign == "!=":
-        return (values != mark.value) & (values == values)  # noqa: PLR0124  (NaN stands for null)
-    return signs[mark.sign](values, mark.value)
+        return (values != bound) & (values == values)  # noqa: PLR0124  (NaN stands for null)
+    return signs[mark.sign](values, bound)

@@ -18,9 +18,9 @@ from toolkit.mix.publish import BudgetFound, Manifest
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.report import facts, recorded, selection
 from toolkit.report.fields import Fields, fields_of
-from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, Merged, Spread, sizes_of
+from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, REST, Merged, Spread, sizes_of
 from toolkit.report.one_shard import ShardToCount, count_shard, load
-from toolkit.report.samples import ShardToShow, Shown, jaccard, show_shard
+from toolkit.report.samples import NAME_CHARS, ShardToShow, Shown, jaccard, show_shard
 from toolkit.report.selection import At
 from toolkit.rules import Rule
 
@@ -168,8 +168,9 @@ def _assembled(
     totals = Totals()
     for each in streams:
         add(totals, each.merged.totals)
-    labels = _labels(streams, manifest)
-    many = {each.label for each in labels[:MOST_LABELS]}
+    every = _labels(streams, manifest)
+    many = {each.label for each in every[:MOST_LABELS]}
+    labels = every[:MOST_LABELS] + _together(every[MOST_LABELS:])
     return facts.Run(
         name=given.name,
         dataset=", ".join(dataset.documents for dataset in own),
@@ -184,13 +185,13 @@ def _assembled(
         totals=_totals(manifest.totals if manifest else totals),
         labels=labels,
         groups=list(_groups(given, tasks)),
-        rules=_rules(streams, manifest),
+        rules=_rules(streams, many, manifest),
         left_out=dict(manifest.counts) if manifest else {},
         budget=_budget(given, streams),
         duplicates=list(_duplicates(streams)),
         lengths=_lengths(streams, many),
         scores=list(_scores(streams, many)),
-        spans=list(_spans(streams)),
+        spans=list(_spans(streams, many)),
         samples=shown.samples,
         drawn=_drawn(streams, shown),
         of_rules=list(_of_rules(streams, shown)),
@@ -235,12 +236,39 @@ def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[fac
     return sorted(found, key=lambda each: (-each.before.documents, each.label))
 
 
-def _rules(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.RuleFacts]:
+def _together(listed: Sequence[facts.LabelSizes]) -> list[facts.LabelSizes]:
+    """Return the sizes of all labels that are not shown by themselves; nothing if there are none."""
+    if not listed:
+        return []
+    found = facts.LabelSizes(label=REST, before=facts.Sizes(), after=facts.Sizes())
+    for each in listed:
+        for mine, theirs in ((found.before, each.before), (found.after, each.after)):
+            for name in facts.Sizes.__struct_fields__:
+                if (number := getattr(theirs, name)) is not None:
+                    setattr(mine, name, (getattr(mine, name) or 0) + number)
+    return [found]
+
+
+def _shown_labels(found: Mapping[str, Sequence[int]], labels: set[str]) -> dict[str, tuple[int, ...]]:
+    """Return numbers by label, sorted; of labels that are not shown by themselves together."""
+    shown: dict[str, tuple[int, ...]] = {}
+    for label, numbers in sorted(found.items()):
+        key = label if label in labels else REST
+        before = shown.get(key, (0,) * len(numbers))
+        shown[key] = tuple(a + b for a, b in zip(before, numbers, strict=True))
+    return shown
+
+
+def _counts_by_label(found: Mapping[str, int], labels: set[str]) -> dict[str, int]:
+    return {label: count for label, (count,) in _shown_labels({k: (n,) for k, n in found.items()}, labels).items()}
+
+
+def _rules(streams: Sequence[_OfStream], many: set[str], manifest: Manifest | None) -> list[facts.RuleFacts]:
     found = []
     for each in streams:
         for i, rule in enumerate(each.rules):
             count, labels = each.merged.effects[i], each.merged.by_label
-            by_label = {label: tuple(of[i]) for label, of in sorted(labels.items()) if any(of[i])}
+            by_label = _shown_labels({label: of[i] for label, of in labels.items() if any(of[i])}, many)
             found.append(
                 facts.RuleFacts(
                     name=rule.name,
@@ -312,7 +340,7 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
     found: dict[str, list[tuple[_OfStream, int]]] = {}
     for each in streams:
         for i, score in enumerate(each.fields.scores):
-            found.setdefault(score.path, []).append((each, i))
+            found.setdefault(score.title, []).append((each, i))
     for path, places in found.items():
         together = Spread()
         for each, i in places:
@@ -327,13 +355,13 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
             edges=edges,
             counts=counts,
             after=after,
-            nulls=dict(sorted(together.nulls.items())),
-            marks=[mark for each, i in places for mark in _marks(each, i)],
+            nulls=_counts_by_label(together.nulls, labels),
+            marks=[mark for each, i in places for mark in _marks(each, i, labels)],
             description=first.description,
         )
 
 
-def _marks(each: _OfStream, number: int) -> Iterator[facts.Mark]:
+def _marks(each: _OfStream, number: int, labels: set[str]) -> Iterator[facts.Mark]:
     for mark, counts in zip(each.fields.scores[number].marks, each.merged.marks[number], strict=True):
         yield facts.Mark(
             rule=each.rules[mark.rule].name,
@@ -343,16 +371,16 @@ def _marks(each: _OfStream, number: int) -> Iterator[facts.Mark]:
             sign=mark.sign,
             drops=mark.drops,  # type: ignore[arg-type]  # below, above or neither
             text=mark.text,
-            holds=dict(sorted(counts.items())),
+            holds=_counts_by_label(counts, labels),
         )
 
 
-def _spans(streams: Sequence[_OfStream]) -> Iterator[facts.Spans]:
+def _spans(streams: Sequence[_OfStream], many: set[str]) -> Iterator[facts.Spans]:
     found: dict[str, facts.Spans] = {}
     for each in streams:
         for at, labels in zip(each.fields.spans, each.merged.spans, strict=True):
             mine = found.setdefault(at.path, facts.Spans(field=at.path, set=at.set, pii=at.personal, labels={}))
-            for label, numbers in sorted(labels.items()):
+            for label, numbers in _shown_labels(labels, many).items():
                 before = mine.labels.get(label, (0, 0, 0))
                 mine.labels[label] = (before[0] + numbers[0], before[1] + numbers[1], before[2] + numbers[2])
     yield from found.values()
@@ -418,7 +446,7 @@ def _groups(given: Gathered, tasks: Sequence[ShardToCount]) -> Iterator[facts.Gr
 
 def _group(value: str | None, row: Sequence[int]) -> facts.Group:
     return facts.Group(
-        value=value,
+        value=value and value[:NAME_CHARS],
         before=facts.Sizes(documents=row[0], chars=row[1], bytes=row[2]),
         after=facts.Sizes(documents=row[3], chars=row[4], bytes=row[5]),
     )

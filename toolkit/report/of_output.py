@@ -1,7 +1,7 @@
 """The facts of an output without its dataset: what the manifest says, and why the rest is missing."""
 
 from toolkit.config import settings as config
-from toolkit.distribution import VERSION
+from toolkit.distribution import NAME, VERSION
 from toolkit.errors import ConfigError
 from toolkit.mix import publish
 from toolkit.report import facts
@@ -137,7 +137,7 @@ def _sets(manifest: publish.Manifest) -> list[facts.SetMade]:
 
 
 def _versions(manifest: publish.Manifest) -> list[facts.Named]:
-    found = {"tagmix": VERSION, "tagmix, of the mix": manifest.toolkit}
+    found = {NAME: VERSION, f"{NAME}, of the mix": manifest.toolkit}
     for each in _sets(manifest):
         for settings in each.settings.values():
             if name := tagger_of(settings):

@@ -49,6 +49,9 @@ VERSION = 1
 SIZES = ("documents", "chars", "bytes", "lines", "words", "tokens")
 """What is summed up of each label, in this order."""
 
+LABEL_CHARS = 100
+"""Code points of a label; of a longer one only the beginning is counted by."""
+
 EFFECT = ("documents", "chars", "unique")
 """What is summed up of each rule and label."""
 
@@ -225,6 +228,8 @@ class _Counting:
         self._attributes.add(block, list(self._labels), labels, dropped, hashes, rows)
 
     def _label(self, label: str) -> int:
+        if len(label) > LABEL_CHARS:
+            label = label[: LABEL_CHARS - 1] + "…"
         if label not in self._labels:
             self._labels[label] = len(self._labels)
             self._by_label.append(_zeros(len(self._rules.rules), len(EFFECT)))

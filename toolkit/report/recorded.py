@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from toolkit.data.dataset import Dataset
-from toolkit.distribution import VERSION
+from toolkit.distribution import NAME, VERSION
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import Manifest
 from toolkit.records import ingested, rejected
@@ -87,9 +87,9 @@ def models(datasets: Iterable[tuple[Dataset, Sequence[JoinedSet]]]) -> list[Mode
 
 def versions(made: Sequence[SetMade], manifest: Manifest | None) -> list[Named]:
     """Return the versions of the toolkit, now and when the mix was made, of Python and of taggers."""
-    found = {"tagmix": VERSION, "Python": platform.python_version()}
+    found = {NAME: VERSION, "Python": platform.python_version()}
     if manifest and manifest.toolkit != VERSION:
-        found["tagmix, of the mix"] = manifest.toolkit
+        found[f"{NAME}, of the mix"] = manifest.toolkit
     for each in made:
         for settings in each.settings.values():
             if name := tagger_of(settings):

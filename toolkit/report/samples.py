@@ -25,6 +25,9 @@ from toolkit.runs.executors import Report
 VALUE_BYTES = 200
 """JSON of a value that is shown with a sample; of longer ones only the beginning."""
 
+NAME_CHARS = 300
+"""Code points of ids, sources, addresses and labels that are shown."""
+
 _MARKED = 200
 """Spans of a sample that are shown."""
 
@@ -147,10 +150,10 @@ class _Reader:
             shard=self._task.work.shard,
             row=number,
             stream=self._task.work.stream.name,
-            id=document.id,
-            source=document.source,
-            url=url_of({"metadata": document.metadata}) or "",
-            label=(rules.label(*values) if rules.label else None) or "",
+            id=document.id[:NAME_CHARS],
+            source=document.source[:NAME_CHARS],
+            url=(url_of({"metadata": document.metadata}) or "")[:NAME_CHARS],
+            label=((rules.label(*values) if rules.label else None) or "")[:NAME_CHARS],
             chars=len(document.text),
             text=text,
             dropped_by="" if dropping is None else rules.rules[dropping].name,
@@ -170,9 +173,9 @@ class _Reader:
         return PairText(
             shard=self._task.work.shard,
             row=number,
-            id=document.id,
-            source=document.source,
-            label=(rules.label(*values) if rules.label else None) or "",
+            id=document.id[:NAME_CHARS],
+            source=document.source[:NAME_CHARS],
+            label=((rules.label(*values) if rules.label else None) or "")[:NAME_CHARS],
             chars=len(document.text),
             text=cut(document.text, self._task.pair_length),
             kept=not isinstance(rules.decide(*values), int),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from toolkit.report.choosing import Chosen
 from toolkit.report.fields import Fields
-from toolkit.report.merging import Merged
+from toolkit.report.merging import MOST_LABELS, Merged
 from toolkit.rules import Rule
 
 At = tuple[int, int]
@@ -78,7 +78,7 @@ def select(found: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
         by_label = {
             label: taken(chosen.get(("dropped", f"{i}\n{label}"), [])[:most], i) for label, most in labels[i].items()
         }
-        marks = [(n, m, score.path, mark.value) for n, score in enumerate(fields.scores)
+        marks = [(n, m, score.title, mark.value) for n, score in enumerate(fields.scores)
                  for m, mark in enumerate(score.marks) if mark.rule == i]  # fmt: skip
         for n, m, path, value in marks:
             sides = [taken(chosen.get(("near", f"{n}\n{m}\n{side}"), []), i) for side in ("dropped", "kept")]
@@ -97,7 +97,7 @@ def _costly(found: Merged, rules: Sequence[Rule]) -> list[dict[str, int]]:
     shown: list[dict[str, int]] = [{} for _ in rules]
     dropping = [i for i, rule in enumerate(rules) if rule.drops]
     lost = {label: sum(each[i][0] for i in dropping) for label, each in found.by_label.items()}
-    for place, label in enumerate(sorted(lost, key=lambda label: (-lost[label], label))):
+    for place, label in enumerate(sorted(lost, key=lambda label: (-lost[label], label))[:MOST_LABELS]):
         costliest = max(dropping, key=lambda i: (found.by_label[label][i][0], -i), default=None)
         if costliest is not None and found.by_label[label][costliest][0]:
             shown[costliest][label] = 10 if place < COSTLY_LABELS else 3

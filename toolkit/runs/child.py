@@ -24,6 +24,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any, TypeVar
 
+from toolkit.data.excerpts import make_harmless
 from toolkit.errors import ToolkitError
 from toolkit.interrupts import Ended, held_back, raise_on_sigterm
 from toolkit.runs.processes import one_thread_each, share_arenas
@@ -106,6 +107,7 @@ def _live(connection: "Connection[Any, Any]", tidy: bool, serve: Callable[..., N
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     one_thread_each()
     share_arenas()
+    make_harmless()
     _die_with_parent()
     with contextlib.suppress(EOFError, OSError):  # the calling process has gone, or needs it no more
         serve(connection, *arguments)

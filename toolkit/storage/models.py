@@ -9,9 +9,9 @@ import functools
 import hashlib
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import list_files, stat
 from toolkit.storage.reading import READ, Decompressed, open_stored
+
+T = TypeVar("T")
 
 Model = Annotated[str, msgspec.Meta(extra={"model": True})]
 """Type of an option that names a model file; its sha256 is part of the recorded settings."""
@@ -330,6 +332,24 @@ def _verified(path: str, name: str) -> str:
     if name in SHA256 and (got := digest_of_file(path)) != SHA256[name]:
         raise ConfigError(f"{path}: expected {name} with sha256 {SHA256[name]}, got {got}; delete it to fetch it again")
     return path
+
+
+def loader(read: Callable[[str], T]) -> Callable[[str], T]:
+    """Return what gives the model of a configured path; it is read once a process, as long as its file is the same.
+
+    Args:
+        read: reads the file of a model.
+    """
+
+    @functools.lru_cache(maxsize=8)
+    def loaded(path: str, digest: str) -> T:
+        return read(path)
+
+    def load(model: str) -> T:
+        path = os.path.realpath(resolve(model))
+        return loaded(path, digest_of_file(path))
+
+    return load
 
 
 def digest_of_file(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from toolkit.commands.comparing.questions import Question, named
 from toolkit.commands.sampling import using
 from toolkit.commands.steps import foreign_sets
 from toolkit.commands.steps import shards as sharing
@@ -59,6 +60,30 @@ def sets_of(
             raise ToolkitError("\n".join(broken.values()))
         found += resolve_sets(stream, {}, seen)
     return found, unreadable
+
+
+def works_for(
+    context: Context, dataset: Dataset, asked: Sequence[Question], over: str
+) -> tuple[list[JoinedShard], dict[str, str]]:
+    """Return the shards of whose documents something is asked, with the sets for that; and those that cannot be read.
+
+    Args:
+        context: of the command.
+        dataset: that has the sets.
+        asked: all that is asked.
+        over: what the dataset is where it is a sample.
+
+    Raises:
+        ConfigError: if there are no documents, or a question is none over these sets.
+    """
+    shards = shards_of(context, dataset, over)
+    sets, unreadable = sets_of(context, dataset, named(asked), shards)
+    works = works_of(context, dataset, sets, shards, unreadable)
+    if not works:
+        raise ConfigError(f"expected documents in {dataset.documents}, got none")
+    for question in asked:
+        question.check(works[0])
+    return works, unreadable
 
 
 def works_of(

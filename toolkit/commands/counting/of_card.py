@@ -58,7 +58,8 @@ def counted(context: Context, facts: Facts, about: About, first: int | None, *, 
     if not about.scores:
         return _documents(context, documents, settings)
     if note := _missing():
-        return replace(_documents(context, documents, settings), notes=[note])
+        found = _documents(context, documents, settings)
+        return replace(found, notes=[*found.notes, note])
     try:
         return _documents(context, documents, msgspec.structs.replace(settings, attributes=["all"]))
     except ConfigError:  # there are no attributes
@@ -78,7 +79,8 @@ def _documents(context: Context, prepared: Prepare, settings: Settings) -> Numbe
             Table.of(by, merged_groups(counting.works, number, join(temporary, by)), most, unicode=False)
             for number, (by, most) in enumerate(_BY.items())
         )
-        return Numbers(labels, hosts, merged.lengths, merged.samples, merged.distributions, counting.rules)
+        notes = [line for line in counting.notes.splitlines() if line]
+        return Numbers(labels, hosts, merged.lengths, merged.samples, merged.distributions, counting.rules, notes)
 
 
 def _check_readable(counting: Counting) -> None:
@@ -118,6 +120,7 @@ def _missing() -> str:
 
 
 def _count(context: Context, counting: Counting) -> None:
+    context.sweep(*{work.folder: None for work in counting.works})
     tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
     if failed := failures(context.run("count", count_file, tasks, counting.unit)):
         raise ToolkitError("\n".join(failed))

@@ -58,7 +58,7 @@ def run(context: Context, options: Options) -> Outcome:
     shown = page.Shown(path, drawing.markdown() if drawing and picture else "", options.first)
     text = page.document(facts, about, configurations, numbers, kept, shown)
     names = [each.name for each in configurations]
-    notes = [*filter(None, head.notes_of(facts, configurations)), *numbers.notes]
+    notes = list(dict.fromkeys([*filter(None, head.notes_of(facts, configurations)), *numbers.notes]))
     found: dict[str, Any] = {"path": path, "configurations": names, "kept": len(kept.blocks), "notes": notes}
     files = {PICTURE: picture}
     if options.html or exists(join(facts.root, html.NAME)):

@@ -7,7 +7,7 @@ import msgspec
 import xxhash
 
 from toolkit.commands.command_line.options import Flag, Stage
-from toolkit.commands.comparing import questions, sets_read
+from toolkit.commands.comparing import sets_read
 from toolkit.commands.comparing.questions import WHERE, Finder, Question
 from toolkit.commands.labelling.naming import key_of, names_of
 from toolkit.commands.steps.context import Context
@@ -86,7 +86,6 @@ def write(context: Context, options: FileOptions) -> Outcome:
     """Write the files that the options ask for."""
     dataset, form = context.dataset, options.form
     note_roots([str(options.output)])
-    shards = sets_read.shards_of(context, dataset, "")
     finder = Finder(dataset, ())
     if options.from_ is not None:
         _check_set(options.from_, dataset.sets())
@@ -94,12 +93,7 @@ def write(context: Context, options: FileOptions) -> Outcome:
     value = asked[0] if asked else None
     if options.where is not None:
         asked.append(finder.question(WHERE, options.where, "--where"))
-    sets, unreadable = sets_read.sets_of(context, dataset, questions.named(asked), shards)
-    works = sets_read.works_of(context, dataset, sets, shards, unreadable)
-    if not works:
-        raise ConfigError(f"expected documents in {dataset.documents}, got none")
-    for question in asked:
-        question.check(works[0])
+    works, unreadable = sets_read.works_for(context, dataset, asked, "")
     outcome = (
         _experiment(context, options, works, asked)
         if form == ML_FILTER

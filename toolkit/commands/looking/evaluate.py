@@ -183,13 +183,7 @@ def _answers(
     Raises:
         ConfigError: if an expression is not one over these sets.
     """
-    shards = sets_read.shards_of(context, dataset, over)
-    sets, unreadable = sets_read.sets_of(context, dataset, questions.named(asked), shards)
-    works = sets_read.works_of(context, dataset, sets, shards, unreadable)
-    if not works:
-        raise ConfigError(f"expected documents in {dataset.documents}, got none")
-    for question in asked:
-        question.check(works[0])
+    works, unreadable = sets_read.works_for(context, dataset, asked, over)
     paths = [work.path for work in works]
     tasks = [
         Task(work.path, ShardToAsk(work, asked, match), size, key=work.shard)

@@ -16,13 +16,16 @@ from toolkit.data.dataset import Dataset
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.inspect import targets
+from toolkit.inspect.describe.croissant import document
 from toolkit.mix import publish
 from toolkit.pages.report import render
 from toolkit.report import facts
 from toolkit.report.languages import languages_of
 from toolkit.report.of_output import run_of_output
+from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join
+from toolkit.storage.paths import exists, join
+from toolkit.storage.roots import note_roots
 
 SUFFIXES = (".html", ".json")
 
@@ -74,6 +77,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Gather the facts of a configuration or an output, or of two, and write the page."""
+    note_roots(os.path.dirname(os.path.abspath(path)) for path in (options.output, options.page) if path)
     try:
         found = _runs(context, options)
     except StepFailed as failed:
@@ -90,11 +94,28 @@ def run(context: Context, options: Options) -> Outcome:
     )
     encoded = msgspec.json.encode(report)
     for path in filter(None, (options.output, options.page)):
-        write_file(path, encoded + b"\n" if path.endswith(".json") else render(encoded))
+        write_file(path, encoded + b"\n" if path.endswith(".json") else render(encoded, _described(report.runs[0])))
     notes = [f"{each.name}: {note}" if len(made) > 1 else note for each in made for note in each.notes]
     data = {"output": options.output, "runs": [_summary(each) for each in made], "notes": notes, "failed": faults}
     text = "\n".join([options.output, *(note for note in notes if note not in faults)])
     return Outcome(text=text, data=data, failures=faults, exit_code=1 if faults else 0)
+
+
+def _described(run: facts.Run) -> bytes | None:
+    """Return what ``toolkit croissant`` has written of the output, for search engines; nothing where it has not.
+
+    Raises:
+        ConfigError: if the file is no JSON.
+    """
+    path = join(run.output, document.NAME)
+    if not run.mixed or not exists(path):
+        return None
+    data = store_of(path).read(path)
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: expected JSON, got: {error}; run `toolkit croissant` again") from None
+    return data
 
 
 def _runs(context: Context, options: Options) -> list[Reported]:

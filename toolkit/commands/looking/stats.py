@@ -250,7 +250,7 @@ def _delivered(options: Options, rendered: dict[str, str], data: dict[str, Any],
         return Outcome(text=(rendered[format_] + notes).strip("\n"), data=data)
     if not path:
         print(notes.strip(), end="\n" if notes else "", file=sys.stderr)  # programs read the other formats
-        return Outcome(text=rendered[format_].rstrip(), data=data)
+        return Outcome(text=rendered[format_].rstrip(), data=data, for_programs=True)
     write_file(path, rendered[_format_of(path)].encode())
     return Outcome(text=path + notes, data=data)
 

@@ -18,7 +18,7 @@ from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.config.docstrings import documentation, purpose
 from toolkit.data import schema
 from toolkit.data.documents import Document
-from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.tag import describe, speed, tagger, trial
 from toolkit.tag.tagger import TAGGERS, Tagger
@@ -230,5 +230,5 @@ def _show_cost(found: Mapping[str, Any]) -> str:
     start = f"; {cost['start_seconds']} s until it has begun" if cost["start_seconds"] >= 0.1 else ""
     return (
         f"{cost['mb_per_s']:g} MB/s a core, {cost['ns_per_char']:g} ns a character "
-        f"(here, now, alone; {cost['documents']} documents, {cost['bytes'] / 1e6:.2g} MB){start}"
+        f"(here, now, alone; {amount(cost['documents'], 'document')}, {cost['bytes'] / 1e6:.2g} MB){start}"
     )

@@ -222,7 +222,7 @@ class _Making:
         matched = {name: count for name, count in counts.items() if name in _COUNTED}
         said = {name: count for name, count in counts.items() if name not in _COUNTED}
         if said:
-            self.said.append(f"{entry.set}: {', '.join(f'{count:,} {name}' for name, count in said.items())}")
+            self.said.append(f"{entry.set}: {', '.join(_counted(count, name) for name, count in said.items())}")
         self.data[entry.set] = matched | ({"annotations": said} if said else {}) | {"written": written}
 
     def _run(
@@ -230,3 +230,9 @@ class _Making:
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
         return all_values(self.context.run(what, function, tasks, unit, failed=self._noted if noted else None))
+
+
+def _counted(count: int, what: str) -> str:
+    """Return a count in words: the first one says what is counted, in the plural."""
+    first, _, rest = what.partition(" ")
+    return " ".join(filter(None, (f"{count:,}", first.removesuffix("s") if count == 1 else first, rest)))

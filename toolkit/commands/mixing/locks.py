@@ -63,10 +63,8 @@ def begin(context: Context, options: Locking) -> None:
         with edition:
             found += [f"edition {name}: {line}" for line in _differences(edition, options, name)]
     if found:
-        raise ConfigError(
-            f"{options.locked}: expected what the lock describes, got something else; make it as it was, or choose "
-            "another lock; nothing was written:\n  " + "\n  ".join(found)
-        )
+        said = f"{options.locked}: expected what the lock describes, got something else; nothing was written:"
+        raise ConfigError("\n  ".join([said, *found, "make it as it was, or choose another lock"]))
 
 
 def _differences(context: Context, options: Locking, edition: str) -> list[str]:

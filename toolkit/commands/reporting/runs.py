@@ -191,8 +191,8 @@ def _faults(prepared: PreparedMix) -> Iterator[str]:
         inputs = sorted((entry.key, entry.documents, entry.attributes) for entry in made.inputs)
         digest = plan.digest_of(inputs, settings.stage_digest(), settings.output.part_size, list(made.omitted))
         if digest != made.digest:
-            path = publish.manifest_path(folder)
-            yield f"{path}: expected the digest {digest} of its inputs and settings, got {made.digest}; run `toolkit mix`"
+            got = f"expected the digest {digest} of its inputs and settings, got {made.digest}"
+            yield f"{publish.manifest_path(folder)}: {got}; run `toolkit mix`"
 
 
 def _why_not_mixed(prepared: PreparedMix, *, damaged: bool) -> str:

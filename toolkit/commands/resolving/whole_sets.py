@@ -11,6 +11,7 @@ from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records.failures import FailureRecords
@@ -35,6 +36,7 @@ def run(context: Context, options: Stage, plan: Plan, *, refit: bool = False) ->
     context.sweep(dataset.attributes, dataset.bookkeeping)
     with context.claimed(dataset.bookkeeping, dataset.attributes, section.holds(plan)):
         section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
+        journals.of(dataset)  # merged when the command ends, also where only its workers have asked for it
         outcome = _Making(context, dataset, plan, shards, refit=refit).outcome()
     outcome.text += unfinished
     return outcome

@@ -14,7 +14,7 @@ from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.ingest import own_types
+from toolkit.ingest import inputs, own_types
 from toolkit.inspect import targets as inspected
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.stats import cache, one_file
@@ -118,7 +118,17 @@ class _Finder:
             self._add_files(found)
 
     def add_dataset(self, dataset: Dataset) -> None:
-        self._add_stream(_stream_of(dataset), self._settings)
+        """Add all that there is; a key that two sets have cannot be named."""
+        names, shards = [], set(dataset.shards())
+        for name in dataset.sets():
+            covered = inputs.carried_shards(dataset, name)
+            if covered is None or shards <= covered:
+                names.append(name)
+            else:
+                self.found.notes += f"\n{name}: left out, because it has attributes of some shards only"
+        joined = [Joined(set=name, place="stats") for name in names]
+        stream = Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
+        self._add_stream(stream, self._settings)
 
     def add_configured(self) -> None:
         context, settings = self._context, self._settings
@@ -255,12 +265,6 @@ def _stem(path: str, suffix: str) -> str:
 
 
 # --- datasets ---------------------------------------------------------------------------------------------------------
-
-
-def _stream_of(dataset: Dataset) -> Stream:
-    """Return all that there is as a stream; a key that two sets have cannot be named."""
-    joined = [Joined(set=name, place="stats") for name in dataset.sets()]
-    return Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
 
 
 def _needed(

@@ -64,7 +64,7 @@ def compared(rules: Iterable[Rule]) -> list[str]:
             except ExpressionError:
                 continue
             for node, paths in _comparisons(tree, {}):
-                names = dict.fromkeys(_path(each, paths) for each in (node.left, *node.comparators))
+                names = dict.fromkeys(path_of(each, paths) for each in (node.left, *node.comparators))
                 found.update({name: None for name in names if any(True for _ in _of(node, paths, rule, name))})
     return list(found)
 
@@ -82,7 +82,7 @@ def _comparisons(node: ast.AST, paths: Paths) -> Iterator[tuple[ast.Compare, Pat
             yield from _comparisons(each.iter, paths)
             bound = {name.id: "" for name in ast.walk(each.target) if isinstance(name, ast.Name)}
             if isinstance(each.target, ast.Name):
-                bound[each.target.id] = _path(each.iter, paths) + "[]"
+                bound[each.target.id] = path_of(each.iter, paths) + "[]"
             paths = {**paths, **bound}
             for condition in each.ifs:
                 yield from _comparisons(condition, paths)
@@ -94,15 +94,15 @@ def _comparisons(node: ast.AST, paths: Paths) -> Iterator[tuple[ast.Compare, Pat
         yield from _comparisons(child, paths)
 
 
-def _path(node: ast.expr, paths: Paths) -> str:
+def path_of(node: ast.expr, paths: Paths) -> str:
     """Return the name that ``--histogram`` has for what a node stands for."""
     match node:
         case ast.Name(id=name):
             return paths.get(name, name)
         case ast.Attribute(value=value, attr=name):
-            return f"{_path(value, paths)}.{name}"
+            return f"{path_of(value, paths)}.{name}"
         case ast.Call(func=ast.Name(id="len"), args=[inside]):
-            return f"len({_path(inside, paths)})"
+            return f"len({path_of(inside, paths)})"
     return ast.unparse(node)
 
 
@@ -113,18 +113,18 @@ def _of(node: ast.Compare, paths: Paths, rule: Rule, attribute: str) -> Iterable
             continue
         written, turned = _SIGNS[type(op)]
         for one, other, sign in ((left, right, written), (right, left, turned)):
-            if _path(one, paths) == attribute:
-                for label, number in _numbers(other, rule.parameters).items():
+            if path_of(one, paths) == attribute:
+                for label, number in numbers(other, rule.parameters).items():
                     yield Threshold(number, label, rule.name, f"{attribute} {sign} {number:g}")
 
 
-def _numbers(node: ast.expr, parameters: Mapping[str, Mapping[str, object]]) -> dict[str, float]:
-    """Return the number that a node stands for, by label; none if it is not one."""
+def numbers(node: ast.expr, parameters: Mapping[str, Mapping[str, object]]) -> dict[str, float]:
+    """Return the number that a node stands for, by label, ``""`` for all others; none if it is not one."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return {"": float(value)}
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return {label: -number for label, number in _numbers(operand, parameters).items()}
+            return {label: -number for label, number in numbers(operand, parameters).items()}
         case ast.Name(id=name) if name in parameters:
             return {
                 label: float(value)

@@ -9,7 +9,7 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.interop.dolma.interpolation import resolve
 from toolkit.interop.dolma.places import fixed, roots_of, split
 from toolkit.storage.paths import is_folder, join
@@ -188,7 +188,9 @@ def _redirected(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> l
     """
     destinations = found.destination or []
     if len(destinations) != len(found.documents):
-        raise ConfigError(f"expected one for each of {len(found.documents)} documents, got {len(destinations)}")
+        raise ConfigError(
+            f"expected one for each of {amount(len(found.documents), 'document')}, got {len(destinations)}"
+        )
     entries = [entry for listed in tag.values() for entry in listed]
     made: dict[tuple[str, str], dict[str, Any]] = {}
     for pattern, given in zip(found.documents, destinations, strict=True):

@@ -13,7 +13,7 @@ from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError, short
 from toolkit.mix.effects.stretches import HEAD, Stretch, of_rule
 from toolkit.mix.effects.stretches import show as show_stretches
-from toolkit.mix.join import ShardToMix, at_document, inputs_of, joint_rows
+from toolkit.mix.join import Joint, ShardToMix, at_document, inputs_of, joint_rows
 from toolkit.rules import RuleSet
 from toolkit.runs.executors import Report
 from toolkit.tag.sample import key_of
@@ -191,6 +191,19 @@ def _explain(
         document.text[:HEAD],
         [each for rule in reached for each in of_rule(rule, document, values)],
     )
+
+
+def explain_one(work: ShardToMix, joint: Joint) -> Explanation:
+    """Return the explanation of one document, joined with what the rules of its shard need.
+
+    Raises:
+        DataError: as a mix of it would.
+    """
+    document, number, _, values = joint
+    try:
+        return _explain(work, work.compile_rules(), document, number, [*values, document], -1)
+    except DataError as error:
+        raise at_document(error, work, number, document.id) from None
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:

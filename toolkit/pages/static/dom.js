@@ -1,7 +1,8 @@
 "use strict";
-/* Elements from data. Text becomes text nodes, attributes come from our code alone: nothing of a document is ever HTML. */
+/* Elements from data. Text becomes text nodes, attributes come from our code: nothing of a document is ever HTML. */
 globalThis.page = (() => {
-  const ATTRIBUTES = /^(aria-[a-z]+|class|colspan|data-key|dir|for|hidden|id|inputmode|lang|name|open|role|scope|selected|step|tabindex|title|type|value)$/;
+  const ATTRIBUTES =
+    /^(aria-[a-z]+|class|colspan|data-key|dir|for|hidden|id|inputmode|lang|name|open|role|scope|selected|step|tabindex|title|type|value)$/;
 
   /** Return an element. `properties`: attributes (null and false are left out), or functions, which hear its events. */
   function el(tag, properties, ...children) {
@@ -25,20 +26,41 @@ globalThis.page = (() => {
   }
 
   const NAMES = {
-    0x00: "NUL", 0x07: "BEL", 0x08: "BS", 0x0b: "VT", 0x0c: "FF", 0x0d: "CR", 0x1b: "ESC", 0x7f: "DEL", 0x85: "NEL",
-    0x2028: "LS", 0x2029: "PS", 0x202a: "LRE", 0x202b: "RLE", 0x202c: "PDF", 0x202d: "LRO", 0x202e: "RLO",
-    0x2066: "LRI", 0x2067: "RLI", 0x2068: "FSI", 0x2069: "PDI", 0xfeff: "BOM", 0xfffe: "FFFE", 0xffff: "FFFF",
+    0x00: "NUL",
+    0x07: "BEL",
+    0x08: "BS",
+    0x0b: "VT",
+    0x0c: "FF",
+    0x0d: "CR",
+    0x1b: "ESC",
+    0x7f: "DEL",
+    0x85: "NEL",
+    0x2028: "LS",
+    0x2029: "PS",
+    0x202a: "LRE",
+    0x202b: "RLE",
+    0x202c: "PDF",
+    0x202d: "LRO",
+    0x202e: "RLO",
+    0x2066: "LRI",
+    0x2067: "RLI",
+    0x2068: "FSI",
+    0x2069: "PDI",
+    0xfeff: "BOM",
+    0xfffe: "FFFE",
+    0xffff: "FFFF",
   };
-  // Directions that text can be reversed with, and what cannot be seen. Joiners and marks that scripts need stay as they are.
+  // Directions that text can be reversed with, and what cannot be seen. What scripts need (joiners, marks) stays.
   const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2061-\u2069\ufeff\ufffe\uffff]/;
 
-  /** Return text as nodes, in which characters that cannot be seen, or that turn the order of others, stand by their names. */
+  /** Return text as nodes; characters that cannot be seen, or turn the order of others, stand by their names. */
   function visible(text) {
     if (!UNSEEN.test(text)) return document.createTextNode(text);
     const made = document.createDocumentFragment();
     let from = 0;
     for (const found of text.matchAll(new RegExp(UNSEEN, "g"))) {
-      const code = found[0].charCodeAt(0), hex = code.toString(16).toUpperCase().padStart(4, "0");
+      const code = found[0].charCodeAt(0),
+        hex = code.toString(16).toUpperCase().padStart(4, "0");
       if (found.index > from) made.append(text.slice(from, found.index));
       const shown = document.createElement("span");
       shown.className = "control";
@@ -54,7 +76,11 @@ globalThis.page = (() => {
   /** Return a link to an address of the web, which is told nothing of us; text where it is none. */
   function link(url, text) {
     let parsed = null;
-    try { parsed = new URL(url); } catch { /* not an address */ }
+    try {
+      parsed = new URL(url);
+    } catch {
+      /* not an address */
+    }
     const label = el("bdi", {}, text === undefined ? url : text);
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) return label;
     const made = el("a", {}, label);
@@ -74,7 +100,8 @@ globalThis.page = (() => {
   const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
   const count = (value) => (value === null || value === undefined ? "–" : whole.format(value));
-  const brief = (value) => (value === null || value === undefined ? "–" : value < 10000 ? whole.format(value) : short.format(value));
+  const brief = (value) =>
+    value === null || value === undefined ? "–" : value < 10000 ? whole.format(value) : short.format(value);
 
   /** Return a number of things: `1 line`, `2 lines`. */
   const some = (number, thing) => `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
@@ -83,7 +110,10 @@ globalThis.page = (() => {
     if (value === null || value === undefined) return "–";
     const units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let unit = 0;
-    while (value >= 999.5 && unit < units.length - 1) { value /= 1000; unit += 1; }
+    while (value >= 999.5 && unit < units.length - 1) {
+      value /= 1000;
+      unit += 1;
+    }
     return `${unit === 0 ? value : value.toPrecision(3)} ${units[unit]}`;
   }
 

@@ -1,6 +1,7 @@
 """JSONPath, parsed by its library. Nothing else knows the library: what is not in our tree is refused here."""
 
 import re
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from toolkit.distribution import missing_extra
@@ -58,12 +59,14 @@ def _compiled(text: str) -> "JSONPath":
     if not path.startswith("$"):
         raise ConfigError(f"expected a JSONPath such as `$.attributes.KEY`, got {text!r}")
     try:
-        compiled = JSONPathEnvironment(well_typed=False).compile(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of regular expressions, which are refused below
+            compiled = JSONPathEnvironment(well_typed=False).compile(path)
     except JSONPathError as error:
         raise ConfigError(f"expected a JSONPath, got {text!r}: {error.args[0]}") from None
     except RecursionError:
         raise ConfigError("expected a JSONPath, got one that is nested too deeply") from None
-    except (ValueError, OverflowError) as error:  # the library's, of numbers that are too large
+    except (ValueError, OverflowError, re.error) as error:  # of numbers that are too large, and regular expressions
         raise ConfigError(f"expected a JSONPath, got {text[:200]!r}: {error}") from None
     if not isinstance(compiled, JSONPath):
         raise _Unsupported("a union of paths")

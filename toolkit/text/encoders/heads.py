@@ -5,8 +5,6 @@ that ``torch.nn.Sequential(Linear, ReLU, Linear)`` gives. Metadata: ``about``, w
 ``sha256`` of the arrays. Files of others have layers of any names, and one output: a number.
 """
 
-import functools
-import os
 import re
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
@@ -156,6 +154,10 @@ def _in_order(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|\D+", name)]
 
 
+load_head = models.loader(read)
+"""Return the head for a configured path; loaded once a process, shared by all taggers that use it."""
+
+
 def check_head(model: str) -> None:
     """Check the file of a configured path; once for each of its versions.
 
@@ -163,17 +165,6 @@ def check_head(model: str) -> None:
         ConfigError: if it is not that of a head, whole and consistent.
     """
     load_head(model)
-
-
-def load_head(model: str) -> Head:
-    """Return the head for a configured path; loaded once a process, shared by all taggers that use it."""
-    path = os.path.realpath(models.resolve(model))
-    return _loaded(path, models.digest_of_file(path))
-
-
-@functools.lru_cache(maxsize=8)
-def _loaded(path: str, digest: str) -> Head:
-    return read(path)
 
 
 HeadOption = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_head})]

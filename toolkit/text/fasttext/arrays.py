@@ -181,7 +181,12 @@ class Room(NamedTuple):
         return cls(np.empty(model.dim, np.float32), nodes, values, known, hashed, hashes)
 
 
-_KERNEL = ["toolkit.text.kernels.intrinsics", "toolkit.text.fasttext.model_file", "toolkit.text.fasttext.arrays"]
+_KERNEL = [
+    "toolkit.text.kernels.intrinsics",
+    "toolkit.text.fasttext.model_file",
+    "toolkit.text.fasttext.arrays",
+    "toolkit.text.fasttext.outputs",
+]
 predict = Compiled("toolkit.text.fasttext.kernel:predict", Model, LineTable, "int64", Best, Room, uses=_KERNEL)
 _sum_words = Compiled(
     "toolkit.text.fasttext.kernel:sum_words", Model, "int64 int8* int32* float32* int32*", uses=_KERNEL

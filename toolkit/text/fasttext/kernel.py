@@ -11,7 +11,6 @@ for the order of float32 additions:
 """
 
 import functools
-import math
 from typing import Any
 
 import numba
@@ -21,7 +20,6 @@ from toolkit.text.fasttext.arrays import (
     OFFSET,
     PRIME,
     ROOM,
-    STEPS,
     Best,
     Buckets,
     Model,
@@ -29,13 +27,12 @@ from toolkit.text.fasttext.arrays import (
     WordTable,
     fnv,
 )
-from toolkit.text.fasttext.model_file import EOS, HS, PREFIX, SOFTMAX
+from toolkit.text.fasttext.model_file import EOS, HS, PREFIX
+from toolkit.text.fasttext.outputs import best_of_all, best_of_tree
 from toolkit.text.kernels.intrinsics import (
     LANES,
     add_lanes,
-    dot_eights,
     eight_bytes,
-    float_of,
     high_product,
     lowest_bit,
     offset,
@@ -225,118 +222,6 @@ def _add_hashed(model: Model, room: Room, n: Any) -> None:
 
 
 @_inline
-def _dot(hidden: Any, matrix: Any, row: Any, dim: Any) -> Any:
-    """Return the product of two rows, in the same order on every machine."""
-    total = dot_eights(hidden, matrix, row, dim >> 3)
-    for d in range(dim & ~7, dim):
-        total += hidden[d] * matrix[row + d]
-    return total
-
-
-@_inline
-def _exp(x: Any) -> Any:
-    """Return e^x to 1e-12: the range cut to half a binary digit, then Taylor's series, in pairs that do not wait."""
-    y = numba.float64(x)
-    y = y if y > -80.0 else -80.0  # so is what is no number, if a mapped file has changed
-    y = y if y < 80.0 else 80.0
-    k = math.floor(y * 1.4426950408889634 + 0.5)
-    r = (y - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
-    r2 = r * r
-    r4 = r2 * r2
-    low = (1.0 + r) + r2 * (1 / 2 + r * (1 / 6))
-    middle = (1 / 24 + r * (1 / 120)) + r2 * (1 / 720 + r * (1 / 5040))
-    high = (1 / 40320 + r * (1 / 362880)) + r2 * (1 / 3628800)
-    return (low + r4 * (middle + r4 * high)) * float_of(numba.int64(k + 1023) << numba.int64(52))
-
-
-# --- outputs ----------------------------------------------------------------------------------------------------------
-
-
-@_inline
-def _insert(best: Best, label: Any, prob: Any, n: Any, first: Any) -> Any:
-    """Put a label among the k best, which are sorted and stand from `first`; return how many there are then."""
-    if n == best.k and prob <= best.probs[first + best.k - 1]:
-        return n
-    at = first + (n if n < best.k else best.k - 1)
-    while at > first and best.probs[at - 1] < prob:
-        best.probs[at] = best.probs[at - 1]
-        best.labels[at] = best.labels[at - 1]
-        at -= 1
-    best.probs[at] = prob
-    best.labels[at] = numba.int32(label)
-    return min(n + 1, best.k)
-
-
-@_inline
-def _best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> None:
-    """Find the most probable leaves. Each decision's probability is p + 1e-5, as fastText has it."""
-    n, nodes, scores = model.labels, room.nodes, room.values
-    small = numba.float32(1e-5)
-    limit = best.threshold + small
-    found = 0
-    nodes[0] = numba.int32(2 * n - 2)
-    scores[0] = numba.float32(1)
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        node = numba.int64(nodes[waiting])
-        score = scores[waiting]
-        if score < limit:
-            continue
-        if node < n:
-            found = _insert(best, node, score, found, first_of_row)
-            if found == best.k:
-                limit = max(limit, best.probs[first_of_row + best.k - 1])
-            continue
-        product = _dot(room.hidden, model.output, (node - n) * model.dim, model.dim)
-        p = numba.float32(1.0 / (1.0 + _exp(-product)))
-        left = score * (numba.float32(1) - p + small)
-        right = score * (p + small)
-        first, second, low, high = model.right[node], model.left[node], right, left
-        if right > left:
-            first, second, low, high = second, first, left, right
-        if low >= limit:
-            nodes[waiting] = first
-            scores[waiting] = low
-            waiting += 1
-        if high >= limit:
-            nodes[waiting] = second
-            scores[waiting] = high
-            waiting += 1
-
-
-@_inline
-def _best_of_all(model: Model, room: Room, best: Best, first_of_row: Any) -> None:
-    """Find the most probable labels where each has an output of its own."""
-    n, values = model.labels, room.values
-    for i in range(n):
-        values[i] = _dot(room.hidden, model.output, i * model.dim, model.dim)
-    if model.loss == SOFTMAX:
-        highest = values[0]
-        for i in range(1, n):
-            highest = max(highest, values[i])
-        total = numba.float32(0)
-        for i in range(n):
-            values[i] = numba.float32(_exp(values[i] - highest))
-            total += values[i]
-        for i in range(n):
-            values[i] = values[i] / total
-    else:
-        for i in range(n):
-            x = values[i]
-            if x > 8:
-                values[i] = numba.float32(1)
-            elif x >= -8:
-                values[i] = model.sigmoid[numba.int64((x + numba.float32(8)) * numba.float32(STEPS / 16))]
-            else:  # so is what is no number, if a mapped file has changed
-                values[i] = numba.float32(0)
-    found = 0
-    for i in range(n):
-        if values[i] >= best.threshold:
-            found = _insert(best, i, values[i] + numba.float32(1e-5), found, first_of_row)
-
-
-@_inline
 def _end_of_word(text: Any, start: Any, end: Any, separators: Any) -> Any:
     """Return where the next separator is; look at 8 bytes at once for one below 33, as all separators are."""
     found = start
@@ -461,9 +346,9 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
         for d in range(dim):
             room.hidden[d] = room.hidden[d] * share
         if model.loss == HS:
-            _best_of_tree(model, room, best, i * best.k)
+            best_of_tree(model, room, best, i * best.k)
         else:
-            _best_of_all(model, room, best, i * best.k)
+            best_of_all(model, room, best, i * best.k)
 
 
 def sum_words(model: Model, n_words: Any, word: Any, rows: Any, sums: Any, features: Any) -> None:

@@ -5,9 +5,7 @@
 float64 (outputs). Metadata: ``about``, what the model is (`About`, JSON), and ``sha256`` of the arrays.
 """
 
-import functools
 import math
-import os
 from collections.abc import Sequence
 from typing import Annotated, Literal, NoReturn, Protocol, cast
 
@@ -292,25 +290,17 @@ def read(path: str) -> LinearModel:
     return LinearModel(about, table, intercepts)
 
 
+load_linear = models.loader(read)
+"""Return the model for a configured path; loaded once a process, shared by all taggers that use it."""
+
+
 def check_linear(model: str) -> None:
     """Check the file of a configured path; once for each of its versions.
 
     Raises:
         ConfigError: if it is not that of a linear model, whole and consistent.
     """
-    path = os.path.realpath(models.resolve(model))
-    _loaded(path, models.digest_of_file(path))
-
-
-def load_linear(model: str) -> LinearModel:
-    """Return the model for a configured path; loaded once a process, shared by all taggers that use it."""
-    path = os.path.realpath(models.resolve(model))
-    return _loaded(path, models.digest_of_file(path))
-
-
-@functools.lru_cache(maxsize=8)
-def _loaded(path: str, digest: str) -> LinearModel:
-    return read(path)
+    load_linear(model)
 
 
 Linear = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_linear})]

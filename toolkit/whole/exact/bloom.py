@@ -21,7 +21,9 @@ BYTES = 64
 
 _SPARE = 1.1  # of the bits: what two hashes for all cost, and partitions that have some more hashes than others
 
-_fill = Compiled("toolkit.whole.exact.kernel:fill", Hashes, "uint64* int64 int64 uint8*")
+_fill = Compiled(
+    "toolkit.whole.exact.kernel:fill", Hashes, "uint64* int64 int64 uint8*", uses=["toolkit.text.kernels.mixing"]
+)
 
 
 def bits_of(keys: int, rate: float) -> int:

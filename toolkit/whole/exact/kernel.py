@@ -5,6 +5,7 @@ from typing import Any
 
 import numba
 
+from toolkit.text.kernels.mixing import mixed
 from toolkit.whole.exact.runs import ABSENT, FIRST
 from toolkit.whole.exact.table import Hashes, Numbered, Table
 from toolkit.whole.exact.values import Piled
@@ -162,19 +163,11 @@ def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
         first += pieces
 
 
-@_inline
-def _mixed(word: Any) -> Any:
-    """Return a number all of whose bits depend on all bits of another (the finalizer of SplitMix64)."""
-    word = (word ^ (word >> _u64(30))) * _u64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> _u64(27))) * _u64(0x94D049BB133111EB)
-    return word ^ (word >> _u64(31))
-
-
 def fill(hashes: Hashes, bits: Any, size: Any, functions: Any, is_new: Any) -> None:
     """Enter hashes in a Bloom filter, in their order; note which of them it did not have (see `bloom`)."""
     for i in range(hashes.items):
-        place = _mixed(hashes.high[i])
-        step = _mixed(hashes.low[i] ^ _u64(0x9E3779B97F4A7C15)) | _u64(1)
+        place = mixed(hashes.high[i])
+        step = mixed(hashes.low[i] ^ _u64(0x9E3779B97F4A7C15)) | _u64(1)
         found = True
         for _ in range(functions):
             at = place % _u64(size)

@@ -7,6 +7,7 @@ import numba
 
 from toolkit.text import unicode_table
 from toolkit.text.kernels.intrinsics import ones
+from toolkit.text.kernels.mixing import mixed
 from toolkit.text.ngrams import PRIME
 from toolkit.text.unicode_table import ALPHA, BREAKS, OTHER, Characters
 from toolkit.text.words import Words
@@ -18,14 +19,6 @@ _inline = functools.partial(numba.njit, inline="always")
 _u32, _u64 = numba.uint32, numba.uint64
 
 decoded, number_of = _inline(unicode_table.decoded), _inline(unicode_table.number_of)
-
-
-@_inline
-def _mixed(hash_: Any) -> Any:
-    """Return a hash all of whose bits depend on all bits of another (the finalizer of SplitMix64)."""
-    hash_ = (hash_ ^ (hash_ >> _u64(30))) * _u64(0xBF58476D1CE4E5B9)
-    hash_ = (hash_ ^ (hash_ >> _u64(27))) * _u64(0x94D049BB133111EB)
-    return hash_ ^ (hash_ >> _u64(31))
 
 
 def shingles(words: Words, texts: Any, weights: Weights, table: Characters, room: Any, found: Shingles) -> None:
@@ -59,7 +52,7 @@ def shingles(words: Words, texts: Any, weights: Weights, table: Characters, room
             hash_ = words.folded[i]
             for j in range(i + 1, behind):
                 hash_ = hash_ * _u64(PRIME) + words.folded[j]
-            hashes[n] = _mixed(hash_)
+            hashes[n] = mixed(hash_)
             n += 1
             held -= room[i]
     bounds[texts] = n
@@ -109,7 +102,7 @@ def band_keys(found: Shingles, texts: Any, cut: Functions, room: Room, keys: Any
             for i in range(band * rows, (band + 1) * rows):
                 key = (key ^ smallest[i]) * _u64(PRIME)
                 key ^= key >> _u64(29)
-            keys[text * bands + band] = _mixed(key)
+            keys[text * bands + band] = mixed(key)
 
 
 # --- sets -------------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ _find = Compiled(
     Characters,
     "int64*",
     Shingles,
-    uses=["toolkit.text.ngrams"],
+    uses=["toolkit.text.ngrams", "toolkit.text.kernels.mixing"],
 )
 
 

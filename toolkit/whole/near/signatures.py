@@ -50,7 +50,7 @@ _find = Compiled(
     Functions,
     Room,
     "uint64* uint8*",
-    uses=["toolkit.text.ngrams"],
+    uses=["toolkit.text.ngrams", "toolkit.text.kernels.mixing"],
 )
 
 

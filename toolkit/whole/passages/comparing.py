@@ -49,7 +49,9 @@ class Spans(NamedTuple):
     ends: Int64s
 
 
-_fingerprints = Compiled("toolkit.whole.passages.kernel:fingerprints", Texts, Cut, "uint64* uint64*")
+_fingerprints = Compiled(
+    "toolkit.whole.passages.kernel:fingerprints", Texts, Cut, "uint64* uint64*", uses=["toolkit.text.kernels.mixing"]
+)
 _spans = Compiled("toolkit.whole.passages.kernel:spans", Texts, Cut, Compared, Spans)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numba
 
 from toolkit.text.kernels.intrinsics import high_product
+from toolkit.text.kernels.mixing import mixed
 from toolkit.whole.exact.hashing import Texts
 from toolkit.whole.passages.comparing import Compared, Spans
 from toolkit.whole.passages.stretches import Cut, Found, Places
@@ -16,14 +17,6 @@ _u8, _u32, _i64, _u64 = numba.uint8, numba.uint32, numba.int64, numba.uint64
 _FACTOR = 0x9E3779B97F4A7C15
 _BASE = 0x0B57AB1E5EED1E55  # below the prime
 _PRIME = (1 << 61) - 1
-
-
-@_inline
-def _mixed(hash_: Any) -> Any:
-    """Return a hash all of whose bits depend on all bits of another (the finalizer of SplitMix64)."""
-    hash_ = (hash_ ^ (hash_ >> _u64(30))) * _u64(0xBF58476D1CE4E5B9)
-    hash_ = (hash_ ^ (hash_ >> _u64(27))) * _u64(0x94D049BB133111EB)
-    return hash_ ^ (hash_ >> _u64(31))
 
 
 @_inline
@@ -74,7 +67,7 @@ def stretches(texts: Texts, cut: Cut, ring: Any, found: Found, room: Any) -> Non
                 hash_ -= _u64(_u8(utf8[i - size])) * power
             if run < 0:
                 continue
-            value = _mixed(hash_)
+            value = mixed(hash_)
             ring[slot] = value
             slot = slot + 1 if slot + 1 < runs else _i64(0)
             if best < 0 or value <= least:
@@ -87,7 +80,7 @@ def stretches(texts: Texts, cut: Cut, ring: Any, found: Found, room: Any) -> Non
             if best != anchor:
                 anchor = best
                 if n < room:
-                    found.anchors[n], found.passages[n] = _mixed(least), 0  # least ones are small
+                    found.anchors[n], found.passages[n] = mixed(least), 0  # least ones are small
                 n += 1
             found.passages[min(n, room) - 1] += _u32(1)
     found.bounds[texts.items] = n
@@ -143,7 +136,7 @@ def fingerprints(texts: Texts, cut: Cut, high: Any, low: Any) -> None:
             if b >= _u64(_PRIME):
                 b -= _u64(_PRIME)
             if i - begin >= length - 1:
-                high[n], low[n] = _mixed(a), _mixed(b)
+                high[n], low[n] = mixed(a), mixed(b)
                 n += 1
 
 

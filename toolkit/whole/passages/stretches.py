@@ -62,7 +62,15 @@ class Places(NamedTuple):
     over: UInt8s
 
 
-_find = Compiled("toolkit.whole.passages.kernel:stretches", Texts, Cut, "uint64*", Found, "int64")
+_find = Compiled(
+    "toolkit.whole.passages.kernel:stretches",
+    Texts,
+    Cut,
+    "uint64*",
+    Found,
+    "int64",
+    uses=["toolkit.text.kernels.mixing"],
+)
 _places = Compiled("toolkit.whole.passages.kernel:places", Texts, Cut, Found, Places)
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from toolkit.errors import amount
 from toolkit.inspect.describe.about import listed
 from toolkit.inspect.describe.check.distribution import FoundFiles
 from toolkit.inspect.describe.check.nodes import FieldNode, Node, all_fields, fields_of, nodes, one_group
@@ -81,7 +82,8 @@ def faults(
                 if number != 0:
                     yield f"{listing.id}: expected what there are files of, got {label!r}"
             elif number is not None and there[label] not in (None, number):
-                yield f"{listing.id}: expected {there[label]} documents of {label!r}, as many as rows, got {number}"
+                wanted = amount(there[label] or 0, "document")
+                yield f"{listing.id}: expected {wanted} of {label!r}, as many as rows, got {number}"
         for label in there.keys() - listing.rows.keys():
             yield f"{listing.id}: expected {label!r}, which files have, among its data, got none"
 

@@ -6,49 +6,133 @@
 
   /** Return a document as a line that opens it. `field`: the value that is shown first. */
   function sample(run, place, field) {
-    const given = run.samples[place], made = el("details", { class: "sample" });
-    const value = field && field in given.values ? el("span", { class: "value number" }, measure(given.values[field])) : null;
-    const outcome = given.dropped_by ? el("span", { class: "tag dropped" }, "dropped by ", el("bdi", {}, given.dropped_by)) : el("span", { class: "tag kept" }, "kept");
+    const given = run.samples[place],
+      made = el("details", { class: "sample" });
+    const value =
+      field && field in given.values ? el("span", { class: "value number" }, measure(given.values[field])) : null;
+    const outcome = given.dropped_by
+      ? el("span", { class: "tag dropped" }, "dropped by ", el("bdi", {}, given.dropped_by))
+      : el("span", { class: "tag kept" }, "kept");
     const begin = given.text.slice(0, 240).replace(/\s+/g, " ").trim();
-    made.append(el("summary", {}, el("span", { class: "sample-head" }, value, outcome, el("span", { class: "muted" }, el("bdi", {}, report.name(given.label)), `, ${count(given.chars)} characters`)),
-      el("span", { class: "begin", dir: "auto", lang: page.tag(given.label) }, begin || "(no text)")));
-    made.addEventListener("toggle", () => { if (made.open && made.children.length === 1) page.add(made, [opened(given)]); });
+    made.append(
+      el(
+        "summary",
+        {},
+        el(
+          "span",
+          { class: "sample-head" },
+          value,
+          outcome,
+          el("span", { class: "muted" }, el("bdi", {}, report.name(given.label)), `, ${count(given.chars)} characters`),
+        ),
+        el("span", { class: "begin", dir: "auto", lang: page.tag(given.label) }, begin || "(no text)"),
+      ),
+    );
+    made.addEventListener("toggle", () => {
+      if (made.open && made.children.length === 1) page.add(made, [opened(given)]);
+    });
     return el("li", {}, made);
   }
 
   function opened(given) {
     const values = Object.entries(given.values);
     const pairs = [
-      ["Language", report.full(given.label)], ["Id", el("code", {}, given.id)], ["Source", given.source && el("bdi", {}, given.source)], ["Address", given.url && page.link(given.url)],
-      ["Place", el("code", {}, `${given.shard}, row ${given.row}`)], ["Dropped by", given.dropped_by && el("bdi", {}, given.dropped_by)],
-      ["Also", given.would_drop.length && `${given.would_drop.join(", ")} would drop it, too`], ["Rules", given.applied.length && given.applied.join(", ")],
-      ["Values", values.length && el("span", { class: "values" }, values.map(([name, value]) => el("span", {}, el("code", {}, name), " ", el("strong", {}, typeof value === "object" && value !== null ? JSON.stringify(value) : measure(value)))))],
+      ["Language", report.full(given.label)],
+      ["Id", el("code", {}, given.id)],
+      ["Source", given.source && el("bdi", {}, given.source)],
+      ["Address", given.url && page.link(given.url)],
+      ["Place", el("code", {}, `${given.shard}, row ${given.row}`)],
+      ["Dropped by", given.dropped_by && el("bdi", {}, given.dropped_by)],
+      ["Also", given.would_drop.length && `${given.would_drop.join(", ")} would drop it, too`],
+      ["Rules", given.applied.length && given.applied.join(", ")],
+      [
+        "Values",
+        values.length &&
+          el(
+            "span",
+            { class: "values" },
+            values.map(([name, value]) =>
+              el(
+                "span",
+                {},
+                el("code", {}, name),
+                " ",
+                el("strong", {}, typeof value === "object" && value !== null ? JSON.stringify(value) : measure(value)),
+              ),
+            ),
+          ),
+      ],
     ];
-    return [el("dl", { class: "facts" }, pairs.filter(([, value]) => value).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])), page.document(given, report.names)];
+    return [
+      el(
+        "dl",
+        { class: "facts" },
+        pairs.filter(([, value]) => value).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]),
+      ),
+      page.document(given, report.names),
+    ];
   }
 
   function list(run, places, field, limit = 10) {
-    const made = el("ol", { class: "samples", role: "list" }, places.slice(0, limit).map((place) => sample(run, place, field)));
+    const made = el(
+      "ol",
+      { class: "samples", role: "list" },
+      places.slice(0, limit).map((place) => sample(run, place, field)),
+    );
     const rest = places.slice(limit);
     if (!rest.length) return made;
-    const more = el("button", { type: "button", click: () => { more.remove(); page.add(made, rest.map((place) => sample(run, place, field))); } }, `Show ${count(rest.length)} more`);
+    const more = el(
+      "button",
+      {
+        type: "button",
+        click: () => {
+          more.remove();
+          page.add(
+            made,
+            rest.map((place) => sample(run, place, field)),
+          );
+        },
+      },
+      `Show ${count(rest.length)} more`,
+    );
     return [made, more];
   }
 
   /** Return what a rule dropped, and what is near its threshold. */
   page.ofRule = (run, rule, samples, label) => {
-    if (!samples) return report.missing(run, "samples");
+    if (!samples) return null;
     const of = (places) => (label === null ? places : places.filter((place) => run.samples[place].label === label));
     const verb = rule.role === "drops" ? "dropped" : rule.role === "edits" ? "edited" : "met";
-    const all = label === null ? samples.dropped : [...new Set([...(samples.labels[label] || []), ...of(samples.dropped)])];
-    const kept = of(samples.kept), field = samples.field, threshold = ofLabel(run, samples, label), near = of([...samples.dropped, ...samples.kept]);
-    const parts = [el("h4", {}, label === null ? `Documents that it ${verb}` : `${report.name(label)} documents that it ${verb}`),
-      all.length ? list(run, all, field) : el("p", { class: "muted" }, `The report has no sample of ${report.of(label)} for it.`)];
+    const all =
+      label === null ? samples.dropped : [...new Set([...(samples.labels[label] || []), ...of(samples.dropped)])];
+    const kept = of(samples.kept),
+      field = samples.field,
+      threshold = ofLabel(run, samples, label),
+      near = of([...samples.dropped, ...samples.kept]);
+    const parts = [
+      el("h4", {}, label === null ? `Documents that it ${verb}` : `${report.name(label)} documents that it ${verb}`),
+      all.length
+        ? list(run, all, field)
+        : el("p", { class: "muted" }, `The report has no sample of ${report.of(label)} for it.`),
+    ];
     if (field && threshold !== null && near.length && kept.length) {
-      const value = (place) => run.samples[place].values[field], sorted = near.filter((place) => typeof value(place) === "number").sort((one, other) => value(one) - value(other));
-      const under = sorted.filter((place) => value(place) < threshold), over = sorted.filter((place) => value(place) >= threshold);
-      if (sorted.length) parts.push(el("h4", {}, "Nearest to its threshold, by ", el("code", {}, field)), el("ol", { class: "samples", role: "list" },
-        under.slice(-6).map((place) => sample(run, place, field)), el("li", { class: "threshold" }, `threshold ${measure(threshold)}`), over.slice(0, 6).map((place) => sample(run, place, field))));
+      const value = (place) => run.samples[place].values[field],
+        sorted = near
+          .filter((place) => typeof value(place) === "number")
+          .sort((one, other) => value(one) - value(other));
+      const under = sorted.filter((place) => value(place) < threshold),
+        over = sorted.filter((place) => value(place) >= threshold);
+      if (sorted.length)
+        parts.push(
+          el("h4", {}, "Nearest to its threshold, by ", el("code", {}, field)),
+          el(
+            "ol",
+            { class: "samples", role: "list" },
+            under.slice(-6).map((place) => sample(run, place, field)),
+            el("li", { class: "threshold" }, `threshold ${measure(threshold)}`),
+            over.slice(0, 6).map((place) => sample(run, place, field)),
+          ),
+        );
     } else if (kept.length) parts.push(el("h4", {}, "Documents that it let pass"), list(run, kept, field, 5));
     return parts;
   };
@@ -56,45 +140,106 @@
   /** Return the threshold of a rule for a language, which may have one of its own. */
   function ofLabel(run, samples, label) {
     const score = run.scores.find((each) => each.field === samples.field);
-    const own = score && label !== null && score.marks.find((mark) => mark.rule === samples.rule && mark.stream === samples.stream && mark.label === label);
+    const own =
+      score &&
+      label !== null &&
+      score.marks.find((mark) => mark.rule === samples.rule && mark.stream === samples.stream && mark.label === label);
     return own ? own.value : samples.value === undefined ? null : samples.value;
   }
 
   page.section("samples", (run, label) => {
     const drawn = Object.entries(run.drawn);
-    if (!drawn.length) return report.missing(run, "samples");
+    if (!drawn.length) return null;
     if (label !== null) {
       const places = run.drawn[label] || [];
-      return places.length ? list(run, places, null, 20) : el("p", { class: "muted" }, `The report has no sample of ${report.of(label)}.`);
+      return places.length
+        ? list(run, places, null, 20)
+        : el("p", { class: "muted" }, `The report has no sample of ${report.of(label)}.`);
     }
     const order = new Map(run.labels.map((each, place) => [each.label, place]));
-    const firsts = drawn.sort(([one], [other]) => (order.get(one) ?? 1e9) - (order.get(other) ?? 1e9)).map(([, places]) => places[0]).filter((place) => place !== undefined);
-    return [el("p", {}, "One document of each language, drawn by lot. Choose a language to see more of it."), list(run, firsts, null, 12)];
+    const firsts = drawn
+      .sort(([one], [other]) => (order.get(one) ?? 1e9) - (order.get(other) ?? 1e9))
+      .map(([, places]) => places[0])
+      .filter((place) => place !== undefined);
+    return [
+      el("p", {}, "One document of each language, drawn by lot. Choose a language to see more of it."),
+      list(run, firsts, null, 12),
+    ];
   });
 
   page.section("pairs", (run, label) => {
-    if (!run.pairs.length) return report.missing(run, "pairs");
-    const pairs = label === null ? run.pairs : run.pairs.filter((pair) => pair.one.label === label || pair.other.label === label);
+    if (!run.pairs.length) return null;
+    const pairs =
+      label === null ? run.pairs : run.pairs.filter((pair) => pair.one.label === label || pair.other.label === label);
     if (!pairs.length) return el("p", { class: "muted" }, `The report has no pair of ${report.of(label)}.`);
-    const made = el("ol", { class: "samples", role: "list" }), fill = (some) => page.add(made, some.map(pairOf));
+    const made = el("ol", { class: "samples", role: "list" }),
+      fill = (some) => page.add(made, some.map(pairOf));
     fill(pairs.slice(0, 12));
-    const more = pairs.length > 12 ? el("button", { type: "button", click: () => { more.remove(); fill(pairs.slice(12)); } }, `Show ${count(pairs.length - 12)} more`) : null;
+    const more =
+      pairs.length > 12
+        ? el(
+            "button",
+            {
+              type: "button",
+              click: () => {
+                more.remove();
+                fill(pairs.slice(12));
+              },
+            },
+            `Show ${count(pairs.length - 12)} more`,
+          )
+        : null;
     return [made, more];
   });
 
   function pairOf(pair) {
-    const made = el("details", { class: "sample" }, el("summary", {},
-      el("span", { class: "sample-head" }, pair.similarity === null ? null : el("span", { class: "value number" }, `${Math.round(100 * pair.similarity)} %`), el("span", { class: "tag" }, pair.set),
-        el("span", { class: "muted" }, el("bdi", {}, report.name(pair.one.label)), pair.cluster ? `, a cluster of ${count(pair.cluster)}` : "")),
-      el("span", { class: "begin", dir: "auto", lang: page.tag(pair.one.label) }, pair.one.text.slice(0, 240).replace(/\s+/g, " "))));
+    const made = el(
+      "details",
+      { class: "sample" },
+      el(
+        "summary",
+        {},
+        el(
+          "span",
+          { class: "sample-head" },
+          pair.similarity === null
+            ? null
+            : el("span", { class: "value number" }, `${Math.round(100 * pair.similarity)} %`),
+          el("span", { class: "tag" }, pair.set),
+          el(
+            "span",
+            { class: "muted" },
+            el("bdi", {}, report.name(pair.one.label)),
+            pair.cluster ? `, a cluster of ${count(pair.cluster)}` : "",
+          ),
+        ),
+        el(
+          "span",
+          { class: "begin", dir: "auto", lang: page.tag(pair.one.label) },
+          pair.one.text.slice(0, 240).replace(/\s+/g, " "),
+        ),
+      ),
+    );
     made.addEventListener("toggle", () => {
       if (!made.open || made.children.length > 1) return;
       const [one, other, known] = page.difference(pair.one, pair.other);
-      const side = (given, text) => el("div", {},
-        el("p", { class: "sample-head" }, el("span", { class: `tag ${given.kept ? "kept" : "dropped"}` }, given.kept ? "kept" : "dropped"), el("code", {}, given.id), el("span", { class: "muted" }, `${given.shard}, row ${given.row}, ${count(given.chars)} characters`)), text);
+      const side = (given, text) =>
+        el(
+          "div",
+          {},
+          el(
+            "p",
+            { class: "sample-head" },
+            el("span", { class: `tag ${given.kept ? "kept" : "dropped"}` }, given.kept ? "kept" : "dropped"),
+            el("code", {}, given.id),
+            el("span", { class: "muted" }, `${given.shard}, row ${given.row}, ${count(given.chars)} characters`),
+          ),
+          text,
+        );
       made.append(el("div", { class: "pair" }, side(pair.one, one), side(pair.other, other)));
       if (!known) made.append(el("p", { class: "note" }, "The beginnings differ by too much to mark where."));
-      else if (!made.querySelector("del, ins")) made.append(el("p", { class: "note" }, "The beginnings that the report has are the same."));
+      else if (!made.querySelector("del, ins"))
+        made.append(el("p", { class: "note" }, "The beginnings that the report has are the same."));
     });
     return el("li", {}, made);
   }

@@ -10,20 +10,36 @@
   /** Say how a section is made: `make(run, label)` returns its parts, or null where the run has nothing of it. */
   page.section = (name, make) => sections.set(name, { make, stale: true });
 
-  const report = page.report = {
-    facts, names,
-    get run() { return facts.runs[state.run]; },
+  const report = (page.report = {
+    facts,
+    names,
+    get run() {
+      return facts.runs[state.run];
+    },
     /** Return a label written out: `Finnish`, or what stands for documents without one. */
     name: (label) => (label === "" ? "no language" : names.get(label) || label),
     /** Return a label with its code: `Finnish (fi)`. */
-    full: (label) => (label === "" ? "no language" : names.has(label) && names.get(label) !== label ? `${names.get(label)} (${label})` : label),
+    full: (label) =>
+      label === ""
+        ? "no language"
+        : names.has(label) && names.get(label) !== label
+          ? `${names.get(label)} (${label})`
+          : label,
     /** Return what the numbers are of: `all documents`, `Finnish documents`. */
-    of: (label) => (label === null ? "all documents" : label === "" ? "documents without a language" : `${report.name(label)} documents`),
+    of: (label) =>
+      label === null
+        ? "all documents"
+        : label === ""
+          ? "documents without a language"
+          : `${report.name(label)} documents`,
     /** Return lists of counts added up over all labels, or those of one. */
     counts(by, label) {
       if (label !== null) return by[label] || [];
       const sum = [];
-      for (const counts of Object.values(by)) counts.forEach((each, bin) => { sum[bin] = (sum[bin] || 0) + each; });
+      for (const counts of Object.values(by))
+        counts.forEach((each, bin) => {
+          sum[bin] = (sum[bin] || 0) + each;
+        });
       return sum;
     },
     total: (counts) => counts.reduce((sum, each) => sum + each, 0),
@@ -44,16 +60,40 @@
       if ("label" in change) page.say(`The page shows ${report.of(state.label)}`);
     },
     /** Return a button that makes a language the one that the page is about. */
-    picker: (label, where) => el("button", { type: "button", "data-key": `${where}/${label}`, click: () => report.choose({ label }), title: `Show ${report.of(label)} everywhere` }, el("bdi", {}, report.name(label))),
-  };
+    picker: (label, where) =>
+      el(
+        "button",
+        {
+          type: "button",
+          "data-key": `${where}/${label}`,
+          click: () => report.choose({ label }),
+          title: `Show ${report.of(label)} everywhere`,
+        },
+        el("bdi", {}, report.name(label)),
+      ),
+  });
 
   function control() {
-    const place = document.getElementById("choices"), run = report.run;
-    const label = el("select", { id: "label", change: (event) => report.choose({ label: event.target.value === "*" ? null : event.target.value.slice(1) }) },
+    const place = document.getElementById("choices"),
+      run = report.run;
+    const label = el(
+      "select",
+      {
+        id: "label",
+        change: (event) => report.choose({ label: event.target.value === "*" ? null : event.target.value.slice(1) }),
+      },
       el("option", { value: "*" }, `All languages (${page.count(run.totals.rows)})`),
-      run.labels.map((each) => el("option", { value: `=${each.label}` }, `${report.full(each.label)}: ${page.count(each.before.documents)}`)));
-    const runs = facts.runs.length > 1 && el("select", { id: "run", change: (event) => report.choose({ run: Number(event.target.value) }) },
-      facts.runs.map((each, place) => el("option", { value: place, selected: place === state.run }, each.name)));
+      run.labels.map((each) =>
+        el("option", { value: `=${each.label}` }, `${report.full(each.label)}: ${page.count(each.before.documents)}`),
+      ),
+    );
+    const runs =
+      facts.runs.length > 1 &&
+      el(
+        "select",
+        { id: "run", change: (event) => report.choose({ run: Number(event.target.value) }) },
+        facts.runs.map((each, place) => el("option", { value: place, selected: place === state.run }, each.name)),
+      );
     const focused = document.activeElement && document.activeElement.id;
     place.replaceChildren(el("label", {}, el("span", {}, "Language"), label));
     if (runs) place.prepend(el("label", {}, el("span", {}, "Run"), runs));
@@ -62,14 +102,28 @@
   }
 
   const THEMES = ["as the system", "light", "dark"];
-  const theme = el("label", {}, el("span", {}, "Colours"), el("select", { change: (event) => {
-    const chosen = event.target.value;
-    if (chosen === THEMES[0]) delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = chosen;
-    page.recolour();
-  } }, THEMES.map((each) => el("option", { value: each }, each))));
+  const theme = el(
+    "label",
+    {},
+    el("span", {}, "Colours"),
+    el(
+      "select",
+      {
+        change: (event) => {
+          const chosen = event.target.value;
+          if (chosen === THEMES[0]) delete document.documentElement.dataset.theme;
+          else document.documentElement.dataset.theme = chosen;
+          page.recolour();
+        },
+      },
+      THEMES.map((each) => el("option", { value: each }, each)),
+    ),
+  );
 
   function render(name) {
-    const section = sections.get(name), place = document.getElementById(name), body = place.querySelector(".body");
+    const section = sections.get(name),
+      place = document.getElementById(name),
+      body = place.querySelector(".body");
     section.stale = false;
     const key = body.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     const made = section.make(report.run, state.label);
@@ -77,7 +131,10 @@
     document.querySelector(`nav a[href="#${name}"]`).parentElement.hidden = made === null;
     body.replaceChildren();
     if (made !== null) page.add(body, [made]);
-    if (key) { const again = [...body.querySelectorAll("[data-key]")].find((each) => each.dataset.key === key); if (again) again.focus(); }
+    if (key) {
+      const again = [...body.querySelectorAll("[data-key]")].find((each) => each.dataset.key === key);
+      if (again) again.focus();
+    }
   }
 
   /* Sections that can be seen are made at once, the others one by one while the browser has nothing else to do. */
@@ -88,20 +145,32 @@
       const box = document.getElementById(name).getBoundingClientRect();
       if (section.stale && box.top < innerHeight && (box.bottom > 0 || name === "summary")) render(name);
     }
-    if (!waiting) { waiting = true; idle(next); }
+    if (!waiting) {
+      waiting = true;
+      idle(next);
+    }
   }
   function next() {
     const [name] = [...sections].find(([, section]) => section.stale) || [null];
     waiting = name !== null;
-    if (waiting) { render(name); idle(next); } else document.documentElement.dataset.ready = "true";
+    if (waiting) {
+      render(name);
+      idle(next);
+    } else document.documentElement.dataset.ready = "true";
   }
 
   /* The section that is read is marked where sections are listed. */
-  const places = new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting) {
-      for (const link of document.querySelectorAll("nav a")) if (link.hash === `#${entry.target.id}`) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
-    }
-  }, { rootMargin: "-20% 0px -75% 0px" });
+  const places = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries)
+        if (entry.isIntersecting) {
+          for (const link of document.querySelectorAll("nav a"))
+            if (link.hash === `#${entry.target.id}`) link.setAttribute("aria-current", "true");
+            else link.removeAttribute("aria-current");
+        }
+    },
+    { rootMargin: "-20% 0px -75% 0px" },
+  );
 
   page.start = () => {
     document.querySelector("footer").append(theme);
@@ -110,6 +179,6 @@
     for (const section of document.querySelectorAll("main > section")) places.observe(section);
   };
 
-  /** Return why a part is not there, if the run says so. */
-  report.missing = (run, part) => (run.missing && run.missing[part] ? el("p", { class: "note" }, run.missing[part]) : null);
+  /** Return whether the run says what rules do to a language; an output alone does not. */
+  report.byLabel = (run) => !("rules.labels" in run.missing);
 })();

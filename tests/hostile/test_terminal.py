@@ -1,0 +1,132 @@
+"""Characters that move, hide or reverse what a terminal shows never reach one from ids, texts and values of documents.
+
+Each command of the fault matrix is run on documents whose ids and texts are full of them, and on files that are damaged
+so that errors quote them.
+"""
+
+import gzip
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran
+from tests.faults import corpus
+from tests.faults.__main__ import bench
+from tests.faults.cells import Bench
+from tests.faults.columns import COLUMNS, Column
+from tests.faults.places import File, State, Strike
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\x00\x08"
+"""Sets the title, clears the screen, changes the colour (by one character), the direction, deletes."""
+
+LINES = "\n"
+
+
+def inputs() -> State:
+    """The corpus, with ids and texts of that kind."""
+    found = {}
+    for name, data in corpus.inputs().items():
+        plain = gzip.decompress(data) if name.endswith(".gz") else data
+        rows = [json.loads(line) for line in plain.splitlines()]
+        for row in rows:
+            if "id" in row:
+                row["id"] += HOSTILE
+            if "text" in row:
+                row["text"] = row["text"][:40] + HOSTILE + "\r" + row["text"][40:]
+        plain = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        data = gzip.compress(plain, mtime=0) if name.endswith(".gz") else plain
+        found[name] = File("1700000000000000000", data)
+    return found
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with bench(tmp_path_factory.mktemp("terminal"), None) as found:
+        vars(found)["_inputs"] = inputs()
+        yield found
+
+
+def misleading(text: str) -> set[str]:
+    """Return the characters that no terminal should get."""
+    return {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in LINES}
+
+
+def run(hostile: Bench, column: Column, *more: str, before: State | None = None) -> Ran:
+    """Run a column's command in its state, or in another one."""
+    place = hostile.folder
+    place.restore(hostile.undisturbed(place, column)[0].before if before is None else before)
+    return hostile.run(place, replace(column, command=" ".join([column.command, *more])), Strike())
+
+
+def check(ran: Ran, what: str) -> None:
+    said = ran.out + ran.err
+    shown = [line for line in said.split("\n") if misleading(line)]
+    assert not shown, f"{what}: {[ascii(line[:300]) for line in shown[:3]]}"
+    assert "Traceback" not in said
+
+
+_QUICK = ("head", "validate", "mix")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pytest.param(each, id=each.name, marks=[] if each.name in _QUICK else pytest.mark.slow) for each in COLUMNS],
+)
+def test_what_a_command_prints_misleads_no_terminal(column: Column, hostile: Bench) -> None:
+    check(run(hostile, column), column.name)
+    check(run(hostile, column, "--json"), f"{column.name} --json")
+
+
+SPOILT: dict[str, Any] = {
+    "another id": lambda row: row | {"id": "other" + HOSTILE},
+    "no text": lambda row: {key: value for key, value in row.items() if key not in ("text", "attributes")},
+    "wrong type": lambda row: row | {"text": [HOSTILE], "attributes": {"tongue": HOSTILE, "known": HOSTILE}},
+    "another key": lambda row: row | {HOSTILE: 1, "attributes": {HOSTILE: 1}},
+    "another label": lambda row: row | {"attributes": {"tongue": {"label": HOSTILE, "prob": 0.5}, "known": True}},
+    "no JSON": lambda row: None,
+}
+
+
+def spoilt(data: bytes, how: str) -> bytes:
+    """Return a file of rows, of which the second is spoilt."""
+    rows = [json.loads(line) for line in gzip.decompress(data).splitlines()]
+    rows[1] = SPOILT[how](rows[1])
+    lines = [HOSTILE if row is None else json.dumps(row) for row in rows]
+    return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
+
+
+@pytest.mark.parametrize("kind", ["documents", pytest.param("attributes/tongue-0", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", SPOILT)
+def test_what_an_error_quotes_misleads_no_terminal(kind: str, how: str, hostile: Bench) -> None:
+    columns = {column.name: column for column in COLUMNS}
+    state = dict(hostile.state(hostile.folder, "tagged"))
+    name = next(each for each in sorted(state) if re.match(rf"data/{kind}/.*\.gz", each))
+    state[name] = File("1700000000000000001", spoilt(state[name].data, how))
+    failed = 0
+    for each in ("mix", "validate", "head", "tag"):
+        ran = run(hostile, columns[each], before=state)
+        check(ran, f"{each}, {how}")
+        failed += ran.code != 0
+    assert failed or how == "another key"
+
+
+def test_what_an_input_holds_misleads_no_terminal(hostile: Bench) -> None:
+    column = next(column for column in COLUMNS if column.name == "ingest")
+    for how in SPOILT:
+        state = inputs()
+        name = "in/a/0.jsonl.gz"
+        state[name] = File("1700000000000000001", spoilt(state[name].data, how))
+        check(run(hostile, column, "ingest.0.on_error=error", before=state), how)
+
+
+def test_names_of_files_mislead_no_terminal(hostile: Bench, tmp_path: Path) -> None:
+    column = next(column for column in COLUMNS if column.name == "ingest")
+    state = inputs()
+    state["in/a/\x1b[31m\u202e.jsonl.gz"] = File("1700000000000000001", b"no rows")
+    check(run(hostile, column, before=state), "a name")

@@ -1,0 +1,66 @@
+"""Commands that are sent signals: a few, some, and as many as one likes by ``python -m tests.kills``."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.cells import Bench
+from tests.faults.conftest import bucket_bench, folder_bench, seaweed
+from tests.faults.places import Strike
+from tests.kills.rounds import Campaign, rounds, several
+from toolkit.storage.journal import Journal
+
+__all__ = ["bucket_bench", "folder_bench", "seaweed"]
+
+FEW = ["ingest", "tag", "mix", "run"]
+
+
+def play(bench: Bench, where: str, signals: int, seed: int, names: list[str]) -> Iterator[str]:
+    """What is wrong with rounds."""
+    for one in rounds(Campaign(bench), signals, seed, [where], names):
+        yield from (f"{one}: {each}" for each in one.wrong)
+
+
+def test_a_command_that_is_stopped_leaves_nothing_half_done(folder_bench: Bench) -> None:
+    assert list(play(folder_bench, "folder", 4, 1, FEW)) == []
+
+
+@pytest.mark.slow
+def test_every_command_may_be_stopped(folder_bench: Bench) -> None:
+    assert list(play(folder_bench, "folder", 30, 2, [])) == []
+
+
+@pytest.mark.slow
+@pytest.mark.s3
+def test_commands_on_a_bucket_may_be_stopped(bucket_bench: Bench) -> None:
+    assert list(play(bucket_bench, "bucket", 10, 3, FEW)) == []
+
+
+@pytest.mark.long
+@pytest.mark.s3
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize("where", ["folder", "bucket"])
+def test_hundreds_of_signals(where: str, bucket_bench: Bench) -> None:
+    assert list(play(bucket_bench, where, 250, 4, [])) == []
+
+
+def die_before_merging() -> None:
+    """Ends a command that would merge its records."""
+
+    def die(self: Journal, **_: object) -> None:
+        os._exit(7)
+
+    Journal.merge = die  # type: ignore[method-assign]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["calibrate", "dedup", "sample"])
+def test_what_a_killed_run_has_noted_is_merged_by_one_with_nothing_to_do(name: str, folder_bench: Bench) -> None:
+    """By the command, though only its workers look at the records."""
+    place, column = folder_bench.folder, several(name, 2)
+    place.restore(folder_bench.state(place, column.before))
+    assert folder_bench.run(place, column, Strike(), f"{__name__}:die_before_merging").code == 7
+    assert [name for name in place.state() if "/segments/" in name]
+    assert folder_bench.run(place, column, Strike()).code == 0
+    assert [name for name in place.state() if "/segments/" in name] == []

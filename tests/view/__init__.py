@@ -1,0 +1,1 @@
+"""Browsing a dataset, an output, and labelling by hand."""

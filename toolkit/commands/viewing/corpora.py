@@ -1,0 +1,105 @@
+"""What is browsed, of a configuration or a path: a dataset with all its sets, or the files of an output."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from toolkit.commands.comparing import sets_read
+from toolkit.commands.mixing import budgets, preparation
+from toolkit.commands.opening import open_context
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.config.settings import Source
+from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.errors import ConfigError
+from toolkit.ingest import own_types
+from toolkit.inspect import targets
+from toolkit.inspect.documents import expected_format, merged_types
+from toolkit.mix.join import ShardToMix
+from toolkit.mix.settings import REJECTED
+from toolkit.storage.paths import join
+from toolkit.view.corpus import Corpus
+from toolkit.view.dataset import DatasetCorpus
+from toolkit.view.explained import Explainer
+from toolkit.view.files import FileCorpus
+
+
+def of_configuration(context: Context) -> DatasetCorpus:
+    """Return the dataset of a configuration.
+
+    Raises:
+        ConfigError: if it names none.
+    """
+    if not context.has_dataset:
+        raise ConfigError(
+            f"{context.options.config}: expected `dataset:` or `documents:`, got neither; give the folder of one of "
+            "its datasets: `toolkit view FOLDER`"
+        )
+    return of_dataset(context, context.dataset, context.options.config or "")
+
+
+def of_path(context: Context, path: str) -> Corpus:
+    """Return what lies at a path: a dataset, an output, a release, or documents.
+
+    Raises:
+        ConfigError: if it is none of these.
+    """
+    target = targets.expected(path)
+    if target.kind == "dataset":
+        return of_dataset(context, open_dataset(target.path, None, None), target.path)
+    manifest = target.manifest
+    rows = {part.path: part.documents for part in manifest.parts if part.label != REJECTED} if manifest else {}
+    files = [(name, join(target.folder, name), rows.get(name)) for name in context.limited(target.files)]
+    if not files:
+        raise ConfigError(f"{path}: expected files with documents, got none")
+    format_ = targets.recorded_format(manifest.settings) if manifest else expected_format(files[0][1])
+    return FileCorpus(
+        target.path,
+        target.kind,
+        files,
+        writer=format_.writer() if format_ else None,
+        merged=merged_types(manifest) if manifest else {},
+        max_bytes=2 * context.config.max_document_bytes,
+    )
+
+
+def of_dataset(context: Context, dataset: Dataset, title: str) -> DatasetCorpus:
+    """Return a dataset, with all attribute sets that are there."""
+    shards = context.limited(sharing.shards(context, dataset)[0])
+    names = dataset.sets() if dataset.attributes else []
+    sets, unreadable = sets_read.sets_of(context, dataset, names, shards)
+    context.warn(unreadable.values())
+    return DatasetCorpus(
+        title,
+        dataset,
+        shards,
+        {joined.set: joined for joined in sets},
+        own=own_types.of_documents(dataset, shards),
+        sources=[source for entry in context.entries if (source := entry.settings().source)],
+        max_bytes=context.config.max_document_bytes,
+    )
+
+
+def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
+    """Return what explains documents by the mix of a configuration, which is prepared when somebody asks."""
+    options = context.options
+    value = {**context.source.value, "executor": {"type": "in_process"}}  # a thread of a server begins no processes
+    source = Source(value, context.source.name, context.source.lines, context.source.inside)
+    options = msgspec.structs.replace(options, given=source, dry_run=True, quiet=True)
+
+    def prepared() -> tuple[Sequence[ShardToMix], Mapping[str, str]]:
+        mine = open_context(options)
+        found = budgets.fill(mine, preparation.prepare(mine, preparation.settings_of(mine, writes=False)))
+        return found.works, found.unreadable
+
+    return Explainer(corpus, prepared)
+
+
+def rules_of(context: Context) -> list[dict[str, str]]:
+    """Return the rules of a mix that drop documents, as they are written."""
+    rules = [rule for stream in context.mix.streams for rule in stream.all_rules if rule.ROLE.drops]
+    written = {rule.name: rule for rule in reversed(rules)}  # streams may share rules
+    return [
+        {"name": name, "expression": " and ".join(written[name].expressions)}
+        for name in dict.fromkeys(rule.name for rule in rules)
+    ]

@@ -1,0 +1,274 @@
+"""What the page may ask, and the answers as plain data. Numbers and texts of questions are looked at here."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from toolkit.errors import ConfigError
+from toolkit.view import shown
+from toolkit.view.corpus import At, Corpus, Found, Question
+from toolkit.view.explained import DroppedBy, Explainer
+from toolkit.view.labels import Labels
+from toolkit.view.queries import MOST, Asked, Queries, Query
+
+PAGE = 20
+"""Documents of a page; at most `LONGEST_PAGE` are asked for."""
+
+LONGEST_PAGE = 100
+LONGEST_TEXT = 10_000
+"""Characters of an expression, or an id."""
+
+PATIENCE = 1.0
+"""Seconds that an answer waits for a query; then it says how far that is."""
+
+Parameters = Mapping[str, str]
+
+
+class Answers:
+    """Answers questions about a corpus.
+
+    Args:
+        corpus: that is browsed.
+        labels: that are given by hand.
+        explainer: says why the mix drops documents; None without a mix.
+        rules: of the mix, as they are written, for people.
+        shown: the sets whose values are shown at first.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        labels: Labels,
+        explainer: Explainer | None,
+        rules: Sequence[Mapping[str, str]],
+        shown: Sequence[str],
+    ) -> None:
+        self._corpus, self._labels, self._explainer, self._rules = corpus, labels, explainer, list(rules)
+        self._shown = list(shown)
+        self._queries = Queries(corpus, self._question)
+        self._counted: dict[int, int] = {}
+        self.asked: dict[str, Callable[[Parameters], dict[str, Any]]] = {
+            "view": self.view,
+            "rows": self.rows,
+            "document": self.document,
+            "explain": self.explain,
+            "find": self.find,
+        }
+
+    def close(self) -> None:
+        """End what is being worked on."""
+        self._queries.forget()
+
+    def view(self, given: Parameters) -> dict[str, Any]:
+        """Return what is browsed; files that have changed are read anew from now on."""
+        self._corpus.look_again()
+        self._queries.forget()
+        self._counted.clear()
+        if self._explainer:
+            self._explainer.forget()
+        return {
+            "title": self._corpus.title,
+            "kind": self._corpus.kind,
+            "documents": self._total(),
+            "page": PAGE,
+            "most": MOST,
+            "shards": [{"name": each.name, "rows": each.rows} for each in self._corpus.shards],
+            "sets": [
+                {
+                    "name": each.name,
+                    "on": each.name in self._shown,
+                    "keys": [[key, str(type_)] for key, type_ in each.types.items()],
+                }
+                for each in self._corpus.sets
+            ],
+            "mix": {"rules": self._rules} if self._explainer else None,
+            "labels": {
+                "path": self._labels.path,
+                "annotator": self._labels.annotator,
+                "documents": len(self._labels),
+                "questions": [
+                    {"name": each.name, "labels": list(each.labels)} for each in self._labels.questions.values()
+                ],
+            },
+        }
+
+    def _total(self) -> int | None:
+        counts = [self._rows_of(number) for number in range(len(self._corpus.shards))]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def _rows_of(self, number: int) -> int | None:
+        known = self._corpus.shards[number].rows
+        return self._counted.get(number) if known is None else known
+
+    # --- pages --------------------------------------------------------------------------------------------------------
+
+    def rows(self, given: Parameters) -> dict[str, Any]:
+        """Return a page: documents in the order of the corpus, or those that a query has found."""
+        first = _number(given, "first", 0)
+        count = min(_number(given, "count", PAGE), LONGEST_PAGE)
+        where, sort, sets = _text(given, "where").strip(), _text(given, "sort").strip(), self._sets(given)
+        rule = self._rule(given)
+        if not (where or sort) and rule is None:
+            found = self._in_order(first, count)
+            return {"rows": [self._row(each, None) for each in found], "total": self._total(), "done": True}
+        asked = Asked(where, sort, given.get("order") == "descending", sets, rule)
+        query = self._queries.get(asked)
+        query.wait_for(first + count, PATIENCE)
+        places = dict(query.places(first, count))
+        rows = [self._row(each, places[each.at]) for each in self._corpus.read(list(places), ())]
+        return {"rows": rows, **self._state(query)}
+
+    def _question(self, asked: Asked) -> Question:
+        question = self._corpus.question(asked.where, asked.sort, asked.sets)
+        if asked.rule is None or self._explainer is None:
+            return question
+        return DroppedBy(question, self._explainer, None if asked.rule < 0 else self._rules[asked.rule]["name"])
+
+    def _rule(self, given: Parameters) -> int | None:
+        text = given.get("rule", "")
+        if text in ("", "kept"):
+            return -1 if text and self._explainer else None
+        number = _number(given, "rule", 0)
+        if number >= len(self._rules):
+            raise ConfigError(f"rule: expected the number of a rule of the mix that drops documents, got {number}")
+        return number
+
+    def _state(self, query: Query) -> dict[str, Any]:
+        return {
+            "total": query.found - query.without,
+            "without": query.without,
+            "cut": query.is_cut,
+            "done": query.done,
+            "scanned": query.scanned,
+            "of": self._total(),
+            "reads_documents": query.reads_documents,
+            "faults": query.faults[:LONGEST_PAGE],
+        }
+
+    def _in_order(self, first: int, count: int) -> list[Found]:
+        """Return documents by their number among all. How many a shard has may be learned on the way."""
+        found: list[Found] = []
+        begin = 0  # of the shard among all
+        for number in range(len(self._corpus.shards)):
+            rows = self._rows_of(number)
+            if rows is not None and begin + rows <= first:
+                begin += rows
+                continue
+            row = max(first - begin, 0)
+            wanted = count - len(found)
+            if rows is not None:
+                wanted = min(wanted, rows - row)
+            read = self._corpus.read([At(number, row + i) for i in range(wanted)], ())
+            found += read
+            if len(found) >= count:
+                break
+            if rows is None:
+                rows = self._counted[number] = row + len(read) if read or not row else self._count(number, row)
+            begin += rows
+        return found
+
+    def _count(self, number: int, beyond: int) -> int:
+        """Return how many documents a shard has, which has no row with this number."""
+        low, high = 0, beyond
+        while low < high:
+            middle = (low + high) // 2
+            if self._corpus.read([At(number, middle)], ()):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _row(self, found: Found, score: float | None) -> dict[str, Any]:
+        return {
+            **shown.in_list(found),
+            "shard": self._corpus.shards[found.at.shard].name,
+            "score": score,
+            "labels": self._labels.of(found.source, found.id),
+        }
+
+    # --- one document -------------------------------------------------------------------------------------------------
+
+    def document(self, given: Parameters) -> dict[str, Any]:
+        """Return a document with its values in the sets that are on."""
+        at, sets = self._at(given), self._sets(given)
+        found = next(iter(self._corpus.read([at], sets)), None)
+        if found is None:
+            raise ConfigError(f"expected a document, got the end of {self._corpus.shards[at.shard].name}")
+        told = shown.whole(found, self._corpus.sets, all_of_it=given.get("all") == "1")
+        shard = self._corpus.shards[at.shard]
+        return {
+            **told,
+            "shard": shard.name,
+            "place": f"{shard.path}:{at.row + 1}",
+            "labels": self._labels.of(found.source, found.id),
+        }
+
+    def explain(self, given: Parameters) -> dict[str, Any]:
+        """Return why the mix keeps or drops a document."""
+        if self._explainer is None:
+            raise ConfigError("expected a configuration with a section `mix:`, got none: there are no rules")
+        return {"streams": self._explainer.explain(self._at(given))}
+
+    def find(self, given: Parameters) -> dict[str, Any]:
+        """Return the places of the documents with an id, by the row index; null where only a query can tell."""
+        id = _text(given, "id").strip()
+        if not id:
+            raise ConfigError("expected an id, got none")
+        places = self._corpus.places_of(id)
+        if places:  # a hash is no proof
+            places = [each.at for each in self._corpus.read(places[:LONGEST_PAGE], ()) if each.id == id] or None
+        return {"places": places and [list(at) for at in places], "where": f"document.id == {id!r}"}
+
+    # --- labels -------------------------------------------------------------------------------------------------------
+
+    def label(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a document a label, or take it away with null; it is on disk when this returns.
+
+        Args:
+            given: ``at``, ``id``, ``question``, ``label``.
+        """
+        at, id, question, label = (given.get(name) for name in ("at", "id", "question", "label"))
+        if not (isinstance(at, list) and len(at) == 2 and all(type(each) is int and each >= 0 for each in at)):
+            raise ConfigError("expected `at`, the place of a document, [shard, row]")
+        if not isinstance(id, str) or not isinstance(question, str) or not isinstance(label, str | int | float | None):
+            raise ConfigError("expected `id`, `question` and `label`, a text, a number or null")
+        place = self._checked(At(*at))
+        found = next(iter(self._corpus.read([place], ())), None)
+        if found is None or found.id != id:  # what was looked at is not there any more
+            got = "the end of the file" if found is None else found.id or "; ".join(found.faults)
+            raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page anew")
+        number = float(label) if isinstance(label, int) and not isinstance(label, bool) else label
+        labels = self._labels.put(found.source, found.id, question, number)
+        return {"labels": labels, "documents": len(self._labels)}
+
+    # --- what is given ------------------------------------------------------------------------------------------------
+
+    def _sets(self, given: Parameters) -> tuple[str, ...]:
+        known = [each.name for each in self._corpus.sets]
+        if "sets" not in given:
+            return tuple(known)
+        wanted = [name for name in _text(given, "sets").split(",") if name]
+        if unknown := [name for name in wanted if name not in known]:
+            raise ConfigError(f"expected sets that there are, {', '.join(known) or 'none'}, got {unknown[0]!r}")
+        return tuple(wanted)
+
+    def _at(self, given: Parameters) -> At:
+        return self._checked(At(_number(given, "shard", 0), _number(given, "row", 0)))
+
+    def _checked(self, at: At) -> At:
+        if at.shard >= len(self._corpus.shards) or at.row >= 1 << 40:
+            raise ConfigError(f"expected a shard below {len(self._corpus.shards)}, got {at.shard}")
+        return at
+
+
+def _number(given: Parameters, name: str, default: int) -> int:
+    text = given.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) <= 15):
+        raise ConfigError(f"{name}: expected a number from 0, got {text[:50]!r}")
+    return int(text)
+
+
+def _text(given: Parameters, name: str) -> str:
+    text = given.get(name, "")
+    if len(text) > LONGEST_TEXT:
+        raise ConfigError(f"{name}: expected at most {LONGEST_TEXT:,} characters, got {len(text):,}")
+    return text

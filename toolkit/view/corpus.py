@@ -1,0 +1,140 @@
+"""What is browsed: documents by their places, with values beside them, and questions that are asked of all of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from threading import Lock
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from toolkit.data.schema import Type
+
+T = TypeVar("T")
+
+_beginning = Lock()
+
+
+def begun(make: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """Return what a function iterates over, its first item taken while no other is begun.
+
+    By then its decoders are made. msgspec looks into a class when a decoder of it is made for the first time, without a
+    lock, and the process ends if two threads do so.
+    """
+    with _beginning:
+        found = make()
+        first = list(islice(found, 1))
+    return chain(first, found)
+
+
+class At(NamedTuple):
+    """The place of a document: the number of its shard (or file), and that of its row there, both from 0."""
+
+    shard: int
+    row: int
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file of documents.
+
+    Attributes:
+        name: for people.
+        path: of the file.
+        rows: documents; None if nobody has counted them.
+    """
+
+    name: str
+    path: str
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Values:
+    """A set of values that documents have: its name, and the types of its keys."""
+
+    name: str
+    types: dict[str, Type]
+
+
+@dataclass
+class Found:
+    """A document that was read, or why it could not be.
+
+    Attributes:
+        at: its place.
+        id, source, text: of it.
+        fields: all others that its row has, by name.
+        values: by set and key.
+        faults: why it, or a set of it, could not be read.
+    """
+
+    at: At
+    id: str = ""
+    source: str = ""
+    text: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+
+class Scanned(NamedTuple):
+    """Some documents in a row that were looked at.
+
+    Attributes:
+        looked_at: how many.
+        rows: of those that fit, from 0, in the shard.
+        scores: of these; nothing where none was asked for, None for null.
+    """
+
+    looked_at: int
+    rows: list[int]
+    scores: list[float | None]
+
+
+class Question(Protocol):
+    """What is asked of all documents, checked."""
+
+    @property
+    def reads_documents(self) -> bool:
+        """Return whether it asks for more than attributes and row indexes tell, so that the texts are read."""
+
+    def scan(self, shard: int) -> Iterator[Scanned]:
+        """Yield what the documents of a shard say, in order.
+
+        Raises:
+            ToolkitError: if the shard, or what is joined to it, is not what it should be.
+        """
+
+
+class Corpus(Protocol):
+    """What is browsed."""
+
+    title: str
+    kind: str
+    shards: Sequence[Shard]
+    sets: Sequence[Values]
+
+    def look_again(self) -> None:
+        """Forget what has been read of files that have changed since."""
+
+    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
+        """Return documents, in the order that is asked for; places behind the end of a shard are left out.
+
+        Args:
+            places: of them.
+            sets: whose values are read, too.
+        """
+
+    def places_of(self, id: str) -> list[At] | None:
+        """Return the places of the documents with an id; None if only a look at all documents can tell."""
+
+    def question(self, where: str, sort: str, sets: Sequence[str]) -> Question:
+        """Return what is asked of all documents.
+
+        Args:
+            where: a condition, as rules have it; all documents if it is empty.
+            sort: an expression that gives a number, or null; empty for none.
+            sets: whose keys are meant where several sets have one.
+
+        Raises:
+            ConfigError: if they are no expressions over what is here.
+        """

@@ -1,0 +1,304 @@
+"""A dataset that is browsed: its documents joined with attributes, read from the middle of their files."""
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolkit.data import journals, row_index
+from toolkit.data.alignment import MAX_ROW, AttributeRows, attribute_lines, missing_file
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.data.own_types import OwnTypes
+from toolkit.data.row_index import row_hash
+from toolkit.data.tables.attributes import TABLE
+from toolkit.errors import AlignmentError, DataError, ToolkitError
+from toolkit.mix.joined_sets import JoinedSet
+from toolkit.storage import Stat
+from toolkit.storage.paths import exists, stat
+from toolkit.storage.threads import for_each
+from toolkit.view.corpus import At, Found, Shard, Values
+from toolkit.view.members import MemberFile, OrderedFile, RowFile
+from toolkit.view.pieces import Pieces
+from toolkit.view.questions import DatasetQuestion
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FILES = 256
+"""Files of which places are known at a time."""
+
+HASHES = 1 << 26
+"""Bytes of the hashes of documents, 8 each, that are held at a time; those of one shard at least."""
+
+DOCUMENTS = ""
+"""Stands for the documents where files are called by their set."""
+
+
+class _Names(msgspec.Struct):
+    id: str
+    source: str | None = None
+
+
+_NAMES = msgspec.json.Decoder(_Names)
+
+
+class DatasetCorpus:
+    """A dataset.
+
+    Args:
+        title: for people.
+        dataset: of it.
+        shards: their names.
+        joined: its attribute sets, by name, each as it is joined alone.
+        own: types of the documents' own fields.
+        sources: that documents may have, as far as they are known beforehand.
+        max_bytes: a longer row is an error.
+    """
+
+    kind = "dataset"
+
+    def __init__(
+        self,
+        title: str,
+        dataset: Dataset,
+        shards: Sequence[str],
+        joined: Mapping[str, JoinedSet],
+        *,
+        own: OwnTypes | None,
+        sources: Iterable[str],
+        max_bytes: int,
+    ) -> None:
+        self.title, self.dataset, self.joined, self.own = title, dataset, joined, own
+        self.names, self.max_bytes = list(shards), max_bytes
+        self.sets: Sequence[Values] = [
+            Values(name, {key.name: key.declared for key in each.keys}) for name, each in joined.items()
+        ]
+        self.pieces = Pieces()
+        self._sources = dict.fromkeys(sources)
+        self._files: OrderedDict[tuple[int, str], tuple[Stat, RowFile]] = OrderedDict()
+        self._hashes: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._lock = threading.Lock()
+        self._states: list[row_index.ShardState | None] = []
+        self.shards: Sequence[Shard] = []
+        self._look()
+
+    def _look(self) -> None:
+        dataset = self.dataset
+        with dataset.looking():
+            self._states = for_each(lambda shard: row_index.current(dataset, shard), self.names)
+        self._sources |= dict.fromkeys(state.source for state in self._states if state and state.source)
+        self.shards = [
+            Shard(dataset.file_of(name), dataset.shard_path(name), state.rows if state else None)
+            for name, state in zip(self.names, self._states, strict=True)
+        ]
+
+    def look_again(self) -> None:
+        journals.begin(uuid.uuid4().hex)
+        before = self._states
+        self._look()
+        with self._lock:
+            held = list(self._files.items())
+        now = for_each(lambda each: stat(self._path(*each[0])), held)
+        with self._lock:
+            for (key, (version, _)), found in zip(held, now, strict=True):
+                if version != found or before[key[0]] != self._states[key[0]]:
+                    self._files.pop(key, None)
+            for number in [number for number in self._hashes if before[number] != self._states[number]]:
+                del self._hashes[number]
+
+    # --- documents ----------------------------------------------------------------------------------------------------
+
+    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
+        wanted = [(number, [at.row for at in group]) for number, group in groupby(sorted({*places}), lambda at: at[0])]
+        asked = [(number, name, rows) for number, rows in wanted for name in (DOCUMENTS, *sets)]
+        lines = {(number, name): found for number, name, found in for_each(self._lines, asked, few=1)}
+        made = {
+            At(number, row): found
+            for number, rows in wanted
+            for row in rows
+            if (found := self._document(number, row, {name: lines[number, name] for name in (DOCUMENTS, *sets)}))
+        }
+        return [made[at] for at in places if at in made]
+
+    def _lines(self, asked: tuple[int, str, list[int]]) -> tuple[int, str, "dict[int, bytes] | ToolkitError"]:
+        """Return rows of a file, or why there are none."""
+        number, name, rows = asked
+        found: dict[int, bytes] = {}
+        try:
+            file = self._file(number, name)
+            runs = _runs(rows)
+            if len(runs) > 1:
+                file.fetch([first for first, _ in runs])
+            for first, count in runs:
+                found.update(enumerate(file.rows(first, count), first))
+        except ToolkitError as error:
+            return number, name, error
+        return number, name, found
+
+    def _document(self, number: int, row: int, lines: "Mapping[str, dict[int, bytes] | ToolkitError]") -> Found | None:
+        documents, path, at = lines[DOCUMENTS], self.shards[number].path, At(number, row)
+        if isinstance(documents, ToolkitError):
+            return Found(at, faults=[str(documents)])
+        if row not in documents:
+            return None
+        try:
+            document, _ = next(Rows(iter([documents[row]]), DOCUMENT_DECODER, path, row))
+            fields = _other_fields(documents[row])
+        except DataError as error:
+            return Found(at, faults=[str(error)])
+        self._sources.setdefault(document.source)
+        found = Found(at, document.id, document.source, document.text, fields)
+        for name, others in lines.items():
+            if name != DOCUMENTS:
+                try:
+                    found.values[name] = self._values(number, row, name, document, others)
+                except ToolkitError as error:
+                    found.faults.append(str(error))
+        return found
+
+    def _values(
+        self, number: int, row: int, name: str, document: DocumentRow, lines: "dict[int, bytes] | ToolkitError"
+    ) -> dict[str, Any]:
+        if isinstance(lines, ToolkitError):
+            raise lines
+        block = [lines[row]] if row in lines else []
+        ours = self.joined[name].ours
+        rows = AttributeRows(
+            self._path(number, name), self.shards[number].path, any_source=not ours, block=block, number=row
+        )
+        taken, _ = rows.take(document.id, document.source, row + 1)
+        values = msgspec.json.decode(taken.attributes)
+        return values if isinstance(values, dict) else {}
+
+    def lines_at(self, at: At, sets: Sequence[str]) -> tuple[bytes, list[bytes]]:
+        """Return the row of a document, and those beside it in some sets, as JSON.
+
+        Raises:
+            ToolkitError: if one cannot be read, or is not there.
+        """
+        found = [self._lines((at.shard, name, [at.row])) for name in (DOCUMENTS, *sets)]
+        rows = []
+        for number, name, lines in found:
+            if isinstance(lines, ToolkitError):
+                raise lines
+            if at.row not in lines:
+                path = self._path(number, name)
+                raise AlignmentError(f"expected a row {at.row + 1}, got the end of the file", path=path)
+            rows.append(lines[at.row])
+        return rows[0], rows[1:]
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def _path(self, number: int, name: str) -> str:
+        if name == DOCUMENTS:
+            return self.shards[number].path
+        of = self.dataset.attribute_path if self.joined[name].ours else self.dataset.attribute_file
+        return of(name, self.names[number])
+
+    def _file(self, number: int, name: str) -> RowFile:
+        key = (number, name)
+        with self._lock:
+            if key in self._files:
+                self._files.move_to_end(key)
+                return self._files[key][1]
+        path = self._path(number, name)
+        version = stat(path)
+        if version is None:
+            if name == DOCUMENTS:
+                raise DataError("expected documents, got no file; load the page anew", path=path)
+            raise missing_file(path, self.dataset, self.names[number])
+        made = self._opened(number, name, path, version)
+        with self._lock:
+            self._files[key] = (version, made)
+            while len(self._files) > FILES:
+                self._files.popitem(last=False)
+        return made
+
+    def _opened(self, number: int, name: str, path: str, version: Stat) -> RowFile:
+        dataset, shard = self.dataset, self.names[number]
+        if name == DOCUMENTS and dataset.in_place:
+
+            def before(row: int) -> tuple[Any, int]:
+                begin = row_index.begin_of(dataset, shard, row)
+                return dataset.lines(shard, self.max_bytes, begin=begin), begin.row
+
+            return OrderedFile(before)
+        if path.endswith(TABLE):
+            return OrderedFile(lambda row: (attribute_lines(path), 0))
+        limit = self.max_bytes if name == DOCUMENTS else MAX_ROW
+        return MemberFile(path, version, self.pieces, self.shards[number].rows, self._number_of(number), limit)
+
+    def _number_of(self, number: int) -> Callable[[bytes], int | None]:
+        """Return what tells the number of a row by the document that it names."""
+
+        def number_of(line: bytes) -> int | None:
+            try:
+                named = _NAMES.decode(line)
+            except BAD_ROW:
+                return None
+            if named.source is None:
+                return None
+            rows = (self._hashes_of(number) == row_hash(named.source, named.id)).nonzero()[0]
+            return int(rows[0]) if len(rows) == 1 else None
+
+        return number_of
+
+    def _hashes_of(self, number: int) -> "np.ndarray":
+        with self._lock:
+            if number in self._hashes:
+                self._hashes.move_to_end(number)
+                return self._hashes[number]
+        import numpy as np
+
+        blocks = [block["hash"] for block in row_index.read(self.dataset, self.names[number])]
+        found = np.concatenate([np.empty(0, dtype=np.uint64), *blocks])
+        with self._lock:
+            self._hashes[number] = found
+            while len(self._hashes) > 1 and sum(each.nbytes for each in self._hashes.values()) > HASHES:
+                self._hashes.popitem(last=False)
+        return found
+
+    # --- looking for documents ----------------------------------------------------------------------------------------
+
+    def places_of(self, id: str) -> list[At] | None:
+        import numpy as np
+
+        wanted = np.array([row_hash(source, id) for source in self._sources], dtype=np.uint64)
+
+        def rows_in(number: int) -> list[At]:
+            return [At(number, int(row)) for row in np.isin(self._hashes_of(number), wanted).nonzero()[0]]
+
+        indexed = [number for number, state in enumerate(self._states) if state]
+        return [at for places in for_each(rows_in, indexed) for at in places] or None
+
+    def question(self, where: str, sort: str, sets: Sequence[str]) -> DatasetQuestion:
+        return DatasetQuestion(
+            self.dataset, self.names, self.joined, self.own, self.max_bytes, where=where, sort=sort, first=sets
+        )
+
+    def has_files(self, name: str) -> bool:
+        """Return whether a set has attributes of any shard."""
+        return any(exists(self._path(number, name)) for number in range(len(self.names)))
+
+
+def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """Return ascending rows as stretches: the first of each, and how many it has."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        if found and sum(found[-1]) == row:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((row, 1))
+    return found
+
+
+_SHOWN = {"id", "source", "text"}
+
+
+def _other_fields(line: bytes) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.json.decode(line).items() if name not in _SHOWN}

@@ -1,0 +1,184 @@
+"""Files that are browsed: those of an output, a release, or of documents, each as its format reads it, in order."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from toolkit.data.documents import Document
+from toolkit.data.metadata_fields import METADATA
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, types_of
+from toolkit.mix.writer import Writer
+from toolkit.rules import asking
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Expression, check_condition
+from toolkit.rules.running import compile_function
+from toolkit.view.corpus import At, Found, Scanned, Shard, Values, begun
+from toolkit.view.questions import FILTER, score, score_of
+
+HELD = 400
+"""Documents that are kept: those that were looked at last."""
+
+HELD_CHARS = 16_000_000
+"""Code points of their texts, at most."""
+
+OPEN = 8
+"""Files that are being read at a time."""
+
+BLOCK = 64
+
+SET = "values"
+"""What the values of a file are called; they are in no set."""
+
+
+class FileCorpus:
+    """Files of one format. A document is reached by reading those before it, once, and going on from there.
+
+    Args:
+        title: for people.
+        kind: what they are: ``output``, ``release`` or ``documents``.
+        files: names and paths.
+        rows: of each, where that is known.
+        writer: of their format; None for documents.
+        merged: types of the attributes that are in the documents, by key.
+        max_bytes: a longer line is an error.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        kind: str,
+        files: Sequence[tuple[str, str, int | None]],
+        *,
+        writer: Writer | None,
+        merged: dict[str, Any],
+        max_bytes: int,
+    ) -> None:
+        self.title, self.kind = title, kind
+        self.shards: Sequence[Shard] = [Shard(*file) for file in files]
+        self._writer, self._merged, self._max = writer, merged, max_bytes
+        types = types_of(writer, merged)
+        self.sets: Sequence[Values] = [Values(SET, types)] if types else []
+        self._open: OrderedDict[int, _Reading] = OrderedDict()
+        self._held: OrderedDict[At, Found] = OrderedDict()
+        self._chars = 0
+        self._lock = threading.Lock()
+
+    def look_again(self) -> None:
+        with self._lock:
+            self._open.clear()
+            self._held.clear()
+            self._chars = 0
+
+    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
+        with self._lock:
+            made: dict[At, Found] = {}
+            for at in sorted({*places}):
+                try:
+                    if (found := self._at(at)) is not None:
+                        made[at] = found
+                except ToolkitError as error:
+                    self._open.pop(at.shard, None)
+                    made[at] = Found(at, faults=[str(error)])
+            return [made[at] for at in places if at in made]
+
+    def _at(self, at: At) -> Found | None:
+        if at in self._held:
+            self._held.move_to_end(at)
+            return self._held[at]
+        reading = self._open.get(at.shard)
+        if reading is None or reading.row > at.row:
+            reading = self._open[at.shard] = _Reading(self.scanned(at.shard))
+        self._open.move_to_end(at.shard)
+        while len(self._open) > OPEN:
+            self._open.popitem(last=False)
+        next(islice(reading.documents, at.row - reading.row, at.row - reading.row), None)
+        reading.row = at.row
+        found = next(reading.documents, None)
+        if found is None:
+            del self._open[at.shard]
+            return None
+        reading.row += 1
+        return self._hold(self._found(at, *found))
+
+    def _hold(self, found: Found) -> Found:
+        self._held[found.at] = found
+        self._chars += len(found.text)
+        while len(self._held) > HELD or (self._chars > HELD_CHARS and len(self._held) > 1):
+            _, old = self._held.popitem(last=False)
+            self._chars -= len(old.text)
+        return found
+
+    def _documents(self, number: int) -> FileDocuments:
+        names = types_of(self._writer, self._merged)
+        return FileDocuments(
+            self.shards[number].path, self._writer, self._max, {name: {""} for name in names}, self._merged
+        )
+
+    def _found(self, at: At, document: Document, values: list[Any]) -> Found:
+        plain: dict[str, Any] = {}
+        for value in values:
+            if value is not None:
+                plain |= value._asdict() if hasattr(value, "_asdict") else msgspec.to_builtins(value)
+        there = {name: each for name, each in plain.items() if each is not None}
+        fields = {METADATA: dict(document.metadata)} if document.metadata else {}
+        return Found(at, document.id, document.source, document.text, fields, {SET: there} if self.sets else {})
+
+    def places_of(self, id: str) -> list[At] | None:
+        return None
+
+    def question(self, where: str, sort: str, sets: Sequence[str]) -> "_FileQuestion":
+        return _FileQuestion(self, where, sort)
+
+    def scanned(self, number: int) -> Iterator[tuple[Document, list[Any]]]:
+        """Yield the documents of a file, with the values that expressions refer to."""
+        return begun(lambda: iter(self._documents(number)))
+
+    @property
+    def names(self) -> Any:
+        """Return what expressions may use."""
+        return names_in_file(self._writer, self._merged)
+
+
+class _Reading:
+    """A file that is being read: its documents, and the number of the next one, from 0."""
+
+    def __init__(self, documents: Iterator[tuple[Document, list[Any]]]) -> None:
+        self.documents, self.row = documents, 0
+
+
+class _FileQuestion:
+    """A question over files, whose documents are read for it."""
+
+    reads_documents = True
+
+    def __init__(self, corpus: FileCorpus, where: str, sort: str) -> None:
+        self._corpus, self._where, self._sort = corpus, where, sort
+        names = corpus.names
+        found: Expression | None = None
+        if where:
+            try:
+                found = check_condition(where, names)
+            except ExpressionError as error:
+                raise ConfigError(f"{FILTER}: {error}") from None
+        self._fits = compile_function(found.code, ARGUMENTS) if found else None
+        self._score = compile_function(score_of(sort, sort, names).code, ARGUMENTS) if sort else None
+
+    def scan(self, shard: int) -> Iterator[Scanned]:
+        documents, first = self._corpus.scanned(shard), 0
+        while block := list(islice(documents, BLOCK)):
+            rows: list[int] = []
+            scores: list[float | None] = []
+            for row, (document, values) in enumerate(block, first):
+                arguments = (*(values or [None]), document)
+                if self._fits and not asking.ask(self._fits, arguments, f"{FILTER}: `{self._where}`"):
+                    continue
+                rows.append(row)
+                if self._score:
+                    scores.append(score(self._score, arguments, self._sort))
+            yield Scanned(len(block), rows, scores)
+            first += len(block)

@@ -1,0 +1,234 @@
+"""Rows from the middle of files: what stands before them is not read.
+
+Files of ours are gzip members (zstd frames) of about a MiB, cut at the ends of lines. Where one begins is told by its
+first bytes, and which row begins it by the row index, because each row, of documents as of attributes, names its
+document. So a row is found as a word in a dictionary: a piece is read where it should be, the first member in that is
+looked at, and the next guess is better. A file of one member, which others may have written, is read from its start.
+"""
+
+import bisect
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from typing import IO, NamedTuple, Protocol, cast
+
+from toolkit.errors import DataError
+from toolkit.storage import Stat, store_of
+from toolkit.storage.compression import compression_in
+from toolkit.storage.reading import Lines
+from toolkit.storage.threads import for_each
+from toolkit.view.pieces import Pieces, Stream
+
+WINDOW = 1 << 18
+"""Stored bytes in which the beginning of a member is looked for; twice as many each time that there is none."""
+
+WIDEST = 1 << 22
+"""Stored bytes without the beginning of a member, behind which no more are looked for."""
+
+GUESSES = 12
+CANDIDATES = 8
+"""Places of a window that look like the beginning of a member, and are tried; few bytes do by chance."""
+
+_BEGINS = {
+    "gzip": re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "": re.compile(rb"(?<=\n)[^\n]"),
+}
+"""What a member begins with, by its compression; without one each line is as good."""
+
+
+class Place(NamedTuple):
+    """A place in a file from which rows can be read: its offset, and the number of its first row, from 0."""
+
+    row: int
+    offset: int
+
+
+NumberOf = Callable[[bytes], int | None]
+"""Gives the number of a row, from 0, by its line; None if that does not tell."""
+
+
+class RowFile(Protocol):
+    """The rows of a file, of which some are asked for."""
+
+    def fetch(self, rows: Sequence[int]) -> None:
+        """Prepare for the reading of rows that lie apart, if that makes it faster."""
+
+    def rows(self, first: int, count: int) -> list[bytes]:
+        """Return some rows as JSON, those that there are; `first` counts from 0.
+
+        Raises:
+            DataError: if the file is damaged, or not as it was.
+        """
+
+
+class _Reading:
+    """Rows that are being read, from a place on; what is asked for next is often what comes next."""
+
+    def __init__(self, lines: Lines, row: int) -> None:
+        self._stack = ExitStack()
+        self._lines: Iterator[bytes] = self._stack.enter_context(lines)
+        self.row = row
+
+    def take(self, first: int, count: int) -> list[bytes]:
+        self.row += sum(1 for _ in islice(self._lines, first - self.row))
+        found = list(islice(self._lines, count))
+        self.row += len(found)
+        return found
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+class OrderedFile:
+    """Rows of a file that is read from the places that its reader knows: files of others, tables of attributes.
+
+    Args:
+        open_before: returns the lines from the last place before a row, and the number of the first of them.
+    """
+
+    def __init__(self, open_before: Callable[[int], tuple[Lines, int]]) -> None:
+        self._open_before = open_before
+        self._reading: _Reading | None = None
+        self._lock = threading.Lock()
+
+    def fetch(self, rows: Sequence[int]) -> None:
+        """Prepare nothing: it is read in order."""
+
+    def rows(self, first: int, count: int) -> list[bytes]:
+        with self._lock:
+            reading = self._reading
+            if reading is None or reading.row > first:
+                self._close()
+                reading = self._reading = _Reading(*self._open_before(first))
+            try:
+                return reading.take(first, count)
+            except BaseException:
+                self._close()
+                raise
+
+    def _close(self) -> None:
+        if self._reading:
+            self._reading.close()
+        self._reading = None
+
+
+class MemberFile:
+    """Rows of a file that is read from the beginning of a member.
+
+    Args:
+        path: of the file.
+        version: of it.
+        pieces: by which it is read.
+        rows: of the file; None if that is not known: then it is read from its start.
+        number_of: tells the number of a row.
+        max_bytes: a longer line is an error.
+    """
+
+    def __init__(
+        self, path: str, version: Stat, pieces: Pieces, rows: int | None, number_of: NumberOf, max_bytes: int
+    ) -> None:
+        self._path, self._version, self._pieces = path, version, pieces
+        self._count, self._number_of, self._max = rows, number_of, max_bytes
+        self._places = [Place(0, 0)]
+        self._reading: _Reading | None = None
+        self._has_members = bool(rows)
+        self._lock = threading.Lock()
+
+    def rows(self, first: int, count: int) -> list[bytes]:
+        with self._lock:
+            try:
+                return self._from(first).take(first, count)
+            except DataError as error:
+                self._close()
+                raise DataError(error.message, path=self._path, line=None) from None
+            except BaseException:
+                self._close()
+                raise
+
+    def fetch(self, rows: Sequence[int]) -> None:
+        """Ask for the pieces that rows should be in, all at once: where rows lie apart, requests are waited for."""
+        if self._has_members and not store_of(self._path).is_local:
+            with self._lock:
+                guesses = [self._guess(row, *self._around(row)) for row in rows]
+            for_each(lambda at: self._pieces.read(self._path, self._version, at - 1, WINDOW + 1), guesses, few=1)
+
+    def _from(self, first: int) -> _Reading:
+        """Return what reads a row, and those behind it."""
+        reading = self._reading
+        if reading and reading.row <= first and self._stored_between(reading.row, first) <= WINDOW:
+            return reading
+        place = self._place_before(first)
+        if reading and place.row <= reading.row <= first:
+            return reading
+        self._close()
+        self._reading = _Reading(self._lines(place.offset), place.row)
+        return self._reading
+
+    def _stored_between(self, row: int, other: int) -> float:
+        """Return about how many bytes lie between two rows."""
+        return (other - row) * self._version.size / self._count if self._count else 0
+
+    def _lines(self, offset: int) -> Lines:
+        stream = Stream(self._pieces, self._path, self._version, offset)
+        return Lines(self._path, self._max, stored=cast("IO[bytes]", stream))
+
+    def _place_before(self, first: int) -> Place:
+        """Return a place not far before a row; the last one that is known, if none can be found."""
+        low, high = self._around(first)
+        for _ in range(GUESSES if self._has_members else 0):
+            if high.offset - low.offset <= WINDOW or self._stored_between(low.row, first) <= WINDOW:
+                break
+            guess = self._guess(first, low, high)
+            found = self._member_behind(guess, low, high)
+            if found is None:
+                high = Place(high.row, guess)  # none begins behind that
+                continue
+            bisect.insort(self._places, found)
+            low, high = (found, high) if found.row <= first else (low, found)
+        return low
+
+    @staticmethod
+    def _guess(row: int, low: Place, high: Place) -> int:
+        """Return where the member of a row may begin, between two places."""
+        share = (row - low.row) / max(high.row - low.row, 1)
+        return max(low.offset + int(share * (high.offset - low.offset)) - WINDOW, low.offset + 1)
+
+    def _around(self, first: int) -> tuple[Place, Place]:
+        at = bisect.bisect_right(self._places, (first, self._version.size))
+        last = Place(self._count or 0, self._version.size)
+        return self._places[at - 1], self._places[at] if at < len(self._places) else last
+
+    def _member_behind(self, offset: int, low: Place, high: Place) -> Place | None:
+        """Return the first member behind an offset, between two places; None if there is none near."""
+        begins = _BEGINS.get(compression_in(self._pieces.read(self._path, self._version, 0, 10)))
+        width, at = WINDOW, offset
+        while begins and at < high.offset:
+            data = self._pieces.read(self._path, self._version, at - 1, width + 1)  # plain lines: what is before one
+            for match in islice(begins.finditer(data, 1), CANDIDATES):
+                begin = at - 1 + match.start()
+                if begin >= high.offset:
+                    return None
+                number = self._first_row(begin)
+                if number is not None and low.row < number < high.row:
+                    return Place(number, begin)
+            at += width
+            if width >= WIDEST:
+                self._has_members = False
+                return None
+            width *= 2
+        return None
+
+    def _first_row(self, offset: int) -> int | None:
+        try:
+            with self._lines(offset) as lines:
+                return next((self._number_of(line) for line in lines), None)
+        except DataError:  # it only looked like the beginning of a member
+            return None
+
+    def _close(self) -> None:
+        if self._reading:
+            self._reading.close()
+        self._reading = None

@@ -1,0 +1,173 @@
+"""Questions over a dataset: expressions as rules have them, checked, and asked of attributes and row indexes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from toolkit.config.settings import Source
+from toolkit.data.dataset import Dataset
+from toolkit.data.metadata_fields import METADATA
+from toolkit.data.own_types import OwnTypes
+from toolkit.errors import ConfigError, did_you_mean
+from toolkit.mix.effects.preview import blocks
+from toolkit.mix.join import JoinedShard, inputs_of
+from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.settings import Stream
+from toolkit.rules import RuleSet, asking, read_rules
+from toolkit.rules.checker import Name
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Expression, check, check_condition, paths_in
+from toolkit.rules.running import compile_function
+from toolkit.view.corpus import Scanned, begun
+from toolkit.whole.expressions import names_of, reference
+
+FILTER, SORT = "filter", "sort"
+
+_TOLD = {"document.id", "document.source", "document.chars"}
+"""What attributes and row indexes tell of documents."""
+
+
+class DatasetQuestion:
+    """A question over a dataset.
+
+    Args:
+        dataset: of the documents.
+        shards: their names.
+        joined: the sets that there are.
+        own: types of the documents' own fields.
+        max_bytes: a longer row is an error.
+        where: the condition.
+        sort: the expression that gives scores.
+        first: the sets whose keys are meant where several have one.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        shards: Sequence[str],
+        joined: Mapping[str, JoinedSet],
+        own: OwnTypes | None,
+        max_bytes: int,
+        *,
+        where: str,
+        sort: str,
+        first: Sequence[str],
+    ) -> None:
+        names: dict[str, None] = {}
+        for what, text in ((FILTER, where), (SORT, sort)):
+            names |= dict.fromkeys(_sets_read(what, text, joined, first))
+        if not names:  # which tells ids, so that no text is read
+            names = dict.fromkeys(list(first or joined)[:1])
+        self._sets = [joined[name] for name in names]
+        self._shards, self._max = shards, max_bytes
+        self._names = names_of(self._sets, own)
+        self._arguments = (*(f"r{i}" for i in range(len(self._sets))), "document")
+        condition = self._resolved(FILTER, where)
+        if condition:
+            _checked(FILTER, condition, self._names, check_condition)  # whose errors speak of no rule
+        rules = read_rules(Source([{"keep": condition, "name": FILTER}], FILTER)) if condition else []
+        self._stream = Stream(name="", dataset=dataset, attributes=[], rules=rules, own=own)
+        self._sort_text, self._sort, self._score = sort, None, None
+        if sort:
+            self._sort = score_of(self._resolved(SORT, sort), sort, self._names)
+            self._score = compile_function(self._sort.code, self._arguments)
+        self.reads_documents = self._rules().needs.documents or not self._sets
+
+    def _resolved(self, what: str, text: str) -> str:
+        """Return an expression, also where it is ``SET.KEY[.field]``."""
+        try:
+            return (reference(text, self._sets, self._names) or text) if text else ""
+        except ExpressionError as error:
+            raise ConfigError(f"{what}: {error}") from None
+
+    def _rules(self) -> RuleSet:
+        rules = RuleSet(self._stream.rules, self._names, self._arguments)
+        needs = rules.needs
+        needs.source = True  # or a document of another file might be taken for one of this
+        if self._sort:
+            for name in self._sort.names:
+                needs.fields.pop(name, None)  # all of it
+            needs.keys.update(self._sort.names)
+            asked = {path for path in paths_in(self._sort.text, self._names) if path.partition(".")[0] == "document"}
+            needs.documents |= METADATA in self._sort.names or not asked <= _TOLD
+        return rules
+
+    def scan(self, shard: int) -> Iterator[Scanned]:
+        work = JoinedShard(
+            stream=self._stream, sets=self._sets, shard=self._shards[shard], max_document_bytes=self._max
+        )
+        inputs_of(work)
+        first = 0
+        for block in begun(lambda: blocks(work, self._rules())):
+            fitting = [i for i, outcome in enumerate(block.outcomes) if not isinstance(outcome, int)]
+            scores = self._scores(block.columns, fitting) if self._score else []
+            yield Scanned(len(block.outcomes), [first + i for i in fitting], scores)
+            first += len(block.outcomes)
+
+    def _scores(self, columns: list[list[Any]], fitting: Sequence[int]) -> list[float | None]:
+        assert self._score is not None
+        return [score(self._score, [column[i] for column in columns], self._sort_text) for i in fitting]
+
+
+def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> float | None:
+    """Return the score of a document by a compiled expression.
+
+    Raises:
+        DataError: if it cannot be computed of these values, or is no number.
+    """
+    found = asking.ask(function, values, f"{SORT}: `{text}`")
+    if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
+        return found
+    raise ConfigError(f"{SORT}: `{text}`: expected a number, or null, got {found!r}")
+
+
+def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expression:
+    """Return an expression that gives scores, checked.
+
+    Args:
+        expression: of them.
+        text: as it was given.
+        names: what it may use.
+
+    Raises:
+        ConfigError: if it gives something else.
+    """
+    found = _checked(SORT, expression, names, check)
+    inner = found.type.item if found.type.kind == "nullable" and found.type.item else found.type
+    if inner.kind not in ("int", "float", "any", "null"):
+        raise ConfigError(f"{SORT}: expected a number, or null, got a value of type {found.type}: {text}")
+    return found
+
+
+def _checked(
+    what: str, text: str, names: Mapping[str, Name], checking: Callable[[str, Mapping[str, Name]], Expression]
+) -> Expression:
+    try:
+        return checking(text, names)
+    except ExpressionError as error:
+        raise ConfigError(f"{what}: {error}") from None
+
+
+def _sets_read(what: str, text: str, joined: Mapping[str, JoinedSet], first: Sequence[str]) -> list[str]:
+    """Return the sets that an expression reads.
+
+    Raises:
+        ConfigError: if it is none, or has a name that is in no set.
+    """
+    if not text:
+        return []
+    known = {name: [key.name for key in each.keys] for name, each in joined.items()}
+    here = {name: keys for name, keys in known.items() if name in first}
+    others = {name: keys for name, keys in known.items() if name not in first}
+    try:
+        found = asking.sets_read(text, {}, here, lambda: others)
+        if None in found.values():  # SET.KEY as a whole
+            return [*found]
+        unknown = sorted(asking.keys_in(text) - {key for keys in known.values() for key in keys} - {METADATA})
+        if unknown:
+            keys = sorted({key for keys in known.values() for key in keys})
+            hint = did_you_mean(unknown[0], keys) or f"; there are: {', '.join(keys) or 'none'}"
+            raise ConfigError(f"{what}: expected a key of a set, got {unknown[0]!r}{hint}")
+        return [*found]
+    except ExpressionError as error:
+        message = str(error).replace("say which: `attributes: [SET]`", "switch on the one that is meant, and no other")
+        raise ConfigError(f"{what}: {message}") from None
