@@ -11,7 +11,9 @@ from toolkit.rules import kind_called
 from toolkit.storage.paths import not_in
 from toolkit.text.counting import Counts
 
-_WITHOUT = "the output alone does not say that; give the configuration of its mix with -c"
+_CONFIGURATION = "give the configuration of its mix with -c"
+
+_WITHOUT = f"the output alone does not say that; {_CONFIGURATION}"
 
 MISSING = {
     "came_in": "inputs are in the records of the dataset",
@@ -44,8 +46,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
     if publish.is_unfinished(folder):
         raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
     notes = [
-        "This is an output without its dataset: rules by language, scores and samples are missing. They are there if "
-        "you give the configuration of its mix with -c."
+        f"This is an output without its dataset, so scores, samples and rules by language are missing; {_CONFIGURATION}."
     ]
     if fault := publish.fault_of(folder, manifest):
         notes.append(fault)
