@@ -45,9 +45,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     if publish.is_unfinished(folder):
         raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
-    notes = [
-        f"This is an output without its dataset, so scores, samples and rules by language are missing; {_CONFIGURATION}."
-    ]
+    notes = [f"This is an output without its dataset, so scores, samples and more are missing; {_CONFIGURATION}."]
     if fault := publish.fault_of(folder, manifest):
         notes.append(fault)
     return facts.Run(
