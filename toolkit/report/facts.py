@@ -461,7 +461,8 @@ class Run(msgspec.Struct, kw_only=True):
         labels: sizes, the label with most documents first.
         groups: by source, host …
         rules: in the order in which they decide.
-        left_out: documents that the output format left out, by reason.
+        left_out: what the output format counted besides: documents or lines, by what it did with them. Some were left
+            out (`documents below min_text_length`), some were written (`documents without warc_headers`).
         budget: if the mix has one.
         duplicates: by each set that says so.
         lengths: of documents.
