@@ -24,6 +24,7 @@ from toolkit import (
     label_of,
     merge_fields,
     missing_extra,
+    open_parquet,
 )
 
 _NULL = msgspec.Raw(b"null")
@@ -205,11 +206,10 @@ class Parquet(Writer):
     def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
         self.check_installed()
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         row = 0
         try:
-            with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+            with open_parquet(path) as file:
                 there = _texts(file.schema_arrow)
                 text = next((name for name in _TEXTS if name in there), None)
                 if text is None:
@@ -233,11 +233,10 @@ class Parquet(Writer):
     def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
         self.check_installed()
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         row = 0
         try:
-            with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+            with open_parquet(path) as file:
                 for batch in file.iter_batches(1, use_threads=False):
                     for values in batch.to_pylist():
                         row += 1
@@ -250,11 +249,10 @@ class Parquet(Writer):
     ) -> Iterator[tuple[int | None, str]]:
         self.check_installed()
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         row = 0
         try:
-            with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+            with open_parquet(path) as file:
                 yield from _schema_faults(file.schema_arrow)
                 if documents is not None and file.metadata.num_rows != documents:
                     yield None, f"expected {documents:,} rows by the manifest, got {file.metadata.num_rows:,}"
@@ -271,6 +269,8 @@ class Parquet(Writer):
                         row += batch.num_rows
                         if first is not None and row >= first:
                             return
+        except DataError as error:
+            yield error.line, error.message
         except (pa.ArrowException, OSError) as error:
             place = f" after row {row:,}" if row else ""
             yield None, f"expected a sound Parquet file, got damage{place}: {error}"

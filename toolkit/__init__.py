@@ -23,6 +23,7 @@ from toolkit.data.documents import Document, Labelled, Prediction, Span, explain
 from toolkit.data.line_index import pairs_in
 from toolkit.data.lines import joined_lines, split_lines
 from toolkit.data.metadata_fields import label_of
+from toolkit.data.tables.footers import open_parquet
 from toolkit.distribution import VERSION as _VERSION
 from toolkit.distribution import missing_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
@@ -99,6 +100,7 @@ __all__ = [
     "merge_fields",
     "missing_extra",
     "mix",
+    "open_parquet",
     "open_stored",
     "pairs_in",
     "publish",

@@ -8,6 +8,7 @@ import msgspec
 
 from toolkit.data.documents import BAD_ROW, Document
 from toolkit.data.schema import Type, from_json, to_json, to_python
+from toolkit.data.tables.footers import open_parquet
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.ingest.formats.parquet import Parquet
 from toolkit.ingest.reader import Input
@@ -84,10 +85,9 @@ class ForeignTable(Writer):
 
     def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
+            with open_parquet(path) as file:
                 for batch in file.iter_batches(1, use_threads=False):
                     yield from msgspec.json.decode(msgspec.json.encode(batch.to_pylist()))
         except (pa.ArrowException, OSError, ValueError) as error:

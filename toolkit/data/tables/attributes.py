@@ -12,6 +12,7 @@ from toolkit.data.schema import Type
 from toolkit.data.tables.batches import batches
 from toolkit.data.tables.columns import types_of
 from toolkit.data.tables.declared import ROW, types_in
+from toolkit.data.tables.footers import table
 from toolkit.data.tables.seekable import opened
 from toolkit.data.tables.values import check_installed, damage, not_finite, objects, plain_schema
 from toolkit.errors import DataError, short
@@ -108,12 +109,12 @@ def look(path: str) -> tuple[int, dict[str, Type]]:
         DataError: if the file is damaged, or has no ids.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     check_installed(f"the attributes {path}")
     with opened(path) as file:
         try:
-            about = pq.read_metadata(file)
+            with table(file, path) as opened_table:
+                about = opened_table.metadata
             schema = about.schema.to_arrow_schema()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise damage("Parquet file", error, path, "in its footer") from None

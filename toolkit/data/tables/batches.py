@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
-from toolkit.data.tables.values import HELD, READ, damage, names_in
+from toolkit.data.tables.footers import table
+from toolkit.data.tables.values import HELD, damage, names_in
 
 
 class Rows(NamedTuple):
@@ -38,11 +39,10 @@ def batches(
         DataError: if the file is damaged.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     place, read = "in its footer", 0
     try:
-        with pq.ParquetFile(stored, pre_buffer=False, buffer_size=READ, page_checksum_verification=True) as file:
+        with table(stored, path) as file:
             names_in(file.schema_arrow)
             names = list(choose(file.schema_arrow.names))
             groups = file.metadata.num_row_groups

@@ -7,6 +7,7 @@ from typing import IO
 
 from toolkit.data.schema import Type
 from toolkit.data.tables.columns import types_of
+from toolkit.data.tables.footers import table
 from toolkit.data.tables.seekable import Ranges
 from toolkit.data.tables.values import READ
 from toolkit.errors import DataError
@@ -24,11 +25,10 @@ def column_types(source: Input) -> dict[str, Type]:
         DataError: if it has no sound footer.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with _opened(source) as file:
-            return types_of(pq.read_metadata(file))
+        with _opened(source) as stored, table(stored, source.path) as file:
+            return types_of(file.metadata)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"expected a Parquet file, got: {error}", path=source.path) from None
 

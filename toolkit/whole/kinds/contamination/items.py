@@ -10,10 +10,11 @@ import msgspec
 import xxhash
 
 from toolkit.data.documents import value_at
+from toolkit.data.tables.footers import open_parquet
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.storage.paths import expand, is_folder, is_glob, join, lacking, list_files, not_in, stat, strip_suffix
-from toolkit.storage.reading import READ, Decompressed, Lines, open_stored, stored_digest
+from toolkit.storage.reading import READ, Decompressed, Lines, stored_digest
 
 MAX_ITEM = 100_000_000
 """Bytes of an item's row, or text, at most."""
@@ -166,19 +167,17 @@ def _parquet(path: str, fields: Sequence[str]) -> Iterator[Any]:
     if find_spec("pyarrow") is None:
         raise missing_extra("parquet", "Parquet files", "pyarrow")
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with open_stored(path) as stream:
-        try:
-            source = pq.ParquetFile(stream if stream.seekable() else pa.BufferReader(stream.read()))
+    try:
+        with open_parquet(path) as source:
             names = source.schema_arrow.names
             wanted = list(dict.fromkeys(field.partition(".")[0] for field in fields))
             if missing := [name for name in wanted if name not in names]:
                 raise DataError(_lacks(missing[0], names), path=path)
             for batch in source.iter_batches(columns=wanted):
                 yield from batch.to_pylist()
-        except pa.ArrowException as error:
-            raise DataError(f"expected a Parquet file, got {error}", path=path) from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"expected a sound Parquet file, got: {error}", path=path) from None
 
 
 def _texts(row: Any, field: str, path: str, number: int) -> list[str]:

@@ -1,0 +1,156 @@
+"""Parquet files, opened: the one place where pyarrow does so, after a process of its own has read the file's footer.
+
+the file's last bytes ──> digest, seen before? ──no──> a child reads them as this process will (`footer_child`)
+                                                          │ answers: pyarrow reads or refuses them, so may this process
+                                                          └ dies: the error of the file says of what
+
+A footer that is damaged can end the process that reads it: some of pyarrow's functions let exceptions of C++ through,
+which no code in Python can catch. The child is begun with the first footer, and serves all others of this process.
+"""
+
+import atexit
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from toolkit.data.tables.seekable import opened
+from toolkit.data.tables.values import READ, damage
+
+_MAGIC = b"PAR1"
+_TAIL = 4 + len(_MAGIC)
+_KNOWN = 10_000
+"""Digests of footers that are remembered."""
+
+
+@contextmanager
+def table(stored: IO[bytes], path: str) -> Iterator[Any]:
+    """Give a `pyarrow.parquet.ParquetFile`, which reads some bytes at a time, and checks pages that have checksums.
+
+    Args:
+        stored: the file; one can seek in it.
+        path: for messages.
+
+    Raises:
+        DataError: if reading its footer ends a process, or takes too long or too much memory there.
+        ArrowException, OSError, ValueError: by pyarrow, if it refuses the file.
+    """
+    import pyarrow.parquet as pq
+
+    footer = _footer(stored)
+    if footer and (found := _CHECKS.lost(footer)):
+        raise damage("Parquet file", ValueError(found), path, "in its footer")
+    with pq.ParquetFile(stored, pre_buffer=False, buffer_size=READ, page_checksum_verification=True) as file:
+        yield file
+
+
+@contextmanager
+def open_parquet(path: str) -> Iterator[Any]:
+    """Give a `pyarrow.parquet.ParquetFile` of a file, on disk or in a bucket.
+
+    Its footer has been read in a process of its own, because a damaged one may end the process that reads it.
+
+    Raises:
+        DataError: if there is no such file, or reading its footer ends a process, or takes too much there.
+        ArrowException, OSError, ValueError: by pyarrow, if it refuses the file.
+    """
+    with opened(path) as stored, table(stored, path) as file:
+        yield file
+
+
+def _footer(stored: IO[bytes]) -> bytes:
+    """Return what is before the length of the footer; nothing if pyarrow will refuse the file for its last bytes."""
+    size = stored.seek(0, os.SEEK_END)
+    stored.seek(max(0, size - _TAIL))
+    tail = stored.read(_TAIL)
+    length = int.from_bytes(tail[:4], "little")
+    footer = b""
+    if tail.endswith(_MAGIC) and 0 < length <= size - _TAIL - len(_MAGIC):
+        stored.seek(size - _TAIL - length)
+        footer = stored.read(length)
+    stored.seek(0)
+    return footer
+
+
+class _Checks:
+    """What a child says of footers; each is asked about once. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[bytes, str] = {}
+        self._child: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def lost(self, footer: bytes) -> str:
+        """Return how the process ended that read a footer; nothing if it did not."""
+        digest = hashlib.sha256(footer).digest()
+        with self._lock:
+            if digest not in self._known:
+                if len(self._known) == _KNOWN:
+                    self._known.clear()
+                self._known[digest] = self._ask(footer) and self._ask(footer)  # the first end may come from outside
+            return self._known[digest]
+
+    def _ask(self, footer: bytes) -> str:
+        try:
+            child = self._begun()
+            assert child.stdin
+            assert child.stdout
+            try:
+                child.stdin.write(len(footer).to_bytes(8, "little") + footer)
+                child.stdin.flush()
+            except BrokenPipeError:
+                return self._death(child)
+            return "" if child.stdout.read(1) else self._death(child)
+        except BaseException:  # an answer that is not awaited would be taken for that to the next question
+            self.end()
+            raise
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        if self._child is None or self._owner != os.getpid():  # another one's, if this process is a fork
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self._child = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-P", str(Path(__file__).with_name("footer_child.py"))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,  # an interrupt by the keyboard is for this process alone
+            )
+            self._owner = os.getpid()
+        return self._child
+
+    def _death(self, child: subprocess.Popen[bytes]) -> str:
+        assert child.stderr
+        said = child.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        code = child.wait()
+        self.end()
+        if code in (-signal.SIGPROF, -signal.SIGALRM):
+            return "reading it took too long"
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        why = next((line.strip().removeprefix("what():").strip() for line in said if "what():" in line), "")
+        why = why or (said[-1] if said else "")
+        return f"reading it ended a process ({how})" + (f": {why}" if why else "")
+
+    def end(self) -> None:
+        """End the child, if there is one of this process."""
+        child, self._child = self._child, None
+        if child and self._owner == os.getpid():
+            child.kill()
+            child.wait()
+            for stream in (child.stdin, child.stdout, child.stderr):
+                assert stream
+                try:
+                    stream.close()
+                except OSError:  # what was written to it and not sent
+                    continue
+
+
+_CHECKS = _Checks()
+atexit.register(_CHECKS.end)
