@@ -183,6 +183,16 @@ def test_a_threshold_is_moved_by_keys_by_the_mouse_and_to_a_half(browser: Browse
     assert dropped()[0] == 0.6
 
 
+def test_what_many_documents_have_goes_or_stays_together(browser: Browser, page: str) -> None:
+    """Of 100 documents 70 have 0 and 20 have 1, each the edge of a bin; the others are spread over the first bin."""
+    show(browser, page)
+    bins = "const bins = page.bins([0, 1, 2]), counts = [80, 20], on = [70, 20];"
+    below = "[0, 0.5, 1, 1.5, -1].map(value => bins.below(counts, value, on))"
+    assert browser.run(f"{bins} return {below}") == [0, 75, 80, 100, 0]
+    assert browser.run(f"{bins} return {below.replace('on)', 'on, true)')}") == [70, 75, 100, 100, 0]
+    assert browser.run(f"{bins} return [0.5, 0.75, 0.9].map(share => bins.quantile(counts, share, on))") == [0, 0.5, 1]
+
+
 def test_a_score_without_a_threshold_can_be_given_one(browser: Browser, page: str) -> None:
     show(browser, page)
     browser.run("[...document.querySelectorAll('#scores > .body > button')].at(-1).click()")

@@ -190,6 +190,7 @@ def test_what_is_wrong_is_said(site: Site, name: str, given: dict[str, object]) 
         ({"where": "'x' * 10 ** 10 == 'y'"}, "expected"),
         ({"where": "(" * 3000 + "1" + ")" * 3000}, "expected"),
         ({"where": "noise.noise > 3"}, "got it in noise-0, noise-1; switch on the one that is meant"),
+        ({"where": "noise-1.noise.noise < 0"}, "`noise-1.KEY.field` must stand alone"),
         ({"where": "x" * 20_000}, "expected at most 10,000 characters"),
         ({"sort": "document.text"}, "expected a number, or null, got a value of type str"),
         ({"sort": "line_shape"}, "expected a number, or null"),
@@ -231,6 +232,9 @@ def test_filters_and_scores(site: Site) -> None:
     assert site.ids(where="document.source == 's'", sort="line_shape.lines", count=3) == ["b-0", "b-7", "b-14"]
     assert site.ids(where="'مرحبا' in document.text") == [f"hostile-{len(TEXTS) - 2} <b>"]
     assert site.ids(where="noise.noise < 0", sets="noise-1") == []
+    shared = site.ok("rows", sort="1 / (document.chars - document.chars % 2 * document.chars)")
+    odd = [len(text) for text in TEXTS if len(text) % 2 or not text]
+    assert (shared["faults"], shared["without"] >= len(odd)) == ([], True), "a share of nothing is no number"
 
 
 def test_a_jump_finds_an_id_by_the_row_index_or_says_how_to_look(site: Site) -> None:

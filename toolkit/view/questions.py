@@ -7,7 +7,7 @@ from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import JoinedShard, inputs_of
 from toolkit.mix.joined_sets import JoinedSet
@@ -109,12 +109,17 @@ class DatasetQuestion:
 
 
 def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> float | None:
-    """Return the score of a document by a compiled expression.
+    """Return the score of a document by a compiled expression; None where it is null, or divides by zero.
 
     Raises:
         DataError: if it cannot be computed of these values, or is no number.
     """
-    found = asking.ask(function, values, f"{SORT}: `{text}`")
+    try:
+        found = asking.ask(function, values, f"{SORT}: `{text}`")
+    except DataError as error:
+        if isinstance(error.__context__, ZeroDivisionError):  # a share of nothing is no number
+            return None
+        raise
     if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
         return found
     raise ConfigError(f"{SORT}: `{text}`: expected a number, or null, got {found!r}")
@@ -170,4 +175,7 @@ def _sets_read(what: str, text: str, joined: Mapping[str, JoinedSet], first: Seq
         return [*found]
     except ExpressionError as error:
         message = str(error).replace("say which: `attributes: [SET]`", "switch on the one that is meant, and no other")
+        named = next((f"{name}." for name in joined if "-" in name and f"{name}." in text), None)
+        if named:
+            message += f"; `{named}KEY.field` must stand alone: in an expression write the key without the set"
         raise ConfigError(f"{what}: {message}") from None
