@@ -50,8 +50,7 @@ def opened(browser: Browser, address: str, width: int, *, dark: bool) -> None:
     browser.wait("document.querySelector('#scores canvas') || (document.getElementById('scores').scrollIntoView(), 0)")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [360, 800, 1400])
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (800, True), (1400, False)])
 def test_it_is_quiet_alone_and_as_wide_as_the_window(browser: Browser, page: str, width: int, dark: bool) -> None:
     opened(browser, page, width, dark=dark)
     assert browser.console() == []
