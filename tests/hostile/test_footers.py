@@ -1,8 +1,8 @@
 """Parquet files whose footer ends the process that reads it: an error of the file, whatever reads it."""
 
-import ast
 import io
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import Run
 from tests.fuzz.targets import CRASHERS
-from tests.sources import nodes
 from toolkit.data.tables import footers
 from toolkit.errors import DataError
 
@@ -120,11 +119,7 @@ def test_a_footer_may_take_only_so_long(place: Path, tmp_path: Path, monkeypatch
 
 
 def test_all_parquet_files_are_opened_in_one_place() -> None:
-    opening = {"ParquetFile", "read_metadata", "read_schema", "read_table", "ParquetDataset", "read_parquet"}
-    found = set()
-    for folder in ("toolkit", "taggers", "mixers"):
-        for path in (ROOT / folder).rglob("*.py"):
-            for node in nodes(path):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in opening:
-                    found.add(path.name)
+    opening = re.compile(r"\b(ParquetFile|read_metadata|read_schema|read_table|ParquetDataset|read_parquet)\(")
+    sources = [path for folder in ("toolkit", "taggers", "mixers") for path in (ROOT / folder).rglob("*.py")]
+    found = {path.name for path in sources if opening.search(path.read_text())}
     assert found == {"footers.py", "footer_child.py"}
