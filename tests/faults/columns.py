@@ -229,7 +229,7 @@ COLUMNS = (
     Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
     Column("sql", _QUERY, "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False),
-    Column("export", _EXPORT, "tagged", _EXPORTED),
+    Column("export", _EXPORT, "tagged", _EXPORTED, constants=_IN_ONE_REQUEST),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others",
            sweeps=False),
     Column("report", _REPORT, "mixed", _REPORTED, sweeps=False),

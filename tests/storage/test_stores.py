@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Run
 from tests.storage.conftest import use
 from tests.storage.servers import Faults, Seaweed, proxy
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
 from toolkit.storage.outputs import Output, write_file
@@ -278,3 +279,13 @@ def test_a_file_in_shared_memory_is_a_file() -> None:
         assert store_of(path).read(path) == b"whole"
         with open_stored(path) as source:
             assert source.read() == b"whole"
+
+
+def test_a_set_that_was_deleted_is_no_set(bucket: str) -> None:
+    """SeaweedFS goes on listing its folder."""
+    dataset, store = Dataset(f"{bucket}/documents", f"{bucket}/attributes"), store_of(bucket)
+    for name in ("kept-0", "gone-0"):
+        write_file(join(dataset.attributes, name, "s/0.jsonl.gz"), b"x")
+    assert dataset.sets() == ["gone-0", "kept-0"]
+    store.remove_tree(join(dataset.attributes, "gone-0"))
+    assert dataset.sets() == ["kept-0"]

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines
@@ -18,6 +19,7 @@ from toolkit.storage.paths import (
     exists,
     fault_of_name,
     fixed_part,
+    is_folder,
     is_glob,
     join,
     list_files,
@@ -132,8 +134,10 @@ class Dataset:
         return next(list_files(join(self.attributes, set_name)), "").endswith(TABLE)
 
     def sets(self) -> list[str]:
-        """Return the names of the attribute sets on disk."""
-        return [name for name in store_of(self.attributes).folders(self.attributes) if not name.startswith(".")]
+        """Return the names of the attribute sets on disk, sorted."""
+        names = [name for name in store_of(self.attributes).folders(self.attributes) if not name.startswith(".")]
+        there = for_each(lambda name: is_folder(join(self.attributes, name)), names)  # some servers list empty ones
+        return list(compress(names, there))
 
     def admits(self, shard: str) -> bool:
         """Return whether the globs let a path below the documents root be a shard."""

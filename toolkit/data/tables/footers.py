@@ -27,6 +27,8 @@ _MAGIC = b"PAR1"
 _TAIL = 4 + len(_MAGIC)
 _KNOWN = 10_000
 """Digests of footers that are remembered."""
+_SLOW = "reading it took too long"
+_PROGRAM = Path(__file__).with_name("footer_child.py")
 
 
 @contextmanager
@@ -79,9 +81,14 @@ def _footer(stored: IO[bytes]) -> bytes:
 
 
 class _Checks:
-    """What a child says of footers; each is asked about once. Threads may share it."""
+    """What a child says of footers; each is asked about once. Threads may share it.
 
-    def __init__(self) -> None:
+    Args:
+        program: that the child runs.
+    """
+
+    def __init__(self, program: Path = _PROGRAM) -> None:
+        self._program = program
         self._lock = threading.Lock()
         self._known: dict[bytes, str] = {}
         self._child: subprocess.Popen[bytes] | None = None
@@ -94,7 +101,10 @@ class _Checks:
             if digest not in self._known:
                 if len(self._known) == _KNOWN:
                     self._known.clear()
-                self._known[digest] = self._ask(footer) and self._ask(footer)  # the first end may come from outside
+                found = self._ask(footer)
+                if found and found != _SLOW:  # its end may have come from outside
+                    found = self._ask(footer)
+                self._known[digest] = found
             return self._known[digest]
 
     def _ask(self, footer: bytes) -> str:
@@ -116,7 +126,7 @@ class _Checks:
         if self._child is None or self._owner != os.getpid():  # another one's, if this process is a fork
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             self._child = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-P", str(Path(__file__).with_name("footer_child.py"))],
+                [sys.executable, "-P", str(self._program)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -132,7 +142,7 @@ class _Checks:
         code = child.wait()
         self.end()
         if code in (-signal.SIGPROF, -signal.SIGALRM):
-            return "reading it took too long"
+            return _SLOW
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         why = next((line.strip().removeprefix("what():").strip() for line in said if "what():" in line), "")
         why = why or (said[-1] if said else "")
