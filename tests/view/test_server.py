@@ -2,14 +2,18 @@
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.browser.made import HOSTILE
 from tests.view.sites import LONG, MANY, TEXTS, Site, lay_out, serving
+from tests.waiting import PATIENCE, wait_until
+from toolkit.view import questions
 from toolkit.view.shown import TEXT
 
 
@@ -270,6 +274,27 @@ def test_many_ask_at_once(site: Site) -> None:
 
     with ThreadPoolExecutor(12) as threads:
         assert list(threads.map(one, range(60))) == [one(number) for number in range(60)]
+
+
+def test_a_filter_that_takes_very_long_holds_up_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, blocks = threading.Event(), questions.blocks
+
+    def slow(work: Any, rules: Any) -> Iterator[Any]:
+        if work.sets[0].set == "noise-1":
+            assert go_on.wait(PATIENCE)
+        yield from blocks(work, rules)
+
+    monkeypatch.setattr(questions, "blocks", slow)
+    late = {"where": "noise.noise >= 0", "sets": "noise-1"}
+    assert not site.ask("rows", **late).json["done"]
+    other = {"where": "line_shape.lines > 5", "sort": "document.chars"}
+    try:
+        assert wait_until(lambda: site.ask("rows", **other).json["done"])
+        assert site.ok("explain", shard=1, row=3)["streams"][0]["id"] == "b-3"
+        assert not site.ask("rows", **late).json["done"]
+    finally:
+        go_on.set()
+    assert site.ok("rows", **late)["scanned"] == MANY + len(TEXTS)
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------

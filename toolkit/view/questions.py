@@ -17,7 +17,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.running import compile_function
-from toolkit.view.corpus import Scanned, begun
+from toolkit.view.corpus import Scanned
 from toolkit.whole.expressions import names_of, reference
 
 FILTER, SORT = "filter", "sort"
@@ -97,7 +97,7 @@ class DatasetQuestion:
         )
         inputs_of(work)
         first = 0
-        for block in begun(lambda: blocks(work, self._rules())):
+        for block in blocks(work, self._rules()):
             fitting = [i for i, outcome in enumerate(block.outcomes) if not isinstance(outcome, int)]
             scores = self._scores(block.columns, fitting) if self._score else []
             yield Scanned(len(block.outcomes), [first + i for i in fitting], scores)
