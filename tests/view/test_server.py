@@ -276,6 +276,12 @@ def test_many_ask_at_once(site: Site) -> None:
         assert list(threads.map(one, range(60))) == [one(number) for number in range(60)]
 
 
+def test_a_score_that_is_no_number_of_the_machine_is_told(site: Site) -> None:
+    answer = site.ok("rows", sort="*".join(["9223372036854775807"] * 40))
+    assert (answer["done"], answer["rows"], len(answer["faults"])) == (True, [], 2)
+    assert "expected a number below 1e308, got a larger one" in answer["faults"][0]
+
+
 def test_a_filter_that_takes_very_long_holds_up_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, blocks = threading.Event(), questions.blocks
 
@@ -309,6 +315,8 @@ def test_a_filter_that_takes_very_long_holds_up_no_other(site: Site, monkeypatch
         ({"at": [1, 0], "id": "b-0", "question": "edu", "label": True}, "expected"),
         ({"at": [1, -1], "id": "b-0", "question": "verdict", "label": "keep"}, "expected `at`"),
         ({"at": [9, 0], "id": "b-0", "question": "verdict", "label": "keep"}, "expected a shard below 2"),
+        ({"at": [1, 0], "id": "b-0", "question": "edu", "label": 10**400}, "expected 0.0, 1.0, 2.0 or null"),
+        ({"at": [1, 1 << 40], "id": "b-0", "question": "edu", "label": 1}, "expected a row below"),
         ({"id": "b-0"}, "expected `at`"),
     ],
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Questions over a dataset: expressions as rules have them, checked, and asked of attributes and row indexes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from toolkit.config.settings import Source
@@ -115,8 +116,12 @@ def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> flo
         DataError: if it cannot be computed of these values, or is no number.
     """
     found = asking.ask(function, values, f"{SORT}: `{text}`")
-    if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
+    if found is None or isinstance(found, float):
         return found
+    if isinstance(found, int) and not isinstance(found, bool):
+        with suppress(OverflowError):
+            return float(found)
+        raise ConfigError(f"{SORT}: `{text}`: expected a number below 1e308, got a larger one")
     raise ConfigError(f"{SORT}: `{text}`: expected a number, or null, got {found!r}")
 
 
