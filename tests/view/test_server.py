@@ -13,6 +13,7 @@ import pytest
 from tests.browser.made import HOSTILE
 from tests.view.sites import LONG, MANY, TEXTS, Site, lay_out, serving
 from tests.waiting import PATIENCE, wait_until
+from toolkit.mix.effects.preview import blocks
 from toolkit.view import questions
 from toolkit.view.shown import TEXT
 
@@ -283,7 +284,7 @@ def test_a_score_that_is_no_number_of_the_machine_is_told(site: Site) -> None:
 
 
 def test_a_filter_that_takes_very_long_holds_up_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on, blocks = threading.Event(), questions.blocks
+    go_on = threading.Event()
 
     def slow(work: Any, rules: Any) -> Iterator[Any]:
         if work.sets[0].set == "noise-1":
