@@ -1,6 +1,7 @@
 """Questions over a dataset: expressions as rules have them, checked, and asked of attributes and row indexes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from toolkit.config.settings import Source
@@ -17,7 +18,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.running import compile_function
-from toolkit.view.corpus import Scanned, begun
+from toolkit.view.corpus import Scanned
 from toolkit.whole.expressions import names_of, reference
 
 FILTER, SORT = "filter", "sort"
@@ -97,7 +98,7 @@ class DatasetQuestion:
         )
         inputs_of(work)
         first = 0
-        for block in begun(lambda: blocks(work, self._rules())):
+        for block in blocks(work, self._rules()):
             fitting = [i for i, outcome in enumerate(block.outcomes) if not isinstance(outcome, int)]
             scores = self._scores(block.columns, fitting) if self._score else []
             yield Scanned(len(block.outcomes), [first + i for i in fitting], scores)
@@ -120,8 +121,12 @@ def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> flo
         if isinstance(error.__context__, ZeroDivisionError):  # a share of nothing is no number
             return None
         raise
-    if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
+    if found is None or isinstance(found, float):
         return found
+    if isinstance(found, int) and not isinstance(found, bool):
+        with suppress(OverflowError):
+            return float(found)
+        raise ConfigError(f"{SORT}: `{text}`: expected a number below 1e308, got a larger one")
     raise ConfigError(f"{SORT}: `{text}`: expected a number, or null, got {found!r}")
 
 
