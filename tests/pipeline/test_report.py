@@ -468,6 +468,13 @@ def test_what_cannot_be_is_said(reported: Project, run: Run) -> None:
     assert run("report").code == 2
 
 
+def test_a_part_of_the_shards_is_not_called_changed_inputs(reported: Project) -> None:
+    reported.ok("mix")
+    shown = reported.ok("report", "--limit", "1", "-o", reported.root / "x.json").out
+    assert "was not mixed from these shards alone" in shown
+    assert "other inputs" not in shown
+
+
 def test_secrets_of_a_configuration_are_not_shown(reported: Project) -> None:
     path = reported.root / "secret.yaml"
     reported.config.pop("processes", None)

@@ -114,7 +114,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     faults = list(_faults(prepared)) if manifest is None else []
     found.notes = [*_notes(context, prepared), *faults]
     if manifest is None:
-        found.notes.append(_why_not_mixed(prepared, damaged=bool(faults)))
+        found.notes.append(_why_not_mixed(prepared, damaged=bool(faults), complete=found.complete))
     return Reported(found, faults)
 
 
@@ -191,7 +191,7 @@ def _faults(prepared: PreparedMix) -> Iterator[str]:
             yield f"{publish.manifest_path(folder)}: {got}; run `toolkit mix`"
 
 
-def _why_not_mixed(prepared: PreparedMix, *, damaged: bool) -> str:
+def _why_not_mixed(prepared: PreparedMix, *, damaged: bool, complete: bool) -> str:
     """Return why what is shown of the documents that stay is what would stay, and not what was written."""
     folder = prepared.settings.output.path
     would = "What stays is what these rules would keep, with the texts as they are before edits"
@@ -205,6 +205,8 @@ def _why_not_mixed(prepared: PreparedMix, *, damaged: bool) -> str:
     if made.settings != prepared.settings.recorded():
         other = _differs(made.settings, prepared.settings.recorded())
         return f"{folder} was mixed with other settings than these ({other}). {would}; run `toolkit mix`."
+    if not complete:
+        return f"{folder} was not mixed from these shards alone. {would}."
     return f"{folder} was mixed from other inputs than there are now. {would}; run `toolkit mix`."
 
 
