@@ -34,7 +34,7 @@ class ToolkitError(Exception):
 
 
 class Failed(ToolkitError):
-    """A call from Python has failures; what did not fail is done.
+    """A call from Python has failures; everything that did not fail is done.
 
     Attributes:
         failures: a message for each.

@@ -381,11 +381,11 @@ def test_answers_are_read_back_after_a_torn_line(project: Annotated, tmp_path: P
 
 def test_a_server_that_is_not_there_stops_the_run_at_the_first_request(project: Annotated) -> None:
     project.write([f"text {i}" for i in range(30)])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    project.entry |= {"endpoint": f"http://127.0.0.1:{port}/v1", "retries": 2, "concurrency": 1}
-    ran = project.run()
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # while it is held, nobody else can listen there
+        port = deaf.getsockname()[1]
+        project.entry |= {"endpoint": f"http://127.0.0.1:{port}/v1", "retries": 2, "concurrency": 1}
+        ran = project.run()
     assert ran.code == 1
     assert "stopped with 1 shard left: expected a reply, got: " in ran.err
     assert f"refused (3 times); is there a server at http://127.0.0.1:{port}/v1?" in ran.err

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import LOOK, PATIENCE
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 AXE = Path(__file__).parent / "vendor" / "axe-core-4.14.1.min.js"
 
@@ -42,7 +44,7 @@ class Browser:
         """Return what an expression is, as soon as it is true."""
         from selenium.webdriver.support.wait import WebDriverWait
 
-        return WebDriverWait(self.driver, 60, poll_frequency=0.02).until(lambda _: self.run(f"return {script}"))
+        return WebDriverWait(self.driver, PATIENCE, poll_frequency=LOOK).until(lambda _: self.run(f"return {script}"))
 
     def told(self) -> list[dict[str, Any]]:
         """Return the events of network and page since the last call."""
@@ -78,12 +80,17 @@ class Browser:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """Start a browser; skip where there is none, or no driver."""
+    """Start a browser; skip where there is none, no driver, or where the two do not start with each other.
+
+    Only the start may be missing: whatever fails later fails the test.
+    """
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     driver = shutil.which("chromedriver")
     if program is None or driver is None:
         pytest.skip("needs Chromium and chromedriver: apt-get install chromium chromium-driver")
+    from selenium.common.exceptions import WebDriverException
     from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+    from urllib3.exceptions import HTTPError
 
     options = ChromeOptions()
     options.binary_location = program
@@ -97,8 +104,23 @@ def browser(folder: Path) -> Iterator[Browser]:
     ):
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = Chrome(options=options, service=ChromeService(driver))
+    started: Chrome | None = None
+    missing = ""
     try:
+        started = Chrome(options=options, service=ChromeService(driver))
+        started.get("data:text/html,<span>text</span>")
+        if not started.execute_script("return document.querySelector('span').getBoundingClientRect().width"):
+            missing = "needs fonts: apt-get install fonts-dejavu-core"  # without any, tabs crash
+    except (WebDriverException, HTTPError) as error:  # of other versions, or not allowed to start processes
+        missing = f"needs a {program} that {driver} can start: {str(error).strip().splitlines()[0]}"
+    if missing:
+        if started is not None:
+            started.quit()
+        pytest.skip(missing)
+    assert started is not None
+    try:
+        started.set_script_timeout(PATIENCE)
+        started.set_page_load_timeout(PATIENCE)
         yield Browser(started)
     finally:
         started.quit()

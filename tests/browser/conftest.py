@@ -1,4 +1,4 @@
-"""One browser for the tests of a module."""
+"""One browser for the tests of this folder in a worker; it ends with them, as tests of processes look at children."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from tests.browser import chromium
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
     """Headless Chromium."""
     with chromium.browser(tmp_path_factory.mktemp("browser")) as started:

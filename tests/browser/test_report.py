@@ -50,8 +50,7 @@ def opened(browser: Browser, address: str, width: int, *, dark: bool) -> None:
     browser.wait("document.querySelector('#scores canvas') || (document.getElementById('scores').scrollIntoView(), 0)")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [360, 800, 1400])
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (800, True), (1400, False)])
 def test_it_is_quiet_alone_and_as_wide_as_the_window(browser: Browser, page: str, width: int, dark: bool) -> None:
     opened(browser, page, width, dark=dark)
     assert browser.console() == []
@@ -181,6 +180,16 @@ def test_a_threshold_is_moved_by_keys_by_the_mouse_and_to_a_half(browser: Browse
     assert dropped()[0] < value
     browser.run(f'[...document.querySelectorAll("{card} .dial button")].at(-1).click()')
     assert dropped()[0] == 0.6
+
+
+def test_what_many_documents_have_goes_or_stays_together(browser: Browser, page: str) -> None:
+    """Of 100 documents 70 have 0 and 20 have 1, each the edge of a bin; the others are spread over the first bin."""
+    show(browser, page)
+    bins = "const bins = page.bins([0, 1, 2]), counts = [80, 20], on = [70, 20];"
+    below = "[0, 0.5, 1, 1.5, -1].map(value => bins.below(counts, value, on))"
+    assert browser.run(f"{bins} return {below}") == [0, 75, 80, 100, 0]
+    assert browser.run(f"{bins} return {below.replace('on)', 'on, true)')}") == [70, 75, 100, 100, 0]
+    assert browser.run(f"{bins} return [0.5, 0.75, 0.9].map(share => bins.quantile(counts, share, on))") == [0, 0.5, 1]
 
 
 def test_a_score_without_a_threshold_can_be_given_one(browser: Browser, page: str) -> None:

@@ -87,7 +87,7 @@ SAMPLE = (
     "status-EACCES-shard_records",
     "mix-gone-ingest_records",
 )
-"""Cells of the default suite."""
+"""Cells of the default suite; those on a bucket, which is made first, are of the slow one."""
 
 
 @dataclass(frozen=True)

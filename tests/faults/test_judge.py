@@ -30,11 +30,13 @@ EIO = next(row for row in ROWS if row.name == "EIO")
         ("status-EIO-shard_records", "say_nothing", "2"),
     ],
 )
+@pytest.mark.slow
 def test_a_broken_toolkit_is_found(cell: str, change: str, question: str, folder_bench: Bench) -> None:
     played = folder_bench.play(BY_ID[cell], f"tests.faults.broken:{change}")
     assert question in {each[0] for wrong in played.wrong.values() for each in wrong}
 
 
+@pytest.mark.slow
 def test_what_is_right_is_not_found_wrong(folder_bench: Bench) -> None:
     played = folder_bench.play(BY_ID["tag-ENOSPC-attributes"])
     assert played.wrong

@@ -53,11 +53,11 @@ def with_secrets(url: str, *, query: bool = True) -> str:
 
 
 @pytest.fixture
-def closed() -> str:
-    """The address of a server that refuses connections."""
+def closed() -> Iterator[str]:
+    """The address of a server that refuses connections; nobody else can listen there."""
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
-        return f"http://{USER}127.0.0.1:{made.getsockname()[1]}/x.warc.wet.gz{QUERY}"
+        yield f"http://{USER}127.0.0.1:{made.getsockname()[1]}/x.warc.wet.gz{QUERY}"
 
 
 Checked = Callable[..., Ran]

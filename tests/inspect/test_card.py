@@ -27,6 +27,7 @@ from toolkit.inspect.describe.card.page import read
 from toolkit.inspect.describe.ingest_counts import counted
 
 Head = dict[str, Any]
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def card(folder: Path) -> str:
@@ -34,7 +35,7 @@ def card(folder: Path) -> str:
 
 
 def head(folder: Path) -> Head:
-    found: Head = yaml.safe_load(card(folder).split("---\n")[1])
+    found: Head = yaml.load(card(folder).split("---\n")[1], LOADER)
     return found
 
 

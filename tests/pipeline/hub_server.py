@@ -50,6 +50,7 @@ class Hub(ThreadingHTTPServer):
         asked: how often each kind of request came.
         sent: bytes of content that were uploaded, by sha256; in pieces, by its number, too.
         in_pieces: whether uploads are in several pieces.
+        echoes: whether what it says of a failure has the token in it.
         held: set when a request is held by ``hang``.
     """
 
@@ -58,6 +59,7 @@ class Hub(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.repos: dict[str, Repo] = {}
+        self.echoes = False
         self.objects: dict[str, bytes] = {}
         self.fails: dict[str, list[Any]] = defaultdict(list)
         self.asked: Counter[str] = Counter()
@@ -117,7 +119,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if isinstance(fault, int):
-            self._json({"error": f"told to fail with {fault}"}, fault, {"Retry-After": "0"})
+            self._json(
+                {"error": f"told to fail with {fault}{self.headers.get('Authorization') if hub.echoes else ''}"},
+                fault,
+                {"Retry-After": "0"},
+            )
             return
         if (
             kind not in ("put", "complete", "resolve", "cdn", "look")

@@ -63,6 +63,15 @@ def of(project: Project) -> dict[str, Any]:
 COPIES = {"0": None, "1": None, "2": ["s", "0"], "3": None, "4": ["s", "0"], "5": None}
 
 
+def test_a_card_says_how_duplicates_were_found(project: Project) -> None:
+    project.config["dedup"]["exact-0"] = {**EXACT, "when": "document.chars > 0"}
+    project.ok("run")
+    shown = project.ok("card", "--dry-run").out
+    assert "attributes exact-0, exact: exact, version 2 (keep: first" in shown
+    assert "when: document.chars > 0); read by rules." in shown
+    assert "carried by the input" not in shown
+
+
 def test_a_mix_drops_copies_and_cuts_lines_that_are_elsewhere(project: Project) -> None:
     shown = project.ok("run").out
     assert of(project) == COPIES

@@ -191,6 +191,15 @@ def test_the_manifest_of_an_output_says_what_is_in_it(tmp_path: Path, run: Run) 
     assert got == [name for name in list_files(str(tmp_path / "out")) if name.endswith(".txt.gz")]
     assert run("validate", tmp_path / "got").code == 0
     assert run("fetch", tmp_path / "out", "--label", "rejected", "--to", tmp_path / "got").code == 2
+    path = tmp_path / "out" / ".toolkit" / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    for listed, error in (("", "expected a checksum file that lists it"), ("/x", "without empty parts"),
+                          (".toolkit/x", "which hold records")):  # fmt: skip
+        files = {listed: next(iter(manifest["files"].values()))} if listed else {}
+        path.write_text(json.dumps(manifest | {"files": files}))
+        ran = run("fetch", tmp_path / "out", "--label", "fr", "--to", tmp_path / "other")
+        assert (ran.code, there(tmp_path / "other")) == (1, [])
+        assert error in ran.err
     (tmp_path / "out" / ".toolkit" / "publishing.json").write_text("{}")
     assert "expected a finished publication" in run("fetch", tmp_path / "out", "--label", "fr").err
 

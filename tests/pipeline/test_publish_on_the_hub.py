@@ -247,3 +247,18 @@ def test_many_files_take_several_commits_and_the_card_is_in_the_last(
     assert _there(hub) == _whole(mixed)
     assert hub.sent == sent
     assert len(hub.repos["me/letters"].commits) == 1 + -(-(len(_whole(mixed)) - 3) // 3)
+
+
+def test_a_server_that_repeats_the_token_or_names_files_outside(
+    mixed: Project, hub: Hub, run: Run, checked: None
+) -> None:
+    hub.echoes, hub.fails["look"] = True, [403]
+    ran = _publish(mixed, run)
+    assert ran.code != 0
+    assert "told to fail with 403Bearer …" in ran.err
+    assert TOKEN not in ran.out + ran.err
+    outside = f"{'../' * 20}{str(mixed.root).lstrip('/')}/outside_sha256.txt"
+    hub.repos["me/letters"] = Repo(True, {outside: b""})
+    ran = _publish(mixed, run)
+    assert "expected a relative path without empty parts, `.` and `..`" in ran.err
+    assert not (mixed.root / "outside_sha256.txt").exists()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.report import buckets
+from toolkit.report import attributes, buckets, merging
 
 NUMBERS = st.one_of(
     st.floats(-1e9, 1e9, allow_subnormal=False).filter(lambda number: number == 0 or abs(number) > 1e-20),
@@ -44,6 +44,27 @@ def test_a_number_is_in_the_bin_whose_edges_are_around_it(numbers: list[float], 
 def test_few_integers_have_a_bin_each(numbers: list[float], edges: list[float]) -> None:
     found = Counter(buckets.codes_of(np.array(numbers)).tolist())
     assert buckets.bounds(buckets.edges(found, 40, whole=True)) == edges
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=60))
+def test_numbers_on_an_edge_are_known(numbers: list[float]) -> None:
+    codes = buckets.codes_of(np.array(numbers))
+    found = buckets.on_edges(np.array(numbers), codes)
+    assert found.tolist() == [n == buckets.edge_of(code) for n, code in zip(numbers, codes.tolist(), strict=True)]
+
+
+def test_what_many_documents_have_is_counted_by_itself() -> None:
+    """A share that is 0 for most and 1 for some: nothing in between is as frequent."""
+    counted = attributes.Counted()
+    numbers, labels = np.array([0.0] * 70 + [1.0] * 20 + [0.333] * 9 + [1.00004]), np.zeros(100, dtype=np.int64)
+    counted.add(numbers, labels, np.arange(100) % 2)
+    spread = merging.Spread()
+    spread.add(counted.found(["en"]), ["en"])
+    bins = spread.shown(100, {"en"}, whole=False)
+    assert (sum(bins.counts["en"]), bins.counts["en"][-1]) == (100, 21)
+    assert (bins.on_edges["en"][0], bins.on_edges["en"][-1], sum(bins.on_edges["en"])) == (70, 20, 90)
+    assert (bins.after_on_edges["en"][0], bins.after_on_edges["en"][-1]) == (35, 10)
+    assert bins.edges[-1] == 1.00004
 
 
 def test_probabilities_have_bins_of_a_hundredth() -> None:

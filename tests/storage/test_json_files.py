@@ -3,10 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys, threading
 import msgspec
-from toolkit.storage.json_files import decoded
+from toolkit.storage.json_files import decoded, decoder_of, know_types
 
 sys.setswitchinterval(1e-6)
 for i in range(300):
@@ -18,11 +20,12 @@ for i in range(300):
     ):
         names[name] = msgspec.defstruct(name, fields, module=__name__)
         setattr(sys.modules[__name__], name, names[name])
+    BEFORE
     together = threading.Barrier(8)
 
     def read():
         together.wait()
-        decoded(b'{"a":{},"b":[{"a":[{}],"b":{"q":[1,{}]}}]}', names["C"])
+        READ
 
     threads = [threading.Thread(target=read) for _ in range(8)]
     for each in threads:
@@ -32,7 +35,20 @@ for i in range(300):
 """
 
 
-def test_threads_decode_a_type_for_the_first_time_at_once() -> None:
-    """With `msgspec.json.decode` the process ends by a segmentation fault, in nearly every run."""
-    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+LINE = """b'{"a":{},"b":[{"a":[{}],"b":{"q":[1,{}]}}]}'"""
+
+
+@pytest.mark.parametrize(
+    ("before", "read"),
+    [
+        ("", f"decoded({LINE}, names['C'])"),
+        ("", "decoder_of(names['BC'[threading.get_ident() % 2]])"),
+        ("know_types()", "msgspec.convert({'a': {}, 'b': [{'a': [{}]}]}, names['C'])"),
+    ],
+    ids=["decoded", "decoder_of", "know_types"],
+)
+def test_threads_decode_a_type_for_the_first_time_at_once(before: str, read: str) -> None:
+    """With msgspec's own functions the process ends by a segmentation fault, in nearly every run."""
+    program = PROGRAM.replace("BEFORE", before or "pass").replace("READ", read)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -679,3 +679,13 @@ def test_sizes_are_read_with_decimal_and_binary_units(value: object, size: int) 
 def test_what_is_no_size_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="expected a size such as 1000000, 500 MB or 64 MiB, got"):
         Size.parse(value)
+
+
+def test_what_replaces_a_file_is_open_to_no_more_people(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.touch(0o600)
+    write_file(str(path), b"1")
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o444)
+    write_file(str(path), b"2")
+    assert (path.read_bytes(), path.stat().st_mode & 0o700) == (b"2", 0o600)

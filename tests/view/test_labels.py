@@ -208,3 +208,14 @@ def test_killed_at_any_moment_what_was_acknowledged_is_there(small: Project) -> 
         assert (code, f"labels of {len(given)} documents -> config.labels.jsonl" in err) == (status, True)
         assert "Traceback" not in err
     assert sorted(name for name in os.listdir(small.root) if "labels" in name) == [path.name]
+
+
+def test_labels_behind_a_link_stay_there_and_are_open_to_no_more_people(tmp_path: Path) -> None:
+    target, link = tmp_path / "far" / "real.jsonl", tmp_path / "labels.jsonl"
+    target.parent.mkdir()
+    target.touch(0o600)
+    link.symlink_to(target)
+    with Labels(str(link), [Asking("verdict", ("keep", "drop"))], "ann") as labels:
+        labels.put("s", "a", "verdict", "keep")
+    assert (link.is_symlink(), target.stat().st_mode & 0o777, len(_rows(target))) == (True, 0o600, 1)
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["labels.jsonl"]

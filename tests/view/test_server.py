@@ -2,14 +2,19 @@
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.browser.made import HOSTILE
 from tests.view.sites import LONG, MANY, TEXTS, Site, lay_out, serving
+from tests.waiting import PATIENCE, wait_until
+from toolkit.mix.effects.preview import blocks
+from toolkit.view import questions
 from toolkit.view.shown import TEXT
 
 
@@ -190,6 +195,7 @@ def test_what_is_wrong_is_said(site: Site, name: str, given: dict[str, object]) 
         ({"where": "'x' * 10 ** 10 == 'y'"}, "expected"),
         ({"where": "(" * 3000 + "1" + ")" * 3000}, "expected"),
         ({"where": "noise.noise > 3"}, "got it in noise-0, noise-1; switch on the one that is meant"),
+        ({"where": "noise-1.noise.noise < 0"}, "`noise-1.KEY.field` must stand alone"),
         ({"where": "x" * 20_000}, "expected at most 10,000 characters"),
         ({"sort": "document.text"}, "expected a number, or null, got a value of type str"),
         ({"sort": "line_shape"}, "expected a number, or null"),
@@ -231,6 +237,9 @@ def test_filters_and_scores(site: Site) -> None:
     assert site.ids(where="document.source == 's'", sort="line_shape.lines", count=3) == ["b-0", "b-7", "b-14"]
     assert site.ids(where="'مرحبا' in document.text") == [f"hostile-{len(TEXTS) - 2} <b>"]
     assert site.ids(where="noise.noise < 0", sets="noise-1") == []
+    shared = site.ok("rows", sort="1 / (document.chars - document.chars % 2 * document.chars)")
+    odd = [len(text) for text in TEXTS if len(text) % 2 or not text]
+    assert (shared["faults"], shared["without"] >= len(odd)) == ([], True), "a share of nothing is no number"
 
 
 def test_a_jump_finds_an_id_by_the_row_index_or_says_how_to_look(site: Site) -> None:
@@ -272,6 +281,33 @@ def test_many_ask_at_once(site: Site) -> None:
         assert list(threads.map(one, range(60))) == [one(number) for number in range(60)]
 
 
+def test_a_score_that_is_no_number_of_the_machine_is_told(site: Site) -> None:
+    answer = site.ok("rows", sort="*".join(["9223372036854775807"] * 40))
+    assert (answer["done"], answer["rows"], len(answer["faults"])) == (True, [], 2)
+    assert "expected a number below 1e308, got a larger one" in answer["faults"][0]
+
+
+def test_a_filter_that_takes_very_long_holds_up_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def slow(work: Any, rules: Any) -> Iterator[Any]:
+        if work.sets[0].set == "noise-1":
+            assert go_on.wait(PATIENCE)
+        yield from blocks(work, rules)
+
+    monkeypatch.setattr(questions, "blocks", slow)
+    late = {"where": "noise.noise >= 0", "sets": "noise-1"}
+    assert not site.ask("rows", **late).json["done"]
+    other = {"where": "line_shape.lines > 5", "sort": "document.chars"}
+    try:
+        assert wait_until(lambda: site.ask("rows", **other).json["done"])
+        assert site.ok("explain", shard=1, row=3)["streams"][0]["id"] == "b-3"
+        assert not site.ask("rows", **late).json["done"]
+    finally:
+        go_on.set()
+    assert site.ok("rows", **late)["scanned"] == MANY + len(TEXTS)
+
+
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 
@@ -284,6 +320,8 @@ def test_many_ask_at_once(site: Site) -> None:
         ({"at": [1, 0], "id": "b-0", "question": "edu", "label": True}, "expected"),
         ({"at": [1, -1], "id": "b-0", "question": "verdict", "label": "keep"}, "expected `at`"),
         ({"at": [9, 0], "id": "b-0", "question": "verdict", "label": "keep"}, "expected a shard below 2"),
+        ({"at": [1, 0], "id": "b-0", "question": "edu", "label": 10**400}, "expected 0.0, 1.0, 2.0 or null"),
+        ({"at": [1, 1 << 40], "id": "b-0", "question": "edu", "label": 1}, "expected a row below"),
         ({"id": "b-0"}, "expected `at`"),
     ],
 )  # fmt: skip

@@ -101,6 +101,7 @@ def rows_of(*texts: str) -> list[Row]:
     return [{"id": str(i), "source": "s", "text": text, "metadata": metadata} for i, text in enumerate(texts)]
 
 
+@pytest.mark.slow
 @given(corpora(), entries(), st.sampled_from([1, 3, 1 << 19]), st.integers(0, 2))
 @example([rows_of("-" * 30, "=" + "-" * 30)], {"kind": "passages", "length": 10}, 1, 0)
 @example([rows_of("-" * 500)], {"kind": "passages", "length": 10}, 1, 0)  # more stretches than there is room for

@@ -30,6 +30,7 @@ from toolkit.data.schema import (
     to_json,
 )
 from toolkit.errors import DataError
+from toolkit.storage.json_files import decoder_of
 
 MOST_FIELDS = 200
 """Fields that an object has in rows; one with more has keys that are data, and its fields have no types."""
@@ -220,7 +221,7 @@ class RowCheck:
             metadata = _struct(inside)
             parts = [*parts, (METADATA, metadata) if needed else (METADATA, metadata | None, None)]
         self.checks = bool(parts)
-        self._decode = msgspec.json.Decoder(_struct(parts)).decode
+        self._decode = decoder_of(_struct(parts)).decode
         self._types = types
 
     def check(self, line: bytes) -> None:

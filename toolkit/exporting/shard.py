@@ -180,14 +180,17 @@ def _write(shard: ShardToExport, output: Output) -> None:
     keys = [(name, arrow_type(type_, maps=True), may_be_null(type_)) for name, type_ in types.items()]
     fields = [pa.field(name, type_, nullable=nullable) for name, type_, nullable in [*named, *keys]]
     schema = pa.schema(fields, metadata=entry(shard.joined.set, types))
-    with pq.ParquetWriter(
-        Sink(output),
-        schema,
-        compression="zstd",
-        compression_level=LEVEL,
-        write_page_index=True,
-        write_page_checksum=True,
-    ) as file:
+    with (
+        Sink(output) as sink,
+        pq.ParquetWriter(
+            sink,
+            schema,
+            compression="zstd",
+            compression_level=LEVEL,
+            write_page_index=True,
+            write_page_checksum=True,
+        ) as file,
+    ):
         pieces = _pieces(shard, schema, types)
         while held := list(islice(pieces, GROUP // PIECE)):
             file.write_table(pa.Table.from_batches(held, schema), GROUP)

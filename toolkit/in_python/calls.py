@@ -26,7 +26,7 @@ def run(
     progress: "Callable[[Reached], object] | bool" = False,
     **settings: Any,
 ) -> "results.Ran":
-    """Ingest, align, tag, dedup, sample, mix: those sections that the configuration has, as ``toolkit run`` does.
+    """Ingest, align, tag, dedup, sample and mix, as far as the configuration has the sections, as ``toolkit run`` does.
 
     Args:
         configuration: path of a YAML file, YAML itself (a text of several lines), or the same as a mapping.
@@ -78,7 +78,7 @@ def align(
     progress: "Callable[[Reached], object] | bool" = False,
     **settings: Any,
 ) -> "results.Aligned":
-    """Make attribute sets of values of others, found by id, as ``toolkit align`` does.
+    """Make attribute sets from values of other programs, found by id, as ``toolkit align`` does.
 
     Arguments and errors as of `run`.
     """
@@ -143,7 +143,7 @@ def sample(
     progress: "Callable[[Reached], object] | bool" = False,
     **settings: Any,
 ) -> "results.Resolved":
-    """Draw samples, exactly so many documents, as ``toolkit sample`` does. Arguments and errors as of `run`."""
+    """Draw samples with an exact number of documents, as ``toolkit sample`` does. Arguments and errors as of `run`."""
     from toolkit.commands.making.sample import Options
     from toolkit.in_python import results
 

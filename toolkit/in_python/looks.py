@@ -233,7 +233,7 @@ def stats(
 
 
 def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "results.Status":
-    """Return what is done of a configuration, what has failed and what is at work, as ``toolkit status`` does.
+    """Return which work of a configuration is done, has failed or is running, as ``toolkit status`` does.
 
     Arguments as of `run`. What is not done is no error: `Status.done` says it.
 

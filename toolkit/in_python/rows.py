@@ -93,7 +93,7 @@ class Unread(Document):
 
 
 class Rows(Generic[T]):
-    """Rows that were chosen, to be read as often as one likes; nothing is kept in memory. `Dataset` makes them.
+    """Chosen rows, which you can read as often as you like; nothing is kept in memory. `Dataset` makes them.
 
     They can be pickled and sent to other processes. polars, DuckDB and pyarrow read them as they are, by Arrow's C
     stream interface: ``polars.DataFrame(rows)``.

@@ -84,7 +84,7 @@ class FilesInPlace(ConfigStruct):
         return RowsInPlace(_read(self.entry)[0], path, relative, max_bytes, begin, self.own_types())
 
     def own_types(self) -> OwnTypes | None:
-        return msgspec.json.decode(self.types, type=OwnTypes) if self.types else None
+        return json_files.decoded(self.types.encode(), OwnTypes) if self.types else None
 
     def settings(self) -> dict[str, Any]:
         return {name: value for name, value in settings_of(_read(self.entry)[0]).items() if name != "shard_size"}
@@ -92,7 +92,7 @@ class FilesInPlace(ConfigStruct):
 
 @functools.lru_cache(64)
 def _read(entry: str) -> tuple[Entry, Reader]:
-    found = msgspec.json.decode(entry, type=Entry)
+    found = json_files.decoded(entry.encode(), Entry)
     return found, found.reader()
 
 

@@ -73,7 +73,7 @@ class Draft(msgspec.Struct, kw_only=True):
 
 
 class DraftColumns(Sequence[Draft]):
-    """Documents as columns, for a reader that has many at once: a `Draft` is made where one is asked for.
+    """Documents as columns, for a reader that has many at once; makes a `Draft` only on request.
 
     Args:
         utf8: all texts one behind the other, in valid UTF-8.

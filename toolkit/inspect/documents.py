@@ -18,6 +18,7 @@ from toolkit.mix.joined_sets import Key
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import WRITERS, Reading, Writer
 from toolkit.rules.checker import Name
+from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines, content_digest
 
@@ -172,9 +173,7 @@ class FileDocuments:
         id_keys = self._writer.ID if self._writer else Writer.ID
         values, nothing = self._values()
         spelled = map(self._writer.respelled, lines) if self._writer else lines
-        rows: Rows[Any] = Rows(
-            spelled, msgspec.json.Decoder(self._row_type(reading, id_keys, values, nothing)), self.path
-        )
+        rows: Rows[Any] = Rows(spelled, decoder_of(self._row_type(reading, id_keys, values, nothing)), self.path)
         for row, line in rows:
             id, metadata = row.id, row.metadata
             if len(id_keys) > 1:
@@ -228,7 +227,7 @@ def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
     row: Any = str
     for key in reversed(keys):
         row = msgspec.defstruct("Row", [("inner", row | None, None)], rename={"inner": key})
-    decoder = msgspec.json.Decoder(row)
+    decoder = decoder_of(row)
 
     def label_of(line: bytes) -> str | None:
         try:

@@ -21,6 +21,7 @@ from toolkit.mix.shuffle.frames import framed
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records import outdated
+from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch
 from toolkit.text.counting import COLUMNS
@@ -97,7 +98,7 @@ def _value_decoder(type_: Any, key: str, path: tuple[str, ...], *, absent: bool)
     for name in reversed(path):
         type_ = schema.struct_of({name: type_})
     values = schema.struct_of({key: type_}, {key: None} if absent else {})
-    return msgspec.json.Decoder(msgspec.defstruct("Values", [("attributes", values)]))
+    return decoder_of(msgspec.defstruct("Values", [("attributes", values)]))
 
 
 class Encoder:

@@ -34,6 +34,7 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
+from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import exists
 from toolkit.text.counting import measure, measure_json
 
@@ -184,7 +185,7 @@ class RowDecoder:
         parts: list[Any] = [("attributes", values)]
         parts += [("id", str | None, None), ("source", str | None, None)] if names else []
         self.is_empty = not used
-        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("Row", parts, gc=False))
+        self.decoder: msgspec.json.Decoder[Any] = decoder_of(msgspec.defstruct("Row", parts, gc=False))
 
     def columns(self, rows: list[Any]) -> list[Any]:
         """Return the values of decoded rows."""

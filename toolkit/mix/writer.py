@@ -17,6 +17,7 @@ from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
+from toolkit.storage.json_files import decoder_of
 from toolkit.text.batch import Batch
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -331,7 +332,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     @functools.cached_property
     def _decoder(self) -> "msgspec.json.Decoder[Any] | None":
         type_ = self.line() if self.has_json_lines() else None
-        return None if type_ is None else msgspec.json.Decoder(type_)
+        return None if type_ is None else decoder_of(type_)
 
     def read(self, lines: Iterator[bytes], max_bytes: int) -> Iterator[tuple[Document, str | None]] | None:
         """Return the documents of a file with their labels (None: that of the part); for lines that are no JSON.

@@ -17,7 +17,7 @@ from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import DataError
 from toolkit.records.sets import set_folder
 from toolkit.storage import Stat
-from toolkit.storage.json_files import load, save
+from toolkit.storage.json_files import decoder_of, load, save
 from toolkit.storage.paths import join, stat
 from toolkit.storage.reading import stored_digest
 
@@ -99,7 +99,7 @@ def _look_at_rows(path: str, found: Stat) -> Seen:
                 counts = {key: counts[key] + (whole if key in before else 0) for key in counts}
                 whole = 0
                 struct = schema.exact(types)
-                known = msgspec.json.Decoder(struct) if struct else None
+                known = decoder_of(struct) if struct else None
     counts = {key: count + whole for key, count in counts.items()}
     return Seen(
         size=found.size,

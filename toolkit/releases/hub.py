@@ -22,7 +22,7 @@ from toolkit.releases.publishing import earlier
 from toolkit.releases.release import File
 from toolkit.storage import retrying, store_of
 from toolkit.storage.addresses import cleaned
-from toolkit.storage.paths import join
+from toolkit.storage.paths import fault_of_name, join
 from toolkit.storage.retrying import Trouble
 
 COMMIT = 1000
@@ -224,7 +224,13 @@ class Repository:
         return _Tree(refs, bool(info.private), files)
 
     def _read(self, path: str, folder: str) -> bytes:
-        """Return a small file of the repository."""
+        """Return a small file of the repository.
+
+        Raises:
+            DataError: if its path leads out of the folder.
+        """
+        if fault := fault_of_name(path):
+            raise DataError(fault, path=str(self.address))
         name, revision = self.address.name, self.address.revision
         found = self._ask(
             lambda: self._api.hf_hub_download(name, path, repo_type="dataset", revision=revision, local_dir=folder)
@@ -257,13 +263,13 @@ class Repository:
             return ConfigError(f"{where}: expected the network, got HF_HUB_OFFLINE=1; unset it")
         if type(error).__module__.partition(".")[0] in ("httpx", "httpx2") or isinstance(error, ConnectionError):
             return Trouble(retrying.bottom(error) or type(error).__name__)
-        said = cleaned(str(error))[: retrying.SHOWN]
+        said = _shown(str(error))
         return ToolkitError(f"{where}: expected the Hub to take the files, got: {said}; run again, and see {_STATUS}")
 
     def _answered(self, error: Any) -> Trouble | Exception:
         """Return what an answer of the Hub means."""
         code, where, name = error.response.status_code, str(self.address), self.address.name
-        said = cleaned(error.server_message or "")[: retrying.SHOWN]
+        said = _shown(error.server_message or "")
         got = f"got {code}" + (f" ({said})" if said else "")
         if code in (409, 412, 429) or code >= 500:
             busy = {409: "another change at the same time", 412: "another commit meanwhile", 429: "too many requests"}
@@ -276,6 +282,14 @@ class Repository:
         if code == 404:
             return Unreadable(f"expected the dataset and its branch, {got}; make the branch there", path=where)
         return Unreadable(f"expected the Hub to take the files, {got}; mend that, and run again", path=where)
+
+
+def _shown(said: str) -> str:
+    """Return what a server or the library says, without addresses that are signed and without the token."""
+    import huggingface_hub
+
+    token = huggingface_hub.get_token()
+    return cleaned(said.replace(token, "…") if token else said)[: retrying.SHOWN]
 
 
 _STATUS = "https://status.huggingface.co"

@@ -81,6 +81,8 @@ class Release:
         self._manifest = self._load_manifest()
         for path, text in self._manifest.files.items() if self._manifest else ():
             if ".." not in path.split("/"):  # dropped documents beside the output, which are none of its own
+                if fault := fault_of_name(path):
+                    raise DataError(f"{fault}; its manifest lists it", path=self.address)
                 self.listings[path] = listing_of(join(self.address, path), path, text.encode())
 
     def at(self, path: str) -> str:
@@ -133,6 +135,8 @@ class Release:
         ]
         if not found:
             raise self._no_such(label, "none in its manifest")
+        if unlisted := next((file.path for part in found for file in part.files if file.path not in listed), None):
+            raise DataError("expected a checksum file that lists it, got none in the manifest", path=self.at(unlisted))
         files = [[File(file.path, file.sha256, file.size, listed[file.path]) for file in part.files] for part in found]
         return _in_order([Part(tuple(each)) for each in files])
 

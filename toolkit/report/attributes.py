@@ -28,23 +28,27 @@ class Histogram(msgspec.Struct, kw_only=True):
     """Numbers of documents by label, bucket, and whether they stay.
 
     Attributes:
-        cells: int64; `cell_of` tells what is in them.
+        cells: int64; `items` tells what is in them.
         counts: likewise of each.
         nulls: documents without a number, by label.
+        greatest: of all numbers; none where there are none.
     """
 
     cells: bytes = b""
     counts: bytes = b""
     nulls: dict[str, int] = {}
+    greatest: float | None = None
 
-    def items(self) -> list[tuple[int, int, int, int]]:
-        """Return label (its number), code of the bucket, 1 for documents that stay, and how many."""
+    def items(self) -> list[tuple[int, int, int, int, int]]:
+        """Return label (its number), code of the bucket, 1 for numbers on its edge, 1 for what stays, and how many."""
         import numpy as np
 
         cells, counts = np.frombuffer(self.cells, dtype="<i8"), np.frombuffer(self.counts, dtype="<i8")
         rest, kept = np.divmod(cells, 2)
+        rest, edge = np.divmod(rest, 2)
         labels, codes = np.divmod(rest, _WIDTH)
-        return list(zip(labels.tolist(), (codes - _OFFSET).tolist(), kept.tolist(), counts.tolist(), strict=True))
+        columns = (labels, codes - _OFFSET, edge, kept, counts)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 class DuplicateCounts(msgspec.Struct):
@@ -78,13 +82,14 @@ class FieldCounts(msgspec.Struct, kw_only=True):
     duplicates: list[DuplicateCounts]
 
 
-class _Counted:
+class Counted:
     """A histogram that is being counted."""
 
     def __init__(self) -> None:
         self._cells: list[np.ndarray[Any, Any]] = []
         self._counts: list[np.ndarray[Any, Any]] = []
         self._held = 0
+        self._greatest: float | None = None
         self.nulls: Counter[int] = Counter()
 
     def add(
@@ -96,7 +101,11 @@ class _Counted:
         if not there.all():
             self.nulls.update(labels[~there].tolist())
             numbers, labels, kept = numbers[there], labels[there], kept[there]
-        cells = (labels * _WIDTH + buckets.codes_of(numbers) + _OFFSET) * 2 + kept
+        if len(numbers):
+            greatest = float(numbers.max())
+            self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
+        codes = buckets.codes_of(numbers)
+        cells = ((labels * _WIDTH + codes + _OFFSET) * 2 + buckets.on_edges(numbers, codes)) * 2 + kept
         found, counts = np.unique(cells, return_counts=True)
         self._cells.append(found)
         self._counts.append(counts)
@@ -119,7 +128,10 @@ class _Counted:
         if not self._cells:
             return Histogram(nulls=nulls)
         return Histogram(
-            cells=self._cells[0].astype("<i8").tobytes(), counts=self._counts[0].astype("<i8").tobytes(), nulls=nulls
+            cells=self._cells[0].astype("<i8").tobytes(),
+            counts=self._counts[0].astype("<i8").tobytes(),
+            nulls=nulls,
+            greatest=self._greatest,
         )
 
 
@@ -137,8 +149,8 @@ class Attributes:
         self._fields, self._least = fields, least
         self._getters = [_getter(sets, score.path) for score in fields.scores]
         self._lower = [_getter(sets, score.over) if score.over else None for score in fields.scores]
-        self._lengths = _Counted()
-        self._scores = [_Counted() for _ in fields.scores]
+        self._lengths = Counted()
+        self._scores = [Counted() for _ in fields.scores]
         self._marks = [[Counter[int]() for _ in score.marks] for score in fields.scores]
         self._spans: list[dict[int, list[int]]] = [{} for _ in fields.spans]
         self._duplicates = [DuplicateCounts() for _ in fields.duplicates]

@@ -49,6 +49,16 @@ def codes_of(numbers: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return signed
 
 
+def on_edges(numbers: "np.ndarray[Any, Any]", codes: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return whether each number is the lower edge of its bucket itself, as round numbers are that many have."""
+    import numpy as np
+
+    power, digits = np.divmod(np.abs(codes), 100)
+    edges = _edges(digits + (codes < 0), power + _LEAST)
+    found: np.ndarray[Any, Any] = np.where(codes == 0, numbers == 0, np.abs(numbers) == edges)
+    return found
+
+
 def _edges(digits: "np.ndarray[Any, Any]", power: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     """Return ``digits·10^(power - 1)`` as the nearest floats."""
     import numpy as np

@@ -297,6 +297,7 @@ class Score(msgspec.Struct, kw_only=True):
         edges: of the bins.
         counts: of bins, by label; of documents that are read.
         after: likewise of documents that stay.
+        on_edges, after_on_edges: those of them whose value is the lower edge of the bin itself, such as 0.
         nulls: documents without a value, by label.
         marks: thresholds.
         exact: whether counts are exact; else values were put in bins of a sketch (to a part in a hundred).
@@ -308,6 +309,8 @@ class Score(msgspec.Struct, kw_only=True):
     edges: list[float]
     counts: dict[str, list[int]]
     after: dict[str, list[int]] = {}
+    on_edges: dict[str, list[int]] = {}
+    after_on_edges: dict[str, list[int]] = {}
     nulls: dict[str, int] = {}
     marks: list[Mark] = []
     exact: bool = True
@@ -461,7 +464,8 @@ class Run(msgspec.Struct, kw_only=True):
         labels: sizes, the label with most documents first.
         groups: by source, host …
         rules: in the order in which they decide.
-        left_out: documents that the output format left out, by reason.
+        left_out: what the output format counted besides: documents or lines, by what it did with them. Some were left
+            out (`documents below min_text_length`), some were written (`documents without warc_headers`).
         budget: if the mix has one.
         duplicates: by each set that says so.
         lengths: of documents.

@@ -330,9 +330,9 @@ def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
 def _lengths(streams: Sequence[_OfStream], labels: set[str]) -> facts.Lengths:
     together = Spread()
     for each in streams:
-        together.cells.update(each.merged.lengths.cells)
-    edges, before, after = together.shown(BINS, labels, whole=True)
-    return facts.Lengths(edges=edges, before=before, after=after)
+        together.join(each.merged.lengths)
+    bins = together.shown(BINS, labels, whole=True)
+    return facts.Lengths(edges=bins.edges, before=bins.counts, after=bins.after)
 
 
 def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Score]:
@@ -344,17 +344,14 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
     for path, places in found.items():
         together = Spread()
         for each, i in places:
-            together.cells.update(each.merged.scores[i].cells)
-            together.nulls.update(each.merged.scores[i].nulls)
+            together.join(each.merged.scores[i])
         first = places[0][0].fields.scores[places[0][1]]
         marked = any(each.fields.scores[i].marks for each, i in places)
-        edges, counts, after = together.shown(MARKED_BINS if marked else BINS, labels, whole=first.whole)
+        bins = together.shown(MARKED_BINS if marked else BINS, labels, whole=first.whole)
         yield facts.Score(
             field=path,
             set=first.set,
-            edges=edges,
-            counts=counts,
-            after=after,
+            **bins._asdict(),
             nulls=_counts_by_label(together.nulls, labels),
             marks=[mark for each, i in places for mark in _marks(each, i, labels)],
             description=first.description,

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals, add, add_groups
 from toolkit.report import buckets, facts
@@ -22,21 +22,49 @@ MOST_LABELS = 200
 REST = "*"
 
 
+class Bins(NamedTuple):
+    """A distribution in bins.
+
+    Attributes:
+        edges: of the bins.
+        counts, after: by label: of all documents, and of those that stay.
+        on_edges, after_on_edges: those of them whose number is the lower edge of the bin itself.
+    """
+
+    edges: list[float]
+    counts: dict[str, list[int]]
+    after: dict[str, list[int]]
+    on_edges: dict[str, list[int]]
+    after_on_edges: dict[str, list[int]]
+
+
 class Spread:
     """The distribution of a number, by label, of all shards."""
 
     def __init__(self) -> None:
-        self.cells: Counter[tuple[str, int, int]] = Counter()
+        self.cells: Counter[tuple[str, int, int, int]] = Counter()
         self.nulls: Counter[str] = Counter()
+        self.greatest: float | None = None
 
     def add(self, found: Histogram, labels: Sequence[str]) -> None:
         """Add that of a shard, whose labels these are."""
-        for label, code, kept, count in found.items():
-            self.cells[labels[label], code, kept] += count
+        for label, code, edge, kept, count in found.items():
+            self.cells[labels[label], code, edge, kept] += count
         self.nulls.update(found.nulls)
+        self._reach(found.greatest)
 
-    def shown(self, most: int, labels: set[str], *, whole: bool) -> tuple[list[float], dict[str, Any], dict[str, Any]]:
-        """Return edges, and the counts of bins by label: of all documents, and of those that stay.
+    def join(self, other: "Spread") -> None:
+        """Add that of another stream."""
+        self.cells.update(other.cells)
+        self.nulls.update(other.nulls)
+        self._reach(other.greatest)
+
+    def _reach(self, greatest: float | None) -> None:
+        if greatest is not None:
+            self.greatest = greatest if self.greatest is None else max(self.greatest, greatest)
+
+    def shown(self, most: int, labels: set[str], *, whole: bool) -> "Bins":
+        """Return edges, and the counts of bins by label.
 
         Args:
             most: bins.
@@ -44,20 +72,23 @@ class Spread:
             whole: whether numbers are integers.
         """
         codes: Counter[int] = Counter()
-        for (_, code, _), count in self.cells.items():
+        for (_, code, _, _), count in self.cells.items():
             codes[code] += count
         begins = buckets.edges(codes, most, whole=whole)
-        every: dict[str, Counter[int]] = defaultdict(Counter)
-        after: dict[str, Counter[int]] = defaultdict(Counter)
-        for (label, code, kept), count in self.cells.items():
+        at_edges = set(begins)
+        found: list[dict[str, Counter[int]]] = [defaultdict(Counter) for _ in range(4)]
+        for (label, code, edge, kept), count in self.cells.items():
             shown = label if label in labels else REST
-            every[shown][code] += count
-            if kept:
-                after[shown][code] += count
-        both = [
-            {label: buckets.counts(each.items(), begins) for label, each in sorted(of.items())} for of in (every, after)
-        ]
-        return buckets.bounds(begins), both[0], both[1]
+            for number, wanted in enumerate(
+                (True, kept, edge and code in at_edges, kept and edge and code in at_edges)
+            ):
+                if wanted:
+                    found[number][shown][code] += count
+        edges = buckets.bounds(begins)
+        if not whole and self.greatest is not None and len(edges) > 1 and edges[-2] < self.greatest < edges[-1]:
+            edges[-1] = self.greatest
+        counts = ({label: buckets.counts(each.items(), begins) for label, each in sorted(of.items())} for of in found)
+        return Bins(edges, *counts)
 
 
 class Merged:

@@ -1,6 +1,7 @@
 """The facts of an output without its dataset: what the manifest says, and why the rest is missing."""
 
 from toolkit.config import settings as config
+from toolkit.config.concealing import concealed
 from toolkit.distribution import NAME, VERSION
 from toolkit.errors import ConfigError
 from toolkit.mix import publish
@@ -10,7 +11,9 @@ from toolkit.rules import kind_called
 from toolkit.storage.paths import not_in
 from toolkit.text.counting import Counts
 
-_WITHOUT = "an output alone does not say it; give the configuration with -c, where its dataset is"
+_CONFIGURATION = "give the configuration of its mix with -c"
+
+_WITHOUT = f"the output alone does not say that; {_CONFIGURATION}"
 
 MISSING = {
     "came_in": "inputs are in the records of the dataset",
@@ -42,13 +45,13 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     if publish.is_unfinished(folder):
         raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
-    notes = [_WITHOUT[0].upper() + _WITHOUT[1:] + "."]
+    notes = [f"This is an output without its dataset, so scores, samples and more are missing; {_CONFIGURATION}."]
     if fault := publish.fault_of(folder, manifest):
         notes.append(fault)
     return facts.Run(
         name=name,
         output=folder,
-        config=config.dump(manifest.settings),
+        config=concealed(config.dump(manifest.settings)),
         mixed=True,
         notes=notes,
         missing={part: f"{why}; {_WITHOUT}" for part, why in MISSING.items()},

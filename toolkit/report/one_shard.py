@@ -43,7 +43,7 @@ from toolkit.storage.paths import join, remove, stat, unlike_data
 if TYPE_CHECKING:
     import numpy as np
 
-VERSION = 1
+VERSION = 2
 """Of what is counted; shards that were counted by another version are counted anew."""
 
 SIZES = ("documents", "chars", "bytes", "lines", "words", "tokens")

@@ -261,7 +261,8 @@ def _write_parquet(session: Session, query: str, output: str | None) -> str:
     try:
         with (
             Output(output) as out,
-            pq.ParquetWriter(Sink(out), schema, compression="zstd", compression_level=3) as file,
+            Sink(out) as sink,
+            pq.ParquetWriter(sink, schema, compression="zstd", compression_level=3) as file,
         ):
             for batch in batches:
                 file.write_batch(batch)

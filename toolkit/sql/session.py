@@ -13,6 +13,7 @@ from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.sql.columns import literal, quoted
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View
+from toolkit.storage.json_files import know_types
 
 T = TypeVar("T")
 
@@ -102,6 +103,7 @@ class Session:
     def __enter__(self) -> Self:
         import duckdb
 
+        know_types()  # DuckDB's threads read the views
         self._thread = self._stack.enter_context(ThreadPoolExecutor(1))
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-sql-"))
         self._connection = self._stack.enter_context(duckdb.connect())

@@ -1,6 +1,7 @@
 """Records of ours, a JSON file each: there, not there, damaged in itself, or not to be read just now."""
 
 import sys
+from contextlib import suppress
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -25,11 +26,18 @@ def json_digest(value: Any) -> str:
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(value, order="sorted"))
 
 
-def decoded(data: bytes, type_: type[T]) -> T:
-    """Return a value of JSON; for what several threads may decode, where `msgspec.json.decode` alone is not safe.
+def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
+    """Return a new decoder of a type; for types that several threads may ask for at a time.
 
-    msgspec looks into a class when its first value is decoded. Two threads that do so at a time end the process by a
-    segmentation fault (msgspec 0.22), so one thread makes the decoder of a class.
+    msgspec looks into a class when its first decoder is made, or its first value is decoded or converted. Two threads
+    that do so at a time end the process by a segmentation fault (msgspec 0.22), so one thread at a time does.
+    """
+    with _making:
+        return msgspec.json.Decoder(type_)
+
+
+def decoded(data: bytes, type_: type[T]) -> T:
+    """Return a value of JSON; for what several threads may decode, as `decoder_of`.
 
     Raises:
         msgspec.DecodeError: if it is none of this type.
@@ -37,10 +45,21 @@ def decoded(data: bytes, type_: type[T]) -> T:
     """
     decoder = _decoders.get(type_)
     if decoder is None:
-        with _making:
-            decoder = _decoders[type_] = msgspec.json.Decoder(type_)
+        decoder = _decoders[type_] = decoder_of(type_)
     found: T = decoder.decode(data)
     return found
+
+
+def know_types() -> None:
+    """Let msgspec look into all classes that there are, before threads decode or convert values of them.
+
+    Classes that are made later, as those of the values of sets, get their decoders by `decoder_of`.
+    """
+    listed = [msgspec.Struct]
+    for class_ in listed:
+        listed += class_.__subclasses__()
+        with suppress(Exception):  # of types that are never decoded
+            decoder_of(class_)
 
 
 def load(path: str, type_: type[T]) -> T | None:

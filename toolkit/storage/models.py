@@ -284,7 +284,7 @@ def read_list(path: str) -> bytes:
 
 
 def entries(path: str) -> list[str]:
-    """Return the entries of a list: lines without white space around them; blank ones and those with ``#`` are none."""
+    """Return the entries of a list: its lines, stripped, without blank ones and those that begin with ``#``."""
     lines = map(str.strip, read_list(path).decode().split("\n"))
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -346,6 +346,7 @@ def loader(read: Callable[[str], T]) -> Callable[[str], T]:
         return read(path)
 
     def load(model: str) -> T:
+        """Return the model of a configured name or path; read once a process, as long as its file is the same."""
         path = os.path.realpath(resolve(model))
         return loaded(path, digest_of_file(path))
 

@@ -17,7 +17,7 @@ PRIME = 0x9E3779B97F4A7C15
 
 
 class Top(NamedTuple):
-    """The most frequent n-gram of each text; of several, the one that comes first. Zeros where there is no n-gram.
+    """The most frequent n-gram of each text; the first one, if several tie. Zeros for a text without n-grams.
 
     Attributes:
         counts: int64, how often it occurs; overlapping occurrences count.
@@ -29,7 +29,7 @@ class Top(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """The part of each text that n-grams have which occur at least twice.
+    """The part of each text that its repeated n-grams cover; they occur at least twice.
 
     Attributes:
         covered: int64, the sum of sizes of all words that are in some occurrence of one.

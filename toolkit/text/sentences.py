@@ -38,7 +38,7 @@ _SPACY = TERMINALS - frozenset(characters_in(_NOT_OF_SPACY))
 
 
 def spacy_sentences(text: str, language: str = "xx") -> int:
-    """Return how many sentences there are: one begins with what is no punctuation behind a mark."""
+    """Return the number of sentences: after a mark, the next word that is no punctuation begins one."""
     count, marked = min(len(text), 1), False
     for word in spacy_words(text, language):
         if word in _SPACY:

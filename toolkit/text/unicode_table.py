@@ -76,7 +76,7 @@ def decoded(utf8: Any, at: Any) -> Any:
 
 @inlined
 def number_of(table: Characters, point: Any) -> Any:
-    """Return what the table knows of a code point; for compiled code."""
+    """Return the entry of a code point in the table; for compiled code."""
     return table.classes[(table.blocks[point >> 8] << 8) | (point & 255)]
 
 

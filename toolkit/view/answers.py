@@ -236,7 +236,7 @@ class Answers:
         if found is None or found.id != id:  # what was looked at is not there any more
             got = "the end of the file" if found is None else found.id or "; ".join(found.faults)
             raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page anew")
-        number = float(label) if isinstance(label, int) and not isinstance(label, bool) else label
+        number = float(label) if type(label) is int and abs(label) < 1 << 53 else label
         labels = self._labels.put(found.source, found.id, question, number)
         return {"labels": labels, "documents": len(self._labels)}
 
@@ -255,7 +255,9 @@ class Answers:
         return self._checked(At(_number(given, "shard", 0), _number(given, "row", 0)))
 
     def _checked(self, at: At) -> At:
-        if at.shard >= len(self._corpus.shards) or at.row >= 1 << 40:
+        if at.row >= 1 << 40:
+            raise ConfigError(f"expected a row below {1 << 40:,}, got {at.row:,}")
+        if at.shard >= len(self._corpus.shards):
             raise ConfigError(f"expected a shard below {len(self._corpus.shards)}, got {at.shard}")
         return at
 

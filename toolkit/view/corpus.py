@@ -1,28 +1,10 @@
 """What is browsed: documents by their places, with values beside them, and questions that are asked of all of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from toolkit.data.schema import Type
-
-T = TypeVar("T")
-
-_beginning = Lock()
-
-
-def begun(make: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """Return what a function iterates over, its first item taken while no other is begun.
-
-    By then its decoders are made. msgspec looks into a class when a decoder of it is made for the first time, without a
-    lock, and the process ends if two threads do so.
-    """
-    with _beginning:
-        found = make()
-        first = list(islice(found, 1))
-    return chain(first, found)
 
 
 class At(NamedTuple):

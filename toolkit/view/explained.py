@@ -1,7 +1,6 @@
 """Why a mix keeps or drops one document: its rows alone are read. And which documents a rule drops."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -12,7 +11,7 @@ from toolkit.mix.effects.explain import explain_one
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import Joiner, JointBlock, ShardToMix, inputs_of
 from toolkit.runs.blocks import Block
-from toolkit.view.corpus import At, Question, Scanned, begun
+from toolkit.view.corpus import At, Question, Scanned
 from toolkit.view.dataset import DatasetCorpus
 
 
@@ -63,7 +62,7 @@ class Explainer:
         for work in self._of(self._corpus.names[shard]):
             inputs_of(work)
             rules, first = work.compile_rules(), 0
-            for block in begun(partial(blocks, work, rules)):
+            for block in blocks(work, rules):
                 for row, outcome in enumerate(block.outcomes, first):
                     if (rules.rules[outcome].name if isinstance(outcome, int) else None) == rule:
                         found.add(row)
@@ -93,7 +92,7 @@ class Explainer:
         document, others = self._corpus.lines_at(at, [joined.set for joined in work.sets])
         needs = work.compile_rules().needs
         block = JointBlock(at.row, Block([document]), [Block([other]) for other in others])
-        return next(begun(lambda: Joiner(work, needs.keys, needs.fields, joined=needs.joined).rows(block)))
+        return next(iter(Joiner(work, needs.keys, needs.fields, joined=needs.joined).rows(block)))
 
 
 class DroppedBy:

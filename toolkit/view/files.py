@@ -17,7 +17,7 @@ from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check_condition
 from toolkit.rules.running import compile_function
-from toolkit.view.corpus import At, Found, Scanned, Shard, Values, begun
+from toolkit.view.corpus import At, Found, Scanned, Shard, Values
 from toolkit.view.questions import FILTER, score, score_of
 
 HELD = 400
@@ -136,7 +136,7 @@ class FileCorpus:
 
     def scanned(self, number: int) -> Iterator[tuple[Document, list[Any]]]:
         """Yield the documents of a file, with the values that expressions refer to."""
-        return begun(lambda: iter(self._documents(number)))
+        return iter(self._documents(number))
 
     @property
     def names(self) -> Any:

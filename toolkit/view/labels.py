@@ -105,11 +105,13 @@ class Labels:
         self._tasks: dict[tuple[str, str], _Task] = {}
         self._lock = threading.Lock()
         self._held: int | None = None
+        self._at = path  # what it is, if that is a link
 
     def __enter__(self) -> Self:
         if not store_of(self.path).is_local:
             raise ConfigError(f"--labels: expected a file on this machine, got {self.path}")
-        folder = os.path.dirname(os.path.abspath(self.path))
+        self._at = os.path.realpath(self.path)
+        folder = os.path.dirname(self._at)
         if not os.path.isdir(folder) or os.path.isdir(self.path):
             raise ConfigError(f"--labels: expected a file in a folder that is there, got {self.path}")
         self._claim()
@@ -148,7 +150,7 @@ class Labels:
 
     @property
     def _claimed_by(self) -> str:
-        folder, name = os.path.split(os.path.abspath(self.path))
+        folder, name = os.path.split(self._at)
         return os.path.join(folder, f".{name}.lock")
 
     def _release(self) -> None:
@@ -160,7 +162,7 @@ class Labels:
 
     def _sweep(self) -> None:
         """Delete what one that was killed has written aside; nobody else writes this file now."""
-        folder, name = os.path.split(os.path.abspath(self.path))
+        folder, name = os.path.split(self._at)
         for left in os.listdir(folder) if self._held is not None else ():
             if left.startswith(f".{name}.") and left.endswith(".tmp"):
                 with contextlib.suppress(OSError):
@@ -239,7 +241,7 @@ class Labels:
 
     def _write(self) -> None:
         encode = msgspec.json.encode
-        write_file(self.path, b"".join(encode(task) + b"\n" for task in self._tasks.values()))
+        write_file(self._at, b"".join(encode(task) + b"\n" for task in self._tasks.values()))
 
 
 def _name(annotation: _Annotation) -> str:

@@ -199,7 +199,7 @@ class Queries:
                 return self._kept[asked]
             query = self._kept[asked] = Query(self._corpus, self._made(asked), asked)
             while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+                self._kept.popitem(last=False)[1].end()
             return query
 
     def forget(self) -> None:

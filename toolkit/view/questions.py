@@ -1,13 +1,14 @@
 """Questions over a dataset: expressions as rules have them, checked, and asked of attributes and row indexes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import JoinedShard, inputs_of
 from toolkit.mix.joined_sets import JoinedSet
@@ -17,7 +18,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.running import compile_function
-from toolkit.view.corpus import Scanned, begun
+from toolkit.view.corpus import Scanned
 from toolkit.whole.expressions import names_of, reference
 
 FILTER, SORT = "filter", "sort"
@@ -97,7 +98,7 @@ class DatasetQuestion:
         )
         inputs_of(work)
         first = 0
-        for block in begun(lambda: blocks(work, self._rules())):
+        for block in blocks(work, self._rules()):
             fitting = [i for i, outcome in enumerate(block.outcomes) if not isinstance(outcome, int)]
             scores = self._scores(block.columns, fitting) if self._score else []
             yield Scanned(len(block.outcomes), [first + i for i in fitting], scores)
@@ -109,14 +110,23 @@ class DatasetQuestion:
 
 
 def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> float | None:
-    """Return the score of a document by a compiled expression.
+    """Return the score of a document by a compiled expression; None where it is null, or divides by zero.
 
     Raises:
         DataError: if it cannot be computed of these values, or is no number.
     """
-    found = asking.ask(function, values, f"{SORT}: `{text}`")
-    if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
+    try:
+        found = asking.ask(function, values, f"{SORT}: `{text}`")
+    except DataError as error:
+        if isinstance(error.__context__, ZeroDivisionError):  # a share of nothing is no number
+            return None
+        raise
+    if found is None or isinstance(found, float):
         return found
+    if isinstance(found, int) and not isinstance(found, bool):
+        with suppress(OverflowError):
+            return float(found)
+        raise ConfigError(f"{SORT}: `{text}`: expected a number below 1e308, got a larger one")
     raise ConfigError(f"{SORT}: `{text}`: expected a number, or null, got {found!r}")
 
 
@@ -170,4 +180,7 @@ def _sets_read(what: str, text: str, joined: Mapping[str, JoinedSet], first: Seq
         return [*found]
     except ExpressionError as error:
         message = str(error).replace("say which: `attributes: [SET]`", "switch on the one that is meant, and no other")
+        named = next((f"{name}." for name in joined if "-" in name and f"{name}." in text), None)
+        if named:
+            message += f"; `{named}KEY.field` must stand alone: in an expression write the key without the set"
         raise ConfigError(f"{what}: {message}") from None

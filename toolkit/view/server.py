@@ -24,6 +24,7 @@ import msgspec
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, ToolkitError, advice
 from toolkit.pages import assets
+from toolkit.storage.json_files import know_types
 from toolkit.view.answers import Answers
 
 ADDRESS = "127.0.0.1"
@@ -72,6 +73,7 @@ class ViewServer(ThreadingHTTPServer):
         self.answers, self.debug = answers, debug
         self.token = secrets.token_urlsafe(32)
         self.page, self.policy = _page()
+        know_types()  # each question is answered by a thread of its own
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:

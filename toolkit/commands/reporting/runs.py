@@ -1,7 +1,6 @@
 """The runs of which a report is: of a configuration's mix, or of an output."""
 
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import StepFailed, all_values
 from toolkit.config import settings as config
+from toolkit.config.concealing import concealed, concealed_override
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount
@@ -27,9 +27,6 @@ from toolkit.storage.paths import check_writable, join, size_of
 
 LABELS = ("language.label", "text_language.label")
 """Where documents have their label, if there is no mix that says it: the first attribute that there is."""
-
-_SECRET = re.compile(r"(?im)^([\s#]*[\w-]*(?:secret|token|password|api_key|access_key)[\w-]*\s*:\s*)\S.*$")
-"""Settings whose values are not shown."""
 
 
 class Reported(NamedTuple):
@@ -141,8 +138,7 @@ def text_of(context: Context) -> str:
     else:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
-    text = _SECRET.sub(r"\1…", text)
-    return text + "".join(f"# {each}\n" for each in context.options.overrides)
+    return concealed(text) + "".join(f"# {concealed_override(each)}\n" for each in context.options.overrides)
 
 
 def _runner(context: Context) -> Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from toolkit.data.schema import Type, from_json, to_json
+from toolkit.storage.json_files import decoded
 
 KEY = b"toolkit.attributes"
 """The entry of the footer."""
@@ -43,7 +44,7 @@ def types_in(metadata: Mapping[bytes, bytes] | None) -> dict[str, Type] | None:
     if not metadata or KEY not in metadata:
         return None
     try:
-        found = msgspec.json.decode(metadata[KEY], type=Declared)
+        found = decoded(metadata[KEY], Declared)
         return {key: from_json(value) for key, value in found.types.items()}
     except (msgspec.DecodeError, ValueError):
         return None

@@ -59,19 +59,29 @@
       }
       return limit(to);
     }
-    /** Return how many of these counts are below a value; within a bin they are taken to be spread evenly. */
-    function below(counts, limit) {
+    /**
+     * Return how many of these counts are below a value, or not above it.
+     *
+     * on: how many of each bin are its lower edge itself; the others of a bin are taken to be spread evenly.
+     */
+    function below(counts, limit, on = [], orEqual = false) {
+      if (limit < edges[0]) return 0;
       const at = place(limit),
         bin = Math.floor(at);
       let sum = 0;
       for (let each = 0; each < bin && each < counts.length; each += 1) sum += counts[each];
-      return bin < counts.length ? sum + counts[bin] * (at - bin) : sum;
+      if (bin >= counts.length) return sum;
+      const here = on[bin] || 0;
+      return sum + (limit > edges[bin] || orEqual ? here : 0) + (counts[bin] - here) * (at - bin);
     }
-    function quantile(counts, share) {
+    function quantile(counts, share, on = []) {
       const wanted = share * counts.reduce((sum, each) => sum + each, 0);
       let sum = 0;
       for (let bin = 0; bin < counts.length; bin += 1) {
-        if (counts[bin] > 0 && sum + counts[bin] >= wanted) return value(bin + (wanted - sum) / counts[bin]);
+        const here = on[bin] || 0;
+        if (here > 0 && sum + here >= wanted) return edges[bin];
+        if (counts[bin] > 0 && sum + counts[bin] >= wanted)
+          return value(bin + (wanted - sum - here) / (counts[bin] - here));
         sum += counts[bin];
       }
       return edges[last];

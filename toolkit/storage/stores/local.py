@@ -258,11 +258,19 @@ class _Writing(Writing):
         for _ in range(FOLDER_TRIES):
             try:
                 _make_folder(self._folder or ".")
-                return open(self._temporary, "wb")
+                return open(self._temporary, "wb", opener=self._created)
             except (FileNotFoundError, FileExistsError):  # makedirs, too, looks twice
                 continue
         _make_folder(self._folder or ".")
-        return open(self._temporary, "wb")
+        return open(self._temporary, "wb", opener=self._created)
+
+    def _created(self, path: str, flags: int) -> int:
+        """Return the new file, open to no more people than the one that it replaces."""
+        try:
+            mode = os.stat(self._path).st_mode & 0o666 | 0o600
+        except OSError:
+            mode = 0o666
+        return os.open(path, flags, mode)
 
     def _done(self) -> AbstractContextManager[None]:
         return _done(self._path, "a file that can be written")

@@ -80,7 +80,7 @@ class Classifier:
 
 
 class ClassifierAsked(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of the classifier in a folder; see the taggers `hf_classifier` and `onnx_classifier`.
+    """The classifier in a folder, as taggers ask for it; see the taggers `hf_classifier` and `onnx_classifier`.
 
     Attributes:
         model: the folder.

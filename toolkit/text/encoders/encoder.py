@@ -94,7 +94,7 @@ class Encoder(Protocol):
 
 
 def unit(vectors: Array) -> Array:
-    """Return vectors of length 1; those that are 0 stay so."""
+    """Return the vectors, each scaled to length 1; a zero vector stays zero."""
     import numpy as np
 
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
@@ -288,7 +288,7 @@ def load_encoder(model: str) -> Encoder:
 
 
 def most_tokens(model: str) -> int | None:
-    """Return how many tokens an encoder takes at most, those around a text among them; None if it takes any number."""
+    """Return the most tokens that an encoder takes, with those around a text; None if it takes any number."""
     form = None if model == USE else form_of(os.path.realpath(model))
     return form.config.longest if form and form.config else None
 

@@ -19,7 +19,7 @@ _DIGITS = 16  # of a probability's text, with its point
 
 
 def without_capitals(line: bytes) -> bytes:
-    """Return a line of JSON whose labels are in lower case where they begin with a capital.
+    """Return a line of JSON with its labels in lower case, if they begin with a capital.
 
     The published schema of OSCAR 22.01 spells labels ``En``, ``Multi``; no file of the release does, but others may.
     """

@@ -52,7 +52,7 @@ _TOP_LEVELS = frozenset(_GENERIC.split()) | {each[0] + second for each in _COUNT
 
 
 def spacy_kind(word: str) -> SpacyKind:
-    """Return what a word is, by spaCy's attributes of ``xx``; the first of these that holds.
+    """Return the kind of a word: the first of spaCy's attributes of ``xx`` that holds.
 
     ``space``; ``word``: ``str.isalnum``; ``punctuation``: Unicode's; ``number``: digits with a sign, with full stops
     and commas, or a fraction; ``url``: something with a scheme, ``www.`` or a known top-level domain, or what looks

@@ -113,7 +113,7 @@ def grades_of(labels: Sequence[str]) -> list[float]:
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a model says of a text.
+    """The prediction of a model for a text.
 
     Attributes:
         score: The number that a regression predicts, the mean of grades by their probability, or the probability of

@@ -82,8 +82,8 @@ def _kept(headers: Sequence[str]) -> str:
 def _protocol(facts: Facts) -> str:
     """Return which attributes software made, by the records; of others it is not known."""
     tagged = [each for each in facts.tagged if each.in_rows]
-    made = list(dict.fromkeys(each.set for each in tagged if "tagger" in (each.made_by or {})))
-    others = list(dict.fromkeys(each.set for each in tagged if "tagger" not in (each.made_by or {})))
+    made = list(dict.fromkeys(each.set for each in tagged if _software(each.made_by or {})))
+    others = list(dict.fromkeys(each.set for each in tagged if not _software(each.made_by or {})))
     told = [f"The attributes {', '.join(made)} were made by software."] if made else []
     told += [f"How the attributes {', '.join(others)} were made is not recorded."] if others else []
     return " ".join(told)
@@ -114,16 +114,26 @@ def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _software(made_by: Mapping[str, Any]) -> str | None:
+    """Return the tagger that made an attribute, or the kind of its set, such as ``near``; None if neither did."""
+    found = made_by.get("tagger") or made_by.get("kind")
+    return None if found is None else str(found)
+
+
 def _tagger(made_by: Mapping[str, Any]) -> str:
-    if "tagger" not in made_by:
+    name = _software(made_by)
+    if name is None and "align" in made_by:
+        return f"matched by id from files of others, format {made_by['align'].get('format')}"
+    if name is None:
         return f"carried by the input, format {made_by.get('format')}"
-    found = f"{made_by['tagger']}, version {made_by.get('version')}{_options(made_by.get('options') or {})}"
+    options = dict(made_by.get("options") or {}) | {"when": made_by.get("when")}
+    found = f"{name}, version {made_by.get('version')}{_options(options)}"
     return f"{found}, over the text without the spans {made_by['without']}" if "without" in made_by else found
 
 
 def tools_of(facts: Facts) -> list[str]:
-    """Return the taggers of what is in the rows, with versions, options and models."""
-    made = [each.made_by for each in facts.tagged if each.in_rows and each.made_by and "tagger" in each.made_by]
+    """Return the taggers, and kinds of sets, of what is in the rows, with versions, options and models."""
+    made = [each.made_by for each in facts.tagged if each.in_rows and each.made_by and _software(each.made_by)]
     return list(dict.fromkeys(map(_tagger, made)))
 
 

@@ -247,11 +247,11 @@
     const rows = Object.entries(run.left_out || {});
     return rows.length
       ? page.table({
-          caption: "Documents that the output format left out",
+          caption: "What the output format counted besides",
           rows,
           columns: [
-            { title: "Reason", head: true, value: (row) => row[0] },
-            { title: "Documents", numeric: true, value: (row) => row[1] },
+            { title: "What", head: true, value: (row) => row[0] },
+            { title: "Number", numeric: true, value: (row) => row[1] },
           ],
         })
       : null;

@@ -79,7 +79,8 @@
   function card(run, score, label) {
     const bins = page.bins(score.edges),
       read = report.counts(score.counts, label),
-      stay = report.counts(score.after || {}, label);
+      stay = report.counts(score.after || {}, label),
+      on = report.counts(score.on_edges || {}, label);
     const marks = tried.has(score.field) ? [trial(score, bins)] : applicable(score, label),
       nulls = label === null ? report.total(Object.values(score.nulls)) : score.nulls[label] || 0;
     const all = report.total(read);
@@ -122,7 +123,7 @@
         { class: "muted small" },
         page.some(all, "value"),
         nulls ? `, ${page.some(nulls, "document")} without one` : "",
-        all ? `; the middle one is about ${measure(bins.quantile(read, 0.5))}` : "",
+        all ? `; the middle one is about ${measure(bins.quantile(read, 0.5, on))}` : "",
         score.exact ? "." : "; bins of a sketch, whose values are right to a part in a hundred.",
       ),
       label === null && own.length
@@ -150,7 +151,7 @@
 
   /** A threshold that no rule has: one that would drop the lower half of all documents. */
   function trial(score, bins) {
-    const value = bins.quantile(report.counts(score.counts, null), 0.5);
+    const value = bins.quantile(report.counts(score.counts, null), 0.5, report.counts(score.on_edges || {}, null));
     return {
       rule: "a trial",
       stream: "",
@@ -165,7 +166,8 @@
 
   /** The controls of one threshold, and what it would do. */
   function dial(score, bins, mark, label) {
-    const lower = mark.drops !== "above";
+    const lower = mark.drops !== "above",
+      orEqual = mark.sign === "<=" || mark.sign === ">"; // what is equal is on the lower side
     /* Languages that have a threshold of their own keep it while this one moves. */
     const others = score.marks.filter(
       (other) => other !== mark && other.rule === mark.rule && other.stream === mark.stream && other.sign === mark.sign,
@@ -186,6 +188,8 @@
         label: each,
         counts: add(score.counts),
         after: add(score.after || {}),
+        on: add(score.on_edges || {}),
+        afterOn: add(score.after_on_edges || {}),
         mine,
         all: report.total(labels.map((one) => report.total(score.counts[one] || []))),
         fixed: fixed.reduce((sum, one) => sum + held(owner.get(one), [one]), 0),
@@ -220,7 +224,7 @@
     const back = el("button", { type: "button", click: () => go(mark.value) }, "As configured");
     const half = el(
       "button",
-      { type: "button", class: "half", click: () => go(bins.quantile(rows[0].counts, 0.5)) },
+      { type: "button", class: "half", click: () => go(bins.quantile(rows[0].counts, 0.5, rows[0].on)) },
       mark.drops ? "Keep half" : "To the middle",
     );
     const changed = el("span", { hidden: true }, ", moved");
@@ -237,7 +241,7 @@
     /** Return how many are on the side that is dropped (below, if none is), and whether that was counted. */
     function side(row, value) {
       if (value === mark.value && mark.holds !== null) return [held(mark, row.mine) + row.fixed, true];
-      const below = Math.round(bins.below(row.counts, value));
+      const below = Math.round(bins.below(row.counts, value, row.on, orEqual));
       return [(lower ? below : report.total(row.counts) - below) + row.fixed, false];
     }
 
@@ -252,9 +256,9 @@
       changed.hidden = value === mark.value;
       rows.forEach((row, place) => {
         const [drops, exact] = side(row, value),
-          { all, after } = row,
+          { all, after, afterOn } = row,
           about = exact || drops === 0 || drops === all ? "" : "≈ ";
-        const below = Math.round(bins.below(after, value)),
+        const below = Math.round(bins.below(after, value, afterOn, orEqual)),
           stays = report.total(after);
         cells[place].drops.textContent = about + count(drops);
         cells[place].keeps.textContent = about + count(all - drops);
