@@ -53,14 +53,18 @@ def long_fields() -> Iterator[None]:
 
 @pytest.mark.usefixtures("long_fields")
 def test_cells_that_spreadsheets_would_run_are_texts_in_csv(hostile: Project, tmp_path: Path) -> None:
-    sql = "SELECT id::INT - 5 AS number, text, [text] AS list FROM documents ORDER BY id::INT"
+    sql = (
+        "SELECT id::INT - 5 AS number, -1.5 AS decimal, INTERVAL '-1 day' AS before, text, [text] AS list "
+        "FROM documents ORDER BY id::INT"
+    )
     ran = hostile.ok("sql", sql, "--output", tmp_path / "x.csv")
     assert "warning: 5 cells begin as formulas and have an apostrophe before it" in ran.err
     with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["text"][:1] for row in rows[3:9]] == ["'"] * 6
     assert [row["text"].removeprefix("'") for row in rows[3:8]] == HOSTILE[3:8]
-    assert rows[0]["number"] == "-5"  # a number is none
+    assert (rows[0]["number"], rows[0]["decimal"]) == ("-5", "-1.5")  # a number is none
+    assert rows[0]["before"].startswith("-1 day")
     assert [json.loads(row["list"]) for row in rows] == [[text] for text in HOSTILE]
     exact = hostile.ok("sql", "SELECT text FROM documents ORDER BY id::INT", "--format", "csv", "--formulas")
     assert [row[0] for row in csv.reader(io.StringIO(exact.out, newline=""))][1:] == HOSTILE

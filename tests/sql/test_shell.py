@@ -5,13 +5,21 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.pipeline.conftest import Project
 from tests.waiting import wait_until
+from toolkit.interrupts import Terminated
+from toolkit.sql.session import Session
 from toolkit.sql.shell import is_complete
+from toolkit.sql.streams import Faults, Stream
+from toolkit.sql.views import STREAM, View
+from toolkit.storage.options import StorageOptions
 
 
 @pytest.mark.parametrize(
@@ -109,3 +117,20 @@ def test_a_signal_ends_a_query(number: signal.Signals, status: int, small: Proje
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize("signalled", [KeyboardInterrupt, Terminated])
+def test_a_signal_while_our_reader_works_is_no_error_of_the_query(signalled: type[BaseException]) -> None:
+    class Signalled(Stream):
+        def batches(self, columns: frozenset[str]) -> Iterator[dict[str, Any]]:
+            yield {"n": pa.array([1])}
+            raise signalled
+
+    faults = Faults()
+    stream = Signalled(pa.schema([("n", pa.int64())]), faults, StorageOptions())
+    views = {"numbers": lambda: View(stream, f"SELECT n FROM {STREAM}")}
+    with Session(views, {}, faults, memory=1 << 30, threads=1) as session:
+        with pytest.raises(signalled):
+            list(session.execute("SELECT n FROM numbers").rows())
+        with pytest.raises(signalled):
+            list(session.batches("SELECT n FROM numbers"))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,12 @@ import pytest
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from tests.sql.conftest import Query
+from toolkit.inspect.targets import Format
 from toolkit.sql import streams
+from toolkit.sql.parts import File, Parts, of_parts
+from toolkit.sql.session import Session
+from toolkit.sql.streams import Faults
+from toolkit.storage.options import StorageOptions
 
 
 def named(spans: list[Any]) -> list[dict[str, Any]]:
@@ -175,6 +181,25 @@ def test_names_that_are_taken_have_their_set_before_them(project: Project, query
     assert row["row"] == 1
     assert row["b.row"] == [{"start": 0, "end": 1, "score": 1.0}]
     assert query('SELECT n, "b.row"[1].score AS s FROM b') == [{"n": 3, "s": 1.0}]
+
+
+def test_sets_that_are_called_as_views_or_differ_by_case_have_underscores(project: Project) -> None:
+    write_rows(project.documents / "x.jsonl", [document("1", "a")])
+    for number, name in enumerate(["documents", "OUTPUT", "a", "A"]):
+        write_rows(project.attributes / name / "x.jsonl", [attributes("1", {"n": number})])
+    sql = 'SELECT t.n, o.n AS o, a.n AS a, b.n AS b FROM documents_ t, "OUTPUT_" o, "A" a, "a_" b, documents'
+    ran = project.run("sql", sql, project.data, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["rows"] == [{"n": 0, "o": 1, "a": 3, "b": 2}]
+
+
+def test_an_output_without_ids_has_none(tmp_path: Path) -> None:
+    part = write_rows(tmp_path / "en.jsonl.gz", [{"content": "x", "warc_headers": {}, "metadata": {}}])
+    faults = Faults()
+    listed = Parts([File("en.jsonl.gz", str(part), Format("oscar", {}), "en")], {}, 1 << 20)
+    view = of_parts(listed, faults, StorageOptions())
+    with Session({"output": lambda: view}, {}, faults, memory=1 << 30, threads=1) as session:
+        assert list(session.execute("SELECT id, source, chars FROM output").rows()) == [(None, None, 1)]
 
 
 def test_an_output_alone_and_files_of_others(small: Project) -> None:

@@ -167,8 +167,8 @@ class _PartsStream(Stream):
             "part": [file.name] * len(held),
             "row": list(range(number + 1, number + 1 + len(held))),
             "label": values.get("label", [file.label] * len(held)),
-            "id": [document.id for document in documents],
-            "source": [document.source for document in documents],
+            "id": [document.id or None for document in documents],  # formats without ids have empty ones
+            "source": [document.source or None for document in documents],
         }
         take = {"chars": lambda each: each.chars, "text": lambda each: each.text, "metadata": _metadata}
         try:

@@ -160,8 +160,8 @@ class Formulas:
         if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
             return value
         text = _text(value)
-        if self._keeps or not text.startswith(FORMULA):
-            return text
+        if self._keeps or not isinstance(value, str) or not text.startswith(FORMULA):
+            return text  # a number, such as a decimal, or a time that is negative is none
         self.count += 1
         return "'" + text
 

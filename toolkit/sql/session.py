@@ -260,12 +260,20 @@ class _Explaining:
 
         if error is None or isinstance(error, ToolkitError | GeneratorExit):
             return
-        if isinstance(error, RuntimeError) and "interrupted" in str(error).casefold():
+        if _is_interrupt(error):
             raise KeyboardInterrupt from None
         if self._faults.found:
             raise self._faults.found[0] from None
         if isinstance(error, duckdb.Error):
             raise explained(str(error), self._sql, self._views) from None
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Return whether Ctrl-C ended a query: in DuckDB, or in a stream of ours, whose error DuckDB spells out."""
+    said = str(error)
+    if isinstance(error, RuntimeError) and "interrupted" in said.casefold():
+        return True
+    return "Python exception: " in said and said.rstrip().endswith("KeyboardInterrupt")
 
 
 _PLACE = re.compile(r"\n\s*LINE (\d+): (.*)\n( *)\^", re.DOTALL)

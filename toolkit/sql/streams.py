@@ -6,7 +6,7 @@ A stream looks like a dataset of pyarrow's, because DuckDB tells these which col
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -45,9 +45,19 @@ _TYPES = {
 
 @dataclass
 class Faults:
-    """Errors of ours while a query ran, which DuckDB tells in words of its own."""
+    """What ended a stream while a query ran, which DuckDB tells in words of its own: errors of ours, or a signal."""
 
-    found: list[ToolkitError] = field(default_factory=list)
+    found: list[BaseException] = field(default_factory=list)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note errors of ours, and what a signal raises; a reader that wants no more is neither."""
+        try:
+            yield
+        except BaseException as error:
+            if isinstance(error, ToolkitError) or not isinstance(error, Exception | GeneratorExit):
+                self.found.append(error)
+            raise
 
 
 class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
@@ -60,7 +70,7 @@ class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """
 
     def __init__(self, schema: pa.Schema, faults: Faults, storage: StorageOptions) -> None:
-        self._columns, self._faults, self._storage = schema, faults, storage
+        self._columns, self.faults, self._storage = schema, faults, storage
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,14 +85,10 @@ class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         raise NotImplementedError
 
     def told(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield record batches of a schema; what goes wrong is noted, too."""
+        """Yield record batches of a schema."""
         set_options(self._storage)
-        try:
-            for arrays in self.batches(frozenset(schema.names)):
-                yield pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
-        except ToolkitError as error:
-            self._faults.found.append(error)
-            raise
+        for arrays in self.batches(frozenset(schema.names)):
+            yield pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
 class _Scan:
@@ -104,11 +110,13 @@ class _Scan:
         return pa.RecordBatchReader.from_batches(self.projected_schema, self._chosen(self._stream.told(read)))
 
     def _chosen(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if self._filter is None:
-                yield batch.select(self._wanted)
-                continue
-            yield from pa.Table.from_batches([batch]).filter(self._filter).select(self._wanted).to_batches()
+        """Yield what is asked for; what goes wrong is noted, too."""
+        with self._stream.faults.noting():
+            for batch in batches:
+                if self._filter is None:
+                    yield batch.select(self._wanted)
+                    continue
+                yield from pa.Table.from_batches([batch]).filter(self._filter).select(self._wanted).to_batches()
 
 
 class Shards(Stream):

@@ -42,7 +42,18 @@ class Catalog:
             ConfigError: if another one has its name.
         """
         if name.casefold() in map(str.casefold, self.makers):
-            raise ConfigError(f"expected views of different names, got two that are called {name!r}")
+            raise ConfigError(
+                f"expected views of different names, got two that are called {name!r}; query one dataset or output "
+                "at a time"
+            )
+        self.makers[name] = make
+
+    def add_set(self, prefix: str, name: str, make: Callable[[], View]) -> None:
+        """Add the view of a set; underscores follow its name where another view has it, or may have it."""
+        taken = {*map(str.casefold, self.makers), OUTPUT}
+        name = prefix + name
+        while name.casefold() in taken:
+            name += "_"
         self.makers[name] = make
 
 
@@ -87,7 +98,7 @@ def _add_stream(context: Context, found: Catalog, stream: Stream, prefix: str, s
     found.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.get()))
     found.add(prefix + JOINED, partial(_joined, reading, stream if sets else joining.only(stream, there, "sql")))
     for name in there:
-        found.add(prefix + name, partial(_set, reading, joining.only(stream, [name], "sql")))
+        found.add_set(prefix, name, partial(_set, reading, joining.only(stream, [name], "sql")))
 
 
 class _Reading:
