@@ -151,7 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_of_the_page(self, host: str, path: str) -> bool:
         """Return whether no page of others asks, as the browser says; but a link may lead from there to the page."""
         origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site", "none")
-        return origin in (None, f"http://{host}") and (site in ("same-origin", "none") or path == "/")
+        mine = f"http://{host}"
+        return origin in (None, mine) and (site in ("same-origin", "none") or path == "/")
 
     def _has_token(self, given: Mapping[str, str]) -> bool:
         """Return whether the token is there: in the address of the page, in the header of all else."""
