@@ -105,6 +105,15 @@ def test_only_what_is_missing_or_changed_is_written(small: Project, tmp_path: Pa
     assert strays(tmp_path / "exp") == []
 
 
+def test_the_folder_of_another_dataset_is_refused(small: Project, tmp_path: Path) -> None:
+    written(small)
+    before = tree(tmp_path / "exp")
+    for more in ((), ("--dry-run",)):
+        other = small("export", "--parquet", tmp_path / "exp", *more, f"attributes={tmp_path / 'others'}")
+        assert (other.code, "choose another folder" in other.err) == (2, True), other.err
+    assert tree(tmp_path / "exp") == before
+
+
 def test_one_process_and_two_write_the_same_bytes(small: Project, tmp_path: Path) -> None:
     del small.config["executor"]
     for processes in (1, 2):

@@ -15,6 +15,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals, row_index
 from toolkit.data.alignment import AttributeRows
 from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.data.places import normal
 from toolkit.data.schema import Type, to_json
 from toolkit.data.tables.attributes import SOURCE, TABLE
 from toolkit.data.tables.declared import ROW, entry
@@ -28,7 +29,7 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import look_at, seen_before
 from toolkit.records.outdated import check_lineage
 from toolkit.runs.executors import Report
-from toolkit.storage import Stat
+from toolkit.storage import Stat, json_files
 from toolkit.storage.journal import Journal, Place
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
@@ -66,6 +67,16 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
 
 
+class _Source(msgspec.Struct, frozen=True):
+    """What a folder has the files of.
+
+    Attributes:
+        attributes: the folder of the sets.
+    """
+
+    attributes: str
+
+
 class ShardToExport(ConfigStruct):
     """A shard of one set, which is joined to it, and the folder of files."""
 
@@ -100,6 +111,26 @@ def bookkeeping(folder: str) -> str:
 def journal_of(folder: str) -> Journal:
     """Return the records of a folder of files."""
     return journals.at(bookkeeping(folder), join(bookkeeping(folder), "exported"))
+
+
+def check_source(folder: str, attributes: str) -> None:
+    """Raise ConfigError if a folder has the files of the sets of another dataset, which would be deleted as gone."""
+    found = json_files.load(_source_path(folder), _Source)
+    if found and found.attributes != normal(attributes):
+        raise ConfigError(
+            f"--parquet {folder}: expected a folder for the sets of {attributes}, got one with those of "
+            f"{found.attributes}; choose another folder. If the dataset has moved, delete {_source_path(folder)}"
+        )
+
+
+def note_source(folder: str, attributes: str) -> None:
+    """Note of which dataset a folder has the files."""
+    if json_files.load(_source_path(folder), _Source) is None:
+        json_files.save(_source_path(folder), _Source(normal(attributes)))
+
+
+def _source_path(folder: str) -> str:
+    return join(bookkeeping(folder), "exported-from.json")
 
 
 def types_of(joined: JoinedSet) -> dict[str, Type]:

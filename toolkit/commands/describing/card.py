@@ -71,7 +71,7 @@ def run(context: Context, options: Options) -> Outcome:
             "\n".join(told) or f"{path}: up to date", found | {"fresh": not late}, exit_code=1 if late else 0
         )
     if options.dry_run:
-        return Outcome(text.rstrip("\n"), found | {"text": text})
+        return Outcome(text.rstrip("\n"), found | {"text": text}, for_programs=True)
     for name, data in files.items():
         if data is not None:
             write_file(join(facts.root, name), data)

@@ -59,7 +59,7 @@ def run(context: Context, options: Options) -> Outcome:
     if wrong:
         raise ConfigError(f"{path}: {wrong}; raise it, or move the file away if it was never published")
     if options.dry_run:
-        return Outcome(data.decode().rstrip("\n"), {"document": made, **found})
+        return Outcome(data.decode().rstrip("\n"), {"document": made, **found}, for_programs=True)
     if old is not None:
         _split(context, about, found_facts, dry_run=False)
     write_file(path, data)

@@ -53,7 +53,7 @@ def run(context: Context, options: Options) -> Outcome:
     keys = _keys(
         context, options.first, folder, files, [name for name, type_ in columns.items() if type_.kind == "map"]
     )
-    return Outcome(text=_python(writer, folder, files[0], columns, keys), data=keys)
+    return Outcome(text=_python(writer, folder, files[0], columns, keys), data=keys, for_programs=True)
 
 
 def _keys(context: Context, first: int | None, folder: str, files: list[str], names: list[str]) -> dict[str, list[str]]:

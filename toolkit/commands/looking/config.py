@@ -42,4 +42,4 @@ def _schema() -> Outcome:
     from toolkit.inspect.yaml_schema.sections import whole
 
     found = whole()
-    return Outcome(text=msgspec.json.format(msgspec.json.encode(found)).decode(), data=found)
+    return Outcome(text=msgspec.json.format(msgspec.json.encode(found)).decode(), data=found, for_programs=True)

@@ -40,6 +40,7 @@ def run(context: Context, options: Options) -> Outcome:
     folder = options.parquet.rstrip("/") or options.parquet
     note_roots([folder])
     dataset = context.dataset
+    exporting.check_source(folder, dataset.attributes)
     shards, unfinished = sharing.shards(context, dataset, judges=True)
     names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards = context.limited(shards)
@@ -69,6 +70,7 @@ def run(context: Context, options: Options) -> Outcome:
             for name, of in todo.items()
             for each in of
         ]
+        exporting.note_source(folder, dataset.attributes)
         results = context.run("export", exporting.export_shard, tasks, "files", failed=FailureRecords(kept, "export"))
         gone = 0 if context.in_part else sum(exporting.forget_others(folder, name, of) for name, of in listed.items())
     failed = failures(results)
