@@ -32,8 +32,7 @@ def for_each(function: Callable[[T], R], things: Iterable[T], few: int = FEW) ->
     listed = list(things)
     if len(listed) <= few:
         return [function(thing) for thing in listed]
-    # The first is done alone: what a function looks up at its first call, as msgspec does with types, is known then.
-    numbers, found, faults = iter(range(1, len(listed))), {0: function(listed[0])}, dict[int, BaseException]()
+    numbers, found, faults = iter(range(len(listed))), dict[int, R](), dict[int, BaseException]()
 
     def take() -> None:
         """Do the next things until there is none left, or an error; of those at work, an interruption comes first."""
@@ -45,7 +44,7 @@ def for_each(function: Callable[[T], R], things: Iterable[T], few: int = FEW) ->
             if faults:
                 return
 
-    others = [Thread(target=take) for _ in range(min(REQUESTS, len(listed) - 1) - 1)]
+    others = [Thread(target=take) for _ in range(min(REQUESTS, len(listed)) - 1)]
     for each in others:
         each.start()
     try:

@@ -157,7 +157,7 @@
     const mine = (opened += 1);
     const found = await ask("document", { shard: at[0], row: at[1], sets: sets(), all: all ? "1" : "0" });
     if (mine !== opened) return;
-    shown = found;
+    shown = { ...found, at };
     show();
     if (focus && document.activeElement === document.body) byId("main").focus();
     page.say(`${found.id || "document"}, ${page.count(found.chars)} characters`);
@@ -260,7 +260,7 @@
   }
 
   async function give(name, label) {
-    const of = shown, at = state.at, taken = of.labels[name] === label;
+    const of = shown, at = of.at, taken = of.labels[name] === label;
     const answer = await ask("label", {}, { at, id: of.id, question: name, label: taken ? null : label });
     problem("");
     of.labels = answer.labels;
