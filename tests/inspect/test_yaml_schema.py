@@ -43,6 +43,7 @@ def test_it_takes_the_recipes(path: Any) -> None:
 @pytest.mark.parametrize(("name", "text"), _blocks("yaml"))
 def test_it_takes_what_the_pages_show(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("DATA", "/home/someone/data")
     source = settings.parse(text, name)
     if not is_dolma(source):
         assert [fault for fault in faults(source.value) if MADE_UP not in fault] == []

@@ -267,7 +267,7 @@ def _all_ratios(rows: dict[str, list[Row]]) -> list[float]:
 
 
 def _binned(numbers: list[float], edges: list[float]) -> list[int]:
-    found = [sum(low <= n < high for n in numbers) for low, high in itertools.pairwise(edges)]
+    found = [sum(low <= n < high or n == high == edges[-1] for n in numbers) for low, high in itertools.pairwise(edges)]
     while found and not found[-1]:
         found.pop()
     assert sum(found) == len(numbers)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tests.pipeline.conftest import Project
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from toolkit.interrupts import Terminated
 from toolkit.sql.session import Session
 from toolkit.sql.shell import is_complete
@@ -111,7 +111,7 @@ def test_a_signal_ends_a_query(number: signal.Signals, status: int, small: Proje
     try:
         assert wait_until(lambda: list((tmp_path / "spill").glob("toolkit-sql-*")) and _is_busy(process.pid))
         process.send_signal(number)
-        said = process.communicate(timeout=600)[1]
+        said = process.communicate(timeout=PATIENCE)[1]
         assert (process.returncode, b"Traceback" in said) == (status, False)
         assert list((tmp_path / "spill").iterdir()) == []
     finally:

@@ -619,7 +619,7 @@ def test_a_signal_that_comes_when_a_file_has_just_been_made_leaves_nothing(
 ) -> None:
     made: list[Path] = []
 
-    def interrupted(path: str, mode: str) -> None:
+    def interrupted(path: str, mode: str, **_: object) -> None:
         made.append(Path(path))
         made[0].touch()
         raise error

@@ -31,7 +31,6 @@ def imported() -> tuple[Any, Any]:
 
 @functools.cache
 def _imported() -> tuple[Any, Any]:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import torch
         import transformers
