@@ -27,7 +27,7 @@ from toolkit.pages import card as html
 from toolkit.records import sets
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
-from toolkit.storage.paths import exists, join, size_of
+from toolkit.storage.paths import exists, join, lacking, size_of
 from toolkit.text.languages.labels import NO_LANGUAGE, code_of, tags_of
 
 _HEAD = re.compile(r"---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
@@ -262,9 +262,10 @@ def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Itera
 
 def _of_files_beside(folder: str, text: str) -> Iterator[str]:
     """Yield that the picture which a card shows is not there, or that its page is that of another card."""
-    if f"]({PICTURE})" in text and not exists(join(folder, PICTURE)):
+    picture = join(folder, PICTURE)
+    if f"]({PICTURE})" in text and not exists(picture):
         number = text[: text.index(f"]({PICTURE})")].count("\n") + 1
-        wanted = f"expected the picture {PICTURE} beside it, got none; run `toolkit card`"
+        wanted = f"expected the picture {picture} beside it, got {lacking(picture)}; run `toolkit card`"
         yield f"{join(folder, page.NAME)}:{number}: {wanted}"
     path, described = join(folder, html.NAME), join(folder, document.NAME)
     if exists(path) and exists(described):
