@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -60,30 +60,35 @@ def served(pages: Sequence[Record], files: int, size: int) -> Iterator[str]:
         protocol_version = "HTTP/1.1"
 
         def do_HEAD(self) -> None:
-            self._answer(body=False)
+            """Say that a file is there, and no length: to know it, the file would have to be made."""
+            if (number := self._number()) is not None:
+                self._begin(200, number)
 
         def do_GET(self) -> None:
-            self._answer(body=True)
-
-        def _answer(self, *, body: bool) -> None:
-            found = re.fullmatch(r"/(\d{5})\.warc\.wet\.gz", self.path)
-            if not found or int(found[1]) >= files:
-                self.send_response(404)
-                self.send_header("Content-Length", "0")
-                return self.end_headers()
+            if (number := self._number()) is None:
+                return
             with making:
-                data = made(int(found[1]))
+                data = made(number)
             asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
             first = int(asked[1]) if asked else 0
-            self.send_response(206 if asked else 200)
-            if asked:
-                self.send_header("Content-Range", f"bytes {first}-{len(data) - 1}/{len(data)}")
-            self.send_header("Content-Length", str(len(data) - first))
-            self.send_header("ETag", f'"{found[1]}"')
-            self.send_header("Accept-Ranges", "bytes")
+            more = {"Content-Range": f"bytes {first}-{len(data) - 1}/{len(data)}"} if asked else {}
+            self._begin(206 if asked else 200, number, {"Content-Length": str(len(data) - first), **more})
+            self.wfile.write(memoryview(data)[first:])
+
+        def _number(self) -> int | None:
+            found = re.fullmatch(r"/(\d{5})\.warc\.wet\.gz", self.path)
+            if found and int(found[1]) < files:
+                return int(found[1])
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
             self.end_headers()
-            if body:
-                self.wfile.write(memoryview(data)[first:])
+            return None
+
+        def _begin(self, status: int, number: int, headers: Mapping[str, str] | None = None) -> None:
+            self.send_response(status)
+            for name, value in {"ETag": f'"{number}"', "Accept-Ranges": "bytes", **(headers or {})}.items():
+                self.send_header(name, value)
+            self.end_headers()
 
         def log_message(self, *_: object) -> None: ...
 
