@@ -252,15 +252,13 @@ class _Writing(Writing):
 
     def _begin(self) -> IO[bytes]:
         """Return the temporary file; another process may delete the empty folder just before it is in it."""
-        if not os.path.isdir(self._folder or "."):
-            check_roots(self._path)  # or else it would be made where a mount has vanished
-            self.folders = _changed_by(self._folder)
+        self.folders = _changed_by(self._path)
         for _ in range(FOLDER_TRIES):
             try:
                 _make_folder(self._folder or ".")
                 return open(self._temporary, "wb", opener=self._created)
             except (FileNotFoundError, FileExistsError):  # makedirs, too, looks twice
-                continue
+                check_roots(self._path)
         _make_folder(self._folder or ".")
         return open(self._temporary, "wb", opener=self._created)
 
@@ -365,7 +363,7 @@ def _moved(source: str, target: str) -> list[str]:
     """Move a file; return the folders to sync."""
     folder = os.path.dirname(target)
     with _done(target, f"that {source} can be moved here"):
-        folders = _changed_by(folder)
+        folders = _changed_by(target)
         _make_folder(folder or ".")
         try:
             os.replace(source, target)
@@ -386,9 +384,16 @@ def _make_folder(folder: str) -> None:
         raise
 
 
-def _changed_by(folder: str) -> list[str]:
-    """Return the folders that change when a file is made in one that may have to be made first, innermost first."""
-    folders = [folder]
+def _changed_by(path: str) -> list[str]:
+    """Return the folders that change when a file is made whose folder may have to be made first, innermost first.
+
+    Raises:
+        Unreadable: if they would be made where a mount has vanished.
+    """
+    folders = [os.path.dirname(path)]
+    if os.path.isdir(folders[0] or "."):
+        return folders
+    check_roots(path)
     while not os.path.isdir(folders[-1] or "."):
         folders.append(os.path.dirname(folders[-1]))
     return folders
