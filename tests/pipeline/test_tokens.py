@@ -142,6 +142,23 @@ def test_parts_and_inputs(project: Project, tokens: Tokenizer) -> None:
     assert [path.name for path in project.out.rglob("*.npy")] == []
 
 
+@pytest.mark.parametrize("format", ["tokens", "dolma"])
+def test_shards_whose_outputs_would_have_one_name_are_refused(project: Project, format: str) -> None:
+    lay_out(project, "pbin", layout="inputs")
+    if format == "dolma":
+        project.config["mix"]["output"] = {"format": "dolma", "path": str(project.out), "layout": "inputs"}
+    (project.documents / "a" / "1.jsonl.gz").rename(project.documents / "a" / "0.json.gz")
+    ran = project("mix")
+    assert ran.code == 2, ran.err
+    assert "expected a name of its own for each shard with `layout: inputs`, got 'a/0' for " in ran.err
+    del project.config["mix"]["output"]["layout"]
+    project.ok("mix")
+    streams = [{"name": name, "dataset": str(project.data)} for name in "ab"]
+    project.config["mix"] |= {"streams": streams, "output": project.config["mix"]["output"] | {"layout": "inputs"}}
+    (project.documents / "a" / "0.json.gz").unlink()
+    assert "got 'a/0' for a: " in project("mix").err
+
+
 def test_copies_are_told_apart_in_the_words_of_dolma_and_tokenized_once(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
