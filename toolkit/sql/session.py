@@ -196,7 +196,9 @@ class Session:
         stream = f"stream of {name}"
         # A stream that was registered would be a view of its own, among those that `SHOW TABLES` lists.
         relation = self._connection.from_arrow(view.stream)
-        relation.query(stream, view.query.replace(STREAM, quoted(stream))).create_view(name)
+        asked = relation.query(stream, view.query.replace(STREAM, quoted(stream)))
+        assert asked is not None  # it is a SELECT
+        asked.create_view(name)
         for alias, of in self.aliases.items():
             if of == name:
                 self._connection.execute(f"CREATE VIEW {quoted(alias)} AS FROM {quoted(name)}")
