@@ -67,7 +67,7 @@ def test_a_card_says_how_duplicates_were_found(project: Project) -> None:
     project.config["dedup"]["exact-0"] = {**EXACT, "when": "document.chars > 0"}
     project.ok("run")
     shown = project.ok("card", "--dry-run").out
-    assert "attributes exact-0, exact: exact, version 2 (keep: first" in shown
+    assert "attributes exact-0, exact: exact, version 3 (keep: first" in shown
     assert "when: document.chars > 0); read by rules." in shown
     assert "carried by the input" not in shown
 

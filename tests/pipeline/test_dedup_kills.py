@@ -43,14 +43,23 @@ def prepare(root: Path, run: Run, processes: int) -> Project:
     return Project(root, run, config)
 
 
+def prepare_every_kind(root: Path, run: Run, processes: int = 1) -> Project:
+    """The same with paragraphs, and lines by a Bloom filter."""
+    project = prepare(root, run, processes)
+    bloom = {"kind": "exact", "unit": "line", "approximate": "bloom", "false_positive_rate": 0.01, "as": "again"}
+    paragraphs = {"kind": "exact", "unit": "paragraph", "keep": {"max": "document.chars"}, "as": "paragraphs"}
+    project.config["dedup"] |= {"bloom-0": bloom, "paragraphs-0": paragraphs}
+    return project
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_dedup_killed_at_random_moments_ends_with_the_same_bytes(tmp_path: Path, run: Run, processes: int) -> None:
-    expected = prepare(tmp_path / "whole", run, 3 - processes)
+    expected = prepare_every_kind(tmp_path / "whole", run, 3 - processes)
     expected.ok("dedup")
     whole = tree(expected.attributes)
-    assert len(whole) == 20
-    project = prepare(tmp_path, run, processes)
+    assert len(whole) == 28
+    project = prepare_every_kind(tmp_path, run, processes)
     made = (project.attributes, project.data / ".toolkit")
     kill_at_random(project, ("dedup",), made, whole, KILLS, processes)
     project.ok("validate")

@@ -137,6 +137,30 @@ def test_a_sample_is_one_of_what_stays_otherwise(copied: Project) -> None:
     assert mixed(copied, [{"sample": 0.5}, EXACT, bad("7")], texts).code == 1
 
 
+def test_an_amount_of_none_is_a_rule_that_drops_and_other_amounts_are_not(copied: Project) -> None:
+    texts = {"a": "x", "b": "x exact=a", "c": "y", "d": "y exact=c"}
+    never = {"repeat": '0 if document.id == "a" else 0.5', "name": "never"}
+    ran = mixed(copied, [EXACT, never], texts, allow_empty=True)
+    assert (ran.code, "got 1 document dropped" in str(ran.json["failed"])) == (1, True)
+    assert mixed(copied, [EXACT, {"repeat": 2.5}], texts).code == 0
+
+
+def test_each_edition_is_judged_by_its_own_rules(copied: Project) -> None:
+    """The mix itself keeps what an edition drops: that is published, and the edition is not."""
+    write_rows(copied.documents / "0.jsonl.gz", [document("a", "x"), document("b", "x exact=a"), document("c", "y")])
+    edition = {"rules": [EXACT, bad("a")], "output": {"path": str(copied.root / "edition")}}
+    copied.config["mix"] |= {"rules": [EXACT], "editions": {"strict": edition}}
+    copied.ok("tag")
+    for _ in range(2):
+        ran = copied("mix")
+        assert (ran.code, "got 1 document dropped as copies of documents that are not kept" in ran.err) == (1, True)
+        assert ids(copied) == "ac"
+        assert not list((copied.root / "edition").rglob("*.jsonl.gz"))
+    edition["orphans"] = "allow"
+    assert "orphans: 1 document dropped" in copied.ok("mix").out
+    assert list((copied.root / "edition").rglob("*.jsonl.gz"))
+
+
 def test_only_rules_that_ask_what_a_document_is_a_copy_of_count(copied: Project) -> None:
     texts = {"a": "x", "b": "x exact=a", "c": "near=a"}
     assert (

@@ -14,7 +14,7 @@ import pytest
 
 from tests import recipes
 from tests.conftest import ROOT, Run
-from tests.pipeline import test_dedup, test_kill
+from tests.pipeline import test_dedup, test_dedup_kills, test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.runs.cluster import CannotStart, Cluster
 from tests.runs.test_executors import is_alive
@@ -275,15 +275,17 @@ def slow(tmp_path: Path, run: Run) -> Project:
 
 @pytest.mark.ray
 @pytest.mark.slow
+@pytest.mark.parametrize("command", ["run", "dedup"])
 def test_duplicates_found_on_a_cluster_are_those_found_locally(
-    cluster: Cluster, second: int, tmp_path: Path, run: Run
+    cluster: Cluster, second: int, tmp_path: Path, run: Run, command: str
 ) -> None:
-    """In partitions, which are tasks of the cluster; sets that read one another."""
-    local = test_dedup.prepare(tmp_path / "local", run)
-    local.ok("run")
-    remote = test_dedup.prepare(tmp_path / "remote", run)
-    ran = toolkit(cluster, remote, "run")
+    """In partitions, which are tasks of the cluster; sets that read one another; and duplicates of every kind."""
+    prepared = test_dedup.prepare if command == "run" else test_dedup_kills.prepare_every_kind
+    local, remote = prepared(tmp_path / "local", run), prepared(tmp_path / "remote", run)
+    local.ok(command)
+    ran = toolkit(cluster, remote, command)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert tree(local.attributes)
     assert tree(remote.data) == tree(local.data)
     assert tree(remote.out) == tree(local.out)
 

@@ -1,6 +1,5 @@
 """Exact duplicates against a reference in memory, over all units, normalisations, scopes, ranks and conditions."""
 
-import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -68,14 +67,13 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others:
     """The values of all documents but those of the first shards, which are of another dataset."""
     unit, name = entry.get("unit", "document"), entry.get("normalize", "none")
     keep, scope = entry.get("keep", "first"), entry.get("scope", "all")
-    groups: dict[Any, list[tuple[float, Place]]] = {}
+    groups: dict[Any, list[tuple[bool, float, Place]]] = {}
     for i, rows in enumerate(shards):
         for j, row in enumerate(rows):
             if entry.get("when") == 'get(document.metadata, "asked", False)' and not row["metadata"]["asked"]:
                 continue
             score = row["metadata"]["score"]
             rank = 0 if keep == "first" else -score if "max" in keep else score
-            rank = -math.inf if i < others else rank
             if unit == "document":
                 text = row["metadata"].get("url") if "of" in entry else row["text"]
                 found = [] if text is None else [plain(name, text)]
@@ -87,12 +85,12 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others:
             for k, same in enumerate(found):
                 if same:
                     within = {"all": 0, "source": row["source"]}.get(scope, row["metadata"].get("label"))
-                    groups.setdefault((within, same), []).append((rank, (i, j, k)))
+                    groups.setdefault((within, same), []).append((i >= others, rank, (i, j, k)))
     lost: dict[Place, Place] = {}
     copies: dict[Place, int] = {}
     for members in groups.values():
-        (_, best), *_ = sorted(members)
-        for _, place in members:
+        (*_, best), *_ = sorted(members)
+        for *_, place in members:
             copies[place] = len(members)
             if place != best:
                 lost[place] = best
@@ -205,6 +203,24 @@ def test_values_are_those_of_the_reference(
         dataset = write_shards(Path(folder), named(shards[others:]))
         made = make(dataset, {"exact-0": entry})
         assert list(made.values.values()) == reference(shards, entry, others)
+
+
+@pytest.mark.parametrize("items", [1, 1 << 19])
+def test_of_equal_documents_of_other_datasets_the_one_that_keep_prefers_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, items: int
+) -> None:
+    """Whatever their shards are, and whatever parts of these were sorted by themselves."""
+    monkeypatch.setattr(runs, "ITEMS", items)
+    rows = [
+        {"id": name, "source": "s", "text": "same", "metadata": {"score": score}}
+        for name, score in (("a", 2), ("b", 1), ("c", 0), ("d", 0), ("own", -9))
+    ]
+    write_shards(tmp_path / "other", named([rows[:2], rows[2:4]]))
+    entry = {"kind": "exact", "against": f"{tmp_path}/other"}
+    for keep, expected in (("first", "a"), ({"min": SCORE}, "c"), ({"max": SCORE}, "a")):
+        dataset = write_shards(tmp_path / str(keep), named([rows[4:]]))
+        made = make(dataset, {"exact-0": entry | {"keep": keep}})
+        assert made.values["0.jsonl.gz"] == [{"duplicate_of": ["s", expected], "copies": 5}]
 
 
 @pytest.mark.slow

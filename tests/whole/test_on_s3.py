@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import tree
-from tests.pipeline.test_dedup_kills import prepare
+from tests.pipeline.test_dedup_kills import prepare_every_kind
 from tests.recipes import tree as tree_at
 from tests.storage.conftest import bucket, seaweed  # noqa: F401  # fixtures
 from toolkit.storage.outputs import write_file
@@ -15,12 +15,9 @@ from toolkit.storage.paths import join
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
-BLOOM = {"kind": "exact", "unit": "line", "approximate": "bloom", "false_positive_rate": 0.01, "as": "again"}
-
 
 def test_the_bytes_are_those_on_disk(tmp_path: Path, bucket: str, run: Run) -> None:  # noqa: F811  # a fixture
-    project = prepare(tmp_path, run, 1)
-    project.config["dedup"]["bloom-0"] = BLOOM
+    project = prepare_every_kind(tmp_path, run)
     project.ok("dedup")
     expected = tree(project.attributes)
     assert {name.split("/")[0] for name in expected} == {*project.config["dedup"]}

@@ -79,6 +79,10 @@ class CompiledRule:
         """Return True if the rule does something to a document."""
         return not self.condition or bool(self.run(self._holds, values))
 
+    def rules_out(self, values: Values) -> bool:
+        """Return True if the rule drops a document whatever is drawn."""
+        return self.rule.drops and not self.rule.DRAWS and self.holds(values)
+
     def run(self, function: Function, values: Values) -> Any:
         """Return what one of its functions gives; a value that it cannot use is an error that names the rule."""
         try:

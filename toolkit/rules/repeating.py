@@ -46,6 +46,10 @@ class Repeats(CompiledRule):
     def _times(self) -> Function:
         return self.function(self.amount)
 
+    def rules_out(self, values: Values) -> bool:
+        """Return True if the amount is 0."""
+        return self.times(values) == 0
+
     def verdict(self, values: Values) -> str:
         """Return how often it has the document written, and what all such rules come to."""
         if self.times(values) == 1:

@@ -11,6 +11,7 @@ NAMES = (
     "predict",
     "tag",
     "signals",
+    "exact",
     "near",
     "mix",
     "mixture",

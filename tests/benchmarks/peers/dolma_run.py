@@ -3,6 +3,7 @@
 dolma_run.py tag MODEL DOCUMENTS SET    its fastText tagger of paragraphs, with a local model
 dolma_run.py run TAGGER DOCUMENTS SET   one of its taggers
 dolma_run.py mix CONFIG                 its mixer
+dolma_run.py dedupe CONFIG              its deduper
 dolma_run.py tokens DATASET OUT TOKENIZER   its tokens
 """
 
@@ -42,7 +43,7 @@ def main(command: str, *arguments: str) -> None:
         line += ["--tokenizer.name_or_path", tokenizer, "--tokenizer.eos_token_id", "0"]
         line += ["--tokenizer.pad_token_id", "0", "--dtype", "uint16", "--max_size", str(100_000_000)]
     else:
-        line = ["-c", *arguments, "mix"]
+        line = ["-c", *arguments, command]
     start = time.process_time()
     dolma(line)
     print()  # its log may end without

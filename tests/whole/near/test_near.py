@@ -11,6 +11,7 @@ import pytest
 from tests.pipeline.conftest import document, tree, write_rows
 from tests.whole.near.conftest import Near, edited, jaccard, kept_for, slow_shingles, vocabulary
 from toolkit.whole.near import resolving
+from toolkit.whole.near.bands import PRESETS
 from toolkit.whole.near.evidence import read_shard
 from toolkit.whole.near.shingles import Shingles
 
@@ -80,6 +81,21 @@ def test_planted_copies_are_found_and_nothing_else_is_removed(near: Near) -> Non
         found = [other for _, other in sorted(others) if (other, at) not in missed]
         expected.append(found[0] if found else None)
     assert of == expected
+
+
+@pytest.mark.parametrize("preset", ["fineweb", "dolma3"])
+def test_with_a_preset_as_many_pairs_are_found_as_its_curve_says(near: Near, preset: str) -> None:
+    """Inside the 99 % interval: each copy has its own original, and all pairs are those of brute force."""
+    texts = planted(9, 400)
+    near.write(texts)
+    values = near.near(preset=preset)
+    check_evidence(texts, values)
+    of, pairs = kept_for(values), similar_pairs(texts)
+    missed = sum(of[a] is None and of[b] is None for a, b in pairs)
+    chances = [1 - PRESETS[preset].bands.probability(similarity) for similarity in pairs.values()]
+    # a pair is missed if none of its bands is equal, unless another kept document is like one of both
+    assert missed <= sum(chances) + 2.576 * sum(chance * (1 - chance) for chance in chances) ** 0.5 + 1
+    assert sum(each is not None for each in of) > 250
 
 
 def test_the_bytes_are_the_same_for_any_memory_and_number_of_processes(near: Near) -> None:

@@ -8,5 +8,6 @@ which of them nothing stands for.
 - A document stands for a copy if no rule drops it, or if it is itself dropped as a copy of one that stands for it: what
   is the same text as a page that is nearly the same as a third has not been lost.
 - A copy that another rule drops as well is no orphan: it would not be in the output either.
-- Samples, and the weights of streams, count for nothing here: they take documents away at random, copies or not.
+- Samples, the draws of repeats and budgets, and the weights of streams count for nothing here: they take documents away
+  at random, copies or not. An amount of 0 is no draw.
 """

@@ -91,11 +91,7 @@ class Copies:
             if _mentions(rules, i, name, names)
         ]
         copying = {each.rule for each in self.rules}
-        self._others = [
-            each
-            for i, each in enumerate(rules.compiled)
-            if each.rule.drops and i not in copying and not each.rule.DRAWS
-        ]
+        self._others = [each for i, each in enumerate(rules.compiled) if each.rule.drops and i not in copying]
         self._notes_gone = any(each.elsewhere for each in self.rules)
         for name, (set_, key, _) in keys.items():
             if any((each.set, each.key) == (set_, key) for each in self.rules):
@@ -145,9 +141,9 @@ class Copies:
 
     @staticmethod
     def _drops(rule: Any, values: Sequence[Any]) -> bool:
-        """Return whether a rule drops a document; one that counts on what an earlier one has ruled out does not."""
+        """Return whether a rule drops a document, drawn or not; one that cannot use its values does not."""
         with contextlib.suppress(DataError):
-            return bool(rule.holds(values))
+            return bool(rule.rules_out(values))
         return False
 
     @staticmethod

@@ -219,11 +219,18 @@ def _grouped(high: Array, stays: Array) -> Array:
 
 
 def _ranks(whole: Whole, ends: list[int], ranks: Array) -> Array:
-    """Return the ranks of keys, those of other datasets before all."""
-    for i, run in enumerate(whole.runs):
-        if not run.own:
-            ranks[ends[i] : ends[i + 1]] = -np.inf
-    return ranks
+    """Return ranks of keys that are in the same order, but those of other datasets before all.
+
+    Among themselves these are as they were: in a run, the lowest of equal ones has been chosen already.
+    """
+    own = np.repeat([run.own for run in whole.runs], np.diff(ends))
+    if own.all():
+        return ranks
+    order = np.lexsort((ranks, own))
+    rises = (ranks[order][1:] != ranks[order][:-1]) | (own[order][1:] != own[order][:-1])
+    found = np.empty(len(ranks))
+    found[order] = np.concatenate([[0], np.cumsum(rises)])
+    return found
 
 
 def _digest(run: int, keys: Array) -> int:

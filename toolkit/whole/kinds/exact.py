@@ -54,7 +54,7 @@ class Seen(msgspec.Struct, frozen=True):
 class Exact(Competing, kw_only=True):
     """Exact duplicates."""
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
 
     unit: Annotated[Unit, Description(description="what is compared")] = "document"
     of: Annotated[
