@@ -112,11 +112,13 @@ def _text(head: bytes) -> Recognised | None:
     return None
 
 
-def _json(line: bytes) -> Recognised:
+def _json(line: bytes) -> Recognised | None:
+    """Return what lines of JSON are by the first; None of one that is wrong, and no beginning of an object."""
     try:
         row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    except BAD_ROW:
-        return Recognised("JSON over several lines; make it a line for each document: jq -c .")
+    except BAD_ROW as error:
+        is_begun = "truncated" in str(error)
+        return Recognised("JSON over several lines; make it a line for each document: jq -c .") if is_begun else None
     if {"content", "warc_headers", "metadata"} <= row.keys():
         return Recognised("lines of OSCAR", ("oscar",))
     if {"id", "text", "source"} <= row.keys():

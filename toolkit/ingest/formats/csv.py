@@ -201,5 +201,10 @@ class _Rows(Iterator[tuple[int, list[str]]]):
         if "unexpected end of data" in str(error):
             message = "expected a quote that closes the field which this row opens, got the end of the file"
             raise DataError(f"{message}; {self._hint}", path=self._source.path, line=first)
+        if "new-line character" in str(error):
+            message = "expected rows that end in \\n or \\r\\n, got a \\r inside a row; a field with one needs quotes"
+            hint = "where \\r alone ends rows, convert the file: tr '\\r' '\\n'"
+            self._source.bad("not of the format", f"{message}; {hint}", self.raw(), first)
+            return
         said = str(error).replace("'", "")
         self._source.bad("not of the format", f"expected a row of CSV, got: {said}; {self._hint}", self.raw(), first)
