@@ -30,7 +30,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
 """Files that no lines of text are in: the pattern of their beginning, what they are, the format that reads them."""
 
 _MARKUP = re.compile(rb"\s*<(?:!doctype html|html|\?xml)\b", re.IGNORECASE)
-_DELIMITERS = {b"\t": ("tsv", ""), b",": ("csv", ""), b";": ("csv", ";")}
+_DELIMITERS = {b"\t": ("tsv", ""), b",": ("csv", ""), b";": ("csv", ";"), b"|": ("csv", "|")}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
