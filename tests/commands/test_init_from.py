@@ -101,6 +101,18 @@ def _without_names(folder: Path) -> str:
     return "a.tsv.gz"
 
 
+def _bars(folder: Path) -> str:
+    rows = ['"id"|"text"|n|"of"', *(f'{i}|"{ENGLISH} \\"{i}\\" | it"|{i}|""' for i in range(9))]
+    (folder / "bars.csv").write_text("\n".join(rows))
+    return "bars.csv"
+
+
+def _not_finite(folder: Path) -> str:
+    rows = [{"text": f"{ENGLISH} {i}", "n": float("nan") if i == 3 else i / 7, "in": {"x": 1e400}} for i in range(9)]
+    (folder / "a.parquet").write_bytes(parquet(rows))
+    return "a.parquet"
+
+
 def _odd(folder: Path) -> str:
     rows = [{"id": 1.5, "source": {"a": i}, "created": i, "article_text": f"{ENGLISH} {i}"} for i in range(9)]
     rows.append({"id": 1.5, "source": None, "created": 1, "article_text": None})
@@ -145,6 +157,8 @@ OTHERS: dict[Callable[[Path], str], dict[str, Any]] = {
     _oscar: {"format": "oscar", "from": "en.jsonl", "source": "en"},
     _semicolons: {"delimiter": ";", "encoding": "windows-1252", "fields": {"text": "Text"}},
     _without_names: {"format": "tsv", "header": ["column_1", "column_2", "column_3"], "fields": {"text": "column_3"}},
+    _bars: {"format": "csv", "delimiter": "|", "escape": "\\", "typed": {"n": "int"}},
+    _not_finite: {"format": "parquet", "typed": {"n": "float", "in.x": "float"}},
     _odd: {
         "from": "my data.jsonl",
         "source": "my-data",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from toolkit import DataError, Draft
@@ -40,6 +41,12 @@ def stream(rows: list[dict[str, Any]], chunk: int = 2) -> bytes:
 
 def csv_of(*lines: str) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def read_table(table: Any) -> list[Draft]:
+    out = io.BytesIO()
+    pq.write_table(table, out)
+    return list(Parquet().read(input_of(out.getvalue())))
 
 
 def options(class_: type[FieldReader], **given: Any) -> FieldReader:
@@ -149,6 +156,58 @@ def test_values_of_arrow_become_those_of_json() -> None:
     assert source.counts == {"not_finite": 2}
 
 
+def test_times_in_nanoseconds_keep_all_their_digits() -> None:
+    """At any depth; what is whole microseconds looks as it does in a column of microseconds."""
+    stamp, zoned = pa.timestamp("ns"), pa.timestamp("ns", "Europe/Berlin")
+    table = pa.table(
+        {
+            "text": ["a", "b"],
+            "at": pa.array([1, 1000], stamp),
+            "zone": pa.array([-1, None], zoned),
+            "list": pa.array([[7, None], []], pa.list_(stamp)),
+            "in": pa.array([{"t": 10**18 + 2, "n": 1}, None], pa.struct({"t": stamp, "n": pa.int8()})),
+            "map": pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.time64("ns"))),
+            "kind": pa.array([1, 2000], stamp).dictionary_encode(),
+            "took": pa.array([-2001, 3000], pa.duration("ns")),
+        }
+    )
+    for content in (table, table.slice(1)):  # in the second no time has such a part
+        out = io.BytesIO()
+        pq.write_table(content, out)
+        found = [msgspec.to_builtins(draft.extra) for draft in Parquet().read(input_of(out.getvalue()))]
+        assert found[-1] == {
+            "at": "1970-01-01T00:00:00.000001",
+            "zone": None,
+            "list": [],
+            "in": None,
+            "map": {},
+            "kind": "1970-01-01T00:00:00.000002",
+            "took": "PT0.000003S",
+        }
+    assert [msgspec.to_builtins(draft.extra) for draft in read_table(table)][0] == {
+        "at": "1970-01-01T00:00:00.000000001",
+        "zone": "1970-01-01T00:59:59.999999999+01:00",
+        "list": ["1970-01-01T00:00:00.000000007", None],
+        "in": {"t": "2001-09-09T01:46:40.000000002", "n": 1},
+        "map": {"k": "00:00:00.000000001"},
+        "kind": "1970-01-01T00:00:00.000000001",
+        "took": "-PT0.000002001S",
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64())), "duplicate key"),
+        (pa.array([10**15], pa.timestamp("s")), "too large"),
+        (pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.timestamp("ns"))), "a map has a key twice"),
+    ],
+)
+def test_a_value_that_cannot_be_had_is_told_with_its_column(values: Any, said: str) -> None:
+    with pytest.raises(DataError, match=f"input:1: expected a row that can be read, got: .*{said}.*, in the column 'c"):
+        read_table(pa.table({"text": ["a"], "c": values}))
+
+
 @pytest.mark.parametrize(
     ("class_", "content", "place"),
     [
@@ -254,6 +313,7 @@ def test_columns_may_be_named_and_typed() -> None:
             csv_of("id,text", '1,"a', *["b" * 9000] * 200),
             "input:2: expected a row of at most 1,048,576 bytes, got a longer",
         ),
+        (b"id,text\r1,a\r", r"input:1: expected rows that end in .*, got a .r inside a row; .*: tr "),
         (csv_of("text,text", "1,a"), "expected columns of different names, got 'text' twice"),
         (csv_of("id,body", "1,a"), "expected a column 'text' of texts; .* there are: id, body"),
         (b"", "expected a row with the names of the columns, got an empty file"),
@@ -271,6 +331,16 @@ def test_bad_rows_are_kept_aside_and_reading_goes_on(tmp_path: Any) -> None:
         source = Input("x", "s", 1 << 20, rejects, lambda: io.BytesIO(content))
         assert [draft.id for draft in Csv().read(source)] == ["1", "5"]
     assert source.counts == {"blank_line": 1, "rejected.not of the format": 2, "rejected.invalid UTF-8": 1}
+
+
+@pytest.mark.parametrize("header", [b"id,t\xe9xt,text", b'"id"x,text', b"id,text\r1,a\r"])
+def test_bad_names_of_columns_are_an_error_also_where_bad_rows_are_skipped(header: bytes, tmp_path: Any) -> None:
+    """Or else the next row would be taken for the names."""
+    content = header + b"\nid,text\n1,a\n"
+    with Rejects(str(tmp_path / "rejects.jsonl")) as rejects:
+        source = Input("x", "s", 1 << 20, rejects, lambda: io.BytesIO(content))
+        with pytest.raises(DataError, match="x:1: expected"):
+            list(Csv().read(source))
 
 
 def test_encodings_are_declared() -> None:

@@ -229,6 +229,11 @@ def test_run_aligns_between_ingest_and_mix(tmp_path: Path, run: Run) -> None:
     made = run("run", "-c", config, "--json")
     assert made.code == 0, made.err
     assert made.json["mix"]["totals"]["kept"] == 31
+    tagged = config.with_name("tagged.yaml")
+    tag = 'tag: {length-0: {tagger: length, when: "quality > 2"}}'
+    tagged.write_text(config.read_text().replace(f"{tmp_path}/data", f"{tmp_path}/more") + tag + "\n")
+    asked = run("run", "-c", tagged, "--json").json
+    assert asked["tag"]["asked"] == {"length-0": sum(row["quality"] > 2 for row in values_of())}
     refused = run("run", "-c", config, "--shard", "0/2")
     assert (refused.code, "expected a run of all shards" in refused.err) == (2, True)
 

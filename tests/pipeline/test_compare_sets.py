@@ -12,6 +12,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from toolkit import Document, Span, Tagger
+from toolkit.inspect.comparing import Moments
 
 SHARDS = {"a.jsonl.gz": 400, "b.jsonl.gz": 90}
 LABELS = ["toxic", "fine", None]
@@ -110,6 +111,22 @@ def test_what_is_counted_is_what_there_is(versions: Project) -> None:
     assert part["quantiles"]["0.95"] == pytest.approx(exact, rel=0.02)
     toxic = sum((a == "toxic") == (b == "toxic") for a, b in labels)
     assert parts["spans", "whole"]["same"] == toxic
+
+
+def test_what_varies_little_about_a_large_mean_is_counted_exactly() -> None:
+    draw = random.Random(2)
+    pairs = [(1.7e9 + (x := draw.random()), 1.7e9 + x + draw.random()) for _ in range(500)]
+    whole = Moments()
+    for start in range(0, 500, 90):
+        part = Moments()
+        for x, y in pairs[start : start + 90]:
+            part.add(x, y)
+        whole.merge(part)
+    assert whole.correlation == pytest.approx(statistics.correlation(*map(list, zip(*pairs, strict=True))), rel=1e-6)
+    constant = Moments()
+    for x, _ in pairs:
+        constant.add(x, 0.1)
+    assert constant.correlation is None
 
 
 def test_it_is_the_same_by_several_processes_and_other_documents_by_another_seed(versions: Project) -> None:

@@ -470,6 +470,25 @@ def test_ids_from_content_do_not_depend_on_the_place(project: Project) -> None:
     assert first[0]["id"] != first[1]["id"]
 
 
+def test_ids_by_a_pattern_are_those_that_others_made_of_the_same_places(project: Project) -> None:
+    """As in RedPajama-V2, whose signals name documents by file and row from 0."""
+    path = write_rows(project.root / "in/2023-06/en.jsonl", [{"text": "a"}, {"text": "b", "id": "own"}, {"text": "c"}])
+    project.ingest(jsonl(path.parent.parent / "**/*.jsonl", ids="{path}/{index}"))
+    ids = [row["id"] for row in project.shard("j/2023-06/en.jsonl.gz")]
+    assert ids == ["2023-06/en.jsonl/0", "own", "2023-06/en.jsonl/2"]
+    for pattern, said in (("{path}", "a pattern such as {path}/{index}, got '{path}'"), ("{row}", "got {row}")):
+        ran = project.ingest(jsonl(path, ids=pattern))
+        assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "Infinity"])
+def test_a_number_that_json_does_not_have_is_told(project: Project, number: str) -> None:
+    path = write_rows(project.root / "r.jsonl", [f'{{"id": "1", "text": "a", "n": {number}}}'.encode()])
+    ran = project.ingest(jsonl(path))
+    assert f"r.jsonl:1: expected a JSON object, got {number} in it" in ran.err
+    assert "several lines" not in ran.err
+
+
 # --- text -------------------------------------------------------------------------------------------------------------
 
 

@@ -105,7 +105,7 @@ def test_a_null_that_statistics_do_not_tell_fails_with_file_and_row(tmp_path: Pa
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     failed = run("ingest", "-c", _config(tmp_path, f"format: parquet, from: {tmp_path}/a.parquet", "True"))
     assert failed.code == 1
-    assert "a.parquet:2: expected a number, got null - at metadata.score" in failed.err
+    assert "a.parquet:2: expected a number, got null or NaN - at metadata.score" in failed.err
     declared = f"format: parquet, from: {tmp_path}/a.parquet, typed: {{score: float}}"
     assert run("ingest", "-c", _config(tmp_path, declared, "True")).code == 0
 
@@ -246,3 +246,51 @@ def test_sections_stats_and_rows_know_the_types_too(tmp_path: Path, run: Run) ->
         assert len(list(rows)) == 9
         with pytest.raises(toolkit.ConfigError, match="may be null"):
             list(toolkit.Dataset(place).documents(where='metadata.lang > "a"'))
+
+
+@pytest.mark.parametrize("way", ["ingested", "in place"])
+def test_conditions_of_taggers_options_lists_and_samples_know_them_too(tmp_path: Path, run: Run, way: str) -> None:
+    """What is never null needs no test, and a field that no document has is told, in a run and in single commands."""
+    pq.write_table(pa.Table.from_pylist(_rows(40)), tmp_path / "a.parquet")
+    (tmp_path / "hosts.txt").write_text("a.example\n")
+    form = {"format": "parquet", "source": "s", "metadata": "rest"}
+    files = {"ingest": [{**form, "from": "a.parquet"}]}
+    if way == "in place":
+        files = {"documents": {**form, "path": "a.parquet"}}
+    rules: list[dict[str, Any]] = [{"keep": "length is not None"}, {"keep": "metadata.score > 2", "name": "high"}]
+
+    def configured(**given: Any) -> str:
+        config: dict[str, Any] = {
+            "dataset": "data",
+            "executor": {"type": "in_process"},
+            **files,
+            "tag": {"length-0": {"tagger": "length", "when": "metadata.score > 1"}},
+            "dedup": {"exact-0": {"kind": "exact", "when": "metadata.score > 1"}},
+            "mix": {
+                "attributes": ["length-0", "exact-0"],
+                "rules": rules,
+                "output": {"format": "dolma", "path": str(tmp_path / "out")},
+            },
+        }
+        (tmp_path / "c.yaml").write_text(json.dumps(config | given))
+        return str(tmp_path / "c.yaml")
+
+    files = json.loads(json.dumps(files).replace("a.parquet", str(tmp_path / "a.parquet")))
+    dataset = {"dataset": str(tmp_path / "data")}
+    done = run("run", "-c", configured(**dataset), "--json").json
+    assert (done["tag"]["asked"], done["mix"]["totals"]["kept"]) == ({"length-0": 29}, 19)
+    for command in ("run", "tag", "mix", "status", "validate"):
+        found = run(command, "-c", configured(**dataset))
+        assert found.code == 0, found.err
+    assert run("tag", "-c", configured(**dataset), "--sample", 20).code == 0
+    looked = run("mix", "-c", configured(**dataset), "--dry-run", "--sample", "--json")
+    assert looked.code == 0, looked.err
+    wrong = {"statistics-0": {"tagger": "statistics", "language": "metadata.lnag"}}
+    listed = {"drop": "blocklist", "files": str(tmp_path / "hosts.txt"), "url": "metadata.lnag"}
+    for section, given in (
+        ("tag", {"tag": {"length-1": {"tagger": "length", "when": 'metadata.lnag == "en"'}}}),
+        ("tag", {"tag": wrong}),
+        ("mix", {"mix": {"rules": [listed], "output": {"format": "dolma", "path": str(tmp_path / "out")}}}),
+    ):
+        found = run(section, "-c", configured(**dataset, **given))
+        assert (found.code, "did you mean 'lang'" in found.err) == (2, True), found.err

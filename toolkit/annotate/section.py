@@ -27,13 +27,16 @@ FOLDER = "answers"
 _OF_SETS = ("as", OPTION, SETS)
 
 
-def read_section(section: Source, dataset: Dataset, known: Mapping[str, records.SetSchema]) -> dict[str, tag_plan.Plan]:
+def read_section(
+    section: Source, dataset: Dataset, known: Mapping[str, records.SetSchema], own: tag_plan.Own
+) -> dict[str, tag_plan.Plan]:
     """Return the plan of each set, in the order of the section; options are checked, nobody is asked.
 
     Args:
         section: of the configuration.
         dataset: of the documents, and of sets that `when` reads.
         known: sets that earlier sections make, which need not be there yet.
+        own: gives the types of the own fields of documents.
 
     Raises:
         ConfigError: naming the place in the file.
@@ -47,7 +50,7 @@ def read_section(section: Source, dataset: Dataset, known: Mapping[str, records.
         place.value = {name: _entry(section.at(name), dataset)}
         there = declared.types_elsewhere(lambda: dataset, partial(dict, schemas))
         try:
-            plan = plans[name] = tag_plan.read_section(place, there)
+            plan = plans[name] = tag_plan.read_section(place, there, own)
             schemas |= declared.set_schemas(plan, dataset, schemas)
         except ConfigError as error:
             raise type(error)(str(error).replace(f"tagger {ANNOTATOR}", f"annotate.{name}")) from None

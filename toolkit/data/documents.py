@@ -393,7 +393,19 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
         )
     if isinstance(error, msgspec.ValidationError):
         return in_words(text)
+    if found := _NOT_IN_JSON.search(bytes(line), *_place_in(text)):
+        return f"expected a JSON object, got {found[0].decode()} in it, a number that JSON does not have; write null"
     return f"expected a JSON object in UTF-8, got a line that is not: {text}"
+
+
+_NOT_IN_JSON = re.compile(rb"-?(?:NaN|Infinity)\b")
+"""Numbers that some programs write all the same, Python's `json` among them."""
+
+
+def _place_in(text: str) -> tuple[int, int]:
+    """Return where in a line an error of msgspec is, with a few bytes around; at the end if it does not say."""
+    found = re.search(r"\(byte (\d+)\)", text)
+    return (max(0, int(found[1]) - 1), int(found[1]) + 9) if found else (1 << 30, 1 << 30)
 
 
 def fault_of(line: bytes, error: Exception) -> str:

@@ -35,6 +35,9 @@ from toolkit.errors import DataError
 MOST_FIELDS = 200
 """Fields that an object has in rows; one with more has keys that are data, and its fields have no types."""
 
+COLUMNS = "the columns of all files"
+"""By what types are known that schemas tell."""
+
 _SCALARS = {type(None): NULL, bool: BOOL, int: INT, float: FLOAT, str: STR}
 
 _PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}
@@ -234,6 +237,8 @@ class RowCheck:
             self._decode(line)
         except msgspec.ValidationError as error:
             told = explain_bad_row(line, error).replace("- at $.", "- at ")
+            if self._types.known_by.startswith(COLUMNS):  # in which there may be numbers that become null
+                told = told.replace("expected a number, got null", "expected a number, got null or NaN")
             hint = "name it under `typed:` if it may be null or is of another type"
             message = f"{told}; its type is that of {self._types.known_by}: {hint}"
             raise DataError(message) from None

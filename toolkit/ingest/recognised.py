@@ -30,7 +30,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
 """Files that no lines of text are in: the pattern of their beginning, what they are, the format that reads them."""
 
 _MARKUP = re.compile(rb"\s*<(?:!doctype html|html|\?xml)\b", re.IGNORECASE)
-_DELIMITERS = {b"\t": ("tsv", ""), b",": ("csv", ""), b";": ("csv", ";")}
+_DELIMITERS = {b"\t": ("tsv", ""), b",": ("csv", ""), b";": ("csv", ";"), b"|": ("csv", "|")}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -112,11 +112,13 @@ def _text(head: bytes) -> Recognised | None:
     return None
 
 
-def _json(line: bytes) -> Recognised:
+def _json(line: bytes) -> Recognised | None:
+    """Return what lines of JSON are by the first; None of one that is wrong, and no beginning of an object."""
     try:
         row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    except BAD_ROW:
-        return Recognised("JSON over several lines; make it a line for each document: jq -c .")
+    except BAD_ROW as error:
+        is_begun = "truncated" in str(error)
+        return Recognised("JSON over several lines; make it a line for each document: jq -c .") if is_begun else None
     if {"content", "warc_headers", "metadata"} <= row.keys():
         return Recognised("lines of OSCAR", ("oscar",))
     if {"id", "text", "source"} <= row.keys():

@@ -1,5 +1,6 @@
 """The section ``ingest:``: its entries as typed settings, and what of them decides what becomes of an input."""
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,13 @@ _COMPRESSION_KEY = "documents.compression"
 
 DEFAULTS = {_COMPRESSION_KEY: COMPRESSION}
 """Settings that records do not name."""
+
+
+IDS = ("ordinal", "content")
+"""What ids are made of, where `ids` is no pattern."""
+
+_IN_IDS = re.compile(r"\{([^{}]*)\}")
+_PLACES_IN_IDS = ("path", "number", "index")
 
 
 class Trim(ConfigStruct):
@@ -80,8 +88,12 @@ class Common(ConfigStruct):
         ),
     ] = 0.1
     ids: Annotated[
-        Literal["ordinal", "content"],
-        Description(description="ids of documents that have none: `<relative path>:<ordinal>`, or a hash of the text"),
+        str,
+        Description(
+            description="ids of documents that have none: `ordinal`, which is `{path}:{number}`; `content`, a hash of "
+            "the text; or a pattern with `{number}` (from 1) or `{index}` (from 0), such as `{path}/{index}`",
+            extra_json_schema={"pattern": r"^(ordinal|content|.*\{(number|index)\}.*)$"},
+        ),
     ] = "ordinal"
     shard_size: Annotated[
         Size | None, Description(description="cut large inputs into shards of about this many uncompressed bytes")
@@ -93,6 +105,24 @@ class Common(ConfigStruct):
             "format text, else none; `null`: each input has shards of its own"
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        if self.ids in IDS:
+            return
+        places = _IN_IDS.findall(self.ids)
+        if unknown := [place for place in places if place not in _PLACES_IN_IDS]:
+            raise ValueError(f"expected {{path}}, {{number}} or {{index}} in `ids`, got {{{unknown[0]}}}")
+        if not {"number", "index"} & {*places}:
+            raise ValueError(
+                f"expected `ids` to be ordinal, content, or a pattern such as {{path}}/{{index}}, got {self.ids!r}"
+            )
+
+    def new_id(self, path: str, number: int) -> str:
+        """Return the id of an item that has none, by its place; not of `ids: content`."""
+        if self.ids in IDS:
+            return f"{path}:{number}"
+        values = {"path": path, "number": str(number), "index": str(number - 1)}
+        return _IN_IDS.sub(lambda place: values[place[1]], self.ids)
 
 
 class Entry(ConfigStruct):

@@ -76,6 +76,54 @@ class Example(ConfigStruct):
     text: str
 
 
+class Moments(msgspec.Struct):
+    """Means of pairs of numbers, and how they vary about them: exact also where they vary little.
+
+    Source: Welford (1962); shards are put together as by Chan, Golub and LeVeque (1979).
+
+    Attributes:
+        count: of pairs.
+        x, y: the means.
+        xx, yy, xy: sums of the products of the differences from the means.
+    """
+
+    count: int = 0
+    x: float = 0.0
+    y: float = 0.0
+    xx: float = 0.0
+    yy: float = 0.0
+    xy: float = 0.0
+
+    def add(self, x: float, y: float) -> None:
+        """Add a pair."""
+        self.count += 1
+        dx, dy = x - self.x, y - self.y
+        self.x += dx / self.count
+        self.y += dy / self.count
+        self.xx += dx * (x - self.x)
+        self.yy += dy * (y - self.y)
+        self.xy += dx * (y - self.y)
+
+    def merge(self, other: "Moments") -> None:
+        """Add the pairs of another shard."""
+        if not other.count:
+            return
+        count = self.count + other.count
+        dx, dy, weight = other.x - self.x, other.y - self.y, self.count * other.count / count
+        self.xx += other.xx + dx * dx * weight
+        self.yy += other.yy + dy * dy * weight
+        self.xy += other.xy + dx * dy * weight
+        self.x += dx * other.count / count
+        self.y += dy * other.count / count
+        self.count = count
+
+    @property
+    def correlation(self) -> float | None:
+        """Return Pearson's coefficient; None where one of the two does not vary."""
+        spread = math.sqrt(self.xx) * math.sqrt(self.yy)
+        return max(-1.0, min(1.0, self.xy / spread)) if spread else None
+
+
 class Part(msgspec.Struct, kw_only=True):
     """What is counted of a part of the values.
 
@@ -88,7 +136,8 @@ class Part(msgspec.Struct, kw_only=True):
         both: documents with a value in both.
         same: of these, documents with the same one.
         pairs: of labels, how often each is met, as JSON ``[one, other]``; those beyond `PAIRS` under the empty text.
-        sums: of the numbers x and y: x, y, xx, yy, xy, and the absolute difference.
+        moments: of the numbers in both sets.
+        difference, absolute: sums of the differences, of the second from the first, and of their absolute values.
         largest: absolute difference.
         differences: y - x.
         examples: documents in which it differs, those first that differ most; of labels drawn by their hashes.
@@ -104,7 +153,9 @@ class Part(msgspec.Struct, kw_only=True):
     both: int = 0
     same: int = 0
     pairs: Counter[str] = msgspec.field(default_factory=Counter)
-    sums: list[float] = msgspec.field(default_factory=lambda: [0.0] * 6)
+    moments: Moments = msgspec.field(default_factory=Moments)
+    difference: float = 0.0
+    absolute: float = 0.0
     largest: float = 0.0
     differences: Distribution | None = None
     examples: list[Example] = []
@@ -113,18 +164,6 @@ class Part(msgspec.Struct, kw_only=True):
     def agreement(self) -> float | None:
         """Return the share of documents with a value in both sets in which it is the same."""
         return self.same / self.both if self.both else None
-
-    @property
-    def correlation(self) -> float | None:
-        """Return Pearson's coefficient; None where one of the two does not vary."""
-        x, y, xx, yy, xy, _ = self.sums
-        n = self.both
-        spread = (n * xx - x * x) * (n * yy - y * y)
-        return (
-            max(-1.0, min(1.0, (n * xy - x * y) / math.sqrt(spread)))
-            if n > 1 and spread > 1e-12 * (xx * yy * n * n)
-            else None
-        )
 
 
 class Compared(msgspec.Struct):
@@ -148,7 +187,9 @@ def _add(mine: Part, theirs: Part, examples: int) -> None:
         setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
     for pair, count in theirs.pairs.items():
         _count(mine.pairs, pair, count)
-    mine.sums = [a + b for a, b in zip(mine.sums, theirs.sums, strict=True)]
+    mine.moments.merge(theirs.moments)
+    mine.difference += theirs.difference
+    mine.absolute += theirs.absolute
     mine.largest = max(mine.largest, theirs.largest)
     if theirs.differences:
         merged = Distributions()
@@ -263,9 +304,9 @@ def _note(part: Part, one: Any, other: Any, differences: Distributions) -> float
     elif part.kind == "number":
         x, y = float(one), float(other)
         difference = y - x
-        part.sums = [
-            total + each for total, each in zip(part.sums, (x, y, x * x, y * y, x * y, abs(difference)), strict=True)
-        ]
+        part.moments.add(x, y)
+        part.difference += difference
+        part.absolute += abs(difference)
         part.largest = max(part.largest, abs(difference))
         differences.add("", _DIFFERENCE, [difference])
         return abs(difference) if not same else None

@@ -2,12 +2,12 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.data.metadata_fields import DOCUMENT, METADATA
-from toolkit.data.own_types import OwnTypes
-from toolkit.data.schema import ANY, INT, STR, Type
+from toolkit.data.metadata_fields import DOCUMENT, METADATA, ROOTS
+from toolkit.data.own_types import KEYS, OwnTypes
+from toolkit.data.schema import ANY, INT, STR, Type, is_field
 from toolkit.errors import DataError, did_you_mean
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError, parse
@@ -51,6 +51,36 @@ def keys_in(text: str) -> set[str]:
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return names - own - called - {"document"}
+
+
+def reads_document(text: str) -> bool:
+    """Return whether an expression uses own fields of the document.
+
+    Raises:
+        ExpressionError: if it is none.
+    """
+    return any(isinstance(node, ast.Name) and node.id in ROOTS for node in ast.walk(parse(text)))
+
+
+def absent(path: Sequence[str], names: Mapping[str, Name]) -> str | None:
+    """Return what is wrong with a field of documents that an option names, if none of them can have it.
+
+    Args:
+        path: one of `ROOTS`, then keys, one inside the other.
+        names: as of `of_document`, with the types that are known.
+    """
+    root, *keys = path
+    known = names[root]
+    fields, place = dict(known.own if root == DOCUMENT else known.type.fields), root
+    for key in keys:
+        if key not in fields:
+            if place not in known.closed or not is_field(key) or (root == place == DOCUMENT and key in KEYS):
+                return None
+            hint = did_you_mean(key, fields) or f"; there are: {', '.join(fields) or 'none'}"
+            return f"expected a field that documents have, got {'.'.join(path)!r}{hint}"
+        type_ = fields[key].item or ANY if fields[key].kind == "nullable" else fields[key]
+        fields, place = dict(type_.fields), f"{place}.{key}"
+    return None
 
 
 def sets_read(

@@ -13,7 +13,11 @@ from toolkit.tag import plan as tag_plan
 
 
 def check(
-    section: Source, dataset: Dataset, names: Collection[str], planned: Mapping[str, sets.SetSchema]
+    section: Source,
+    dataset: Dataset,
+    names: Collection[str],
+    planned: Mapping[str, sets.SetSchema],
+    own: tag_plan.Own,
 ) -> list[str]:
     """Check that sets were made as the section says now.
 
@@ -24,6 +28,7 @@ def check(
         dataset: that it is about.
         names: of the sets that are to be used; those that the section does not have are not compared.
         planned: sets that the inputs carry.
+        own: gives the types of the own fields of documents.
 
     Returns:
         What could not be compared, because a tagger is not installed here: a warning for each set.
@@ -39,7 +44,7 @@ def check(
         if name not in section.value or made is None:
             continue
         try:
-            wanted = _wanted(section, dataset, name, planned)
+            wanted = _wanted(section, dataset, name, planned, own)
         except (UnknownPlugin, MissingExtra) as error:
             if _references(section, name) != {key: found.settings.get("tagger") for key, found in made.keys.items()}:
                 raise
@@ -52,9 +57,11 @@ def check(
     return warnings
 
 
-def _wanted(section: Source, dataset: Dataset, name: str, planned: Mapping[str, sets.SetSchema]) -> sets.SetSchema:
+def _wanted(
+    section: Source, dataset: Dataset, name: str, planned: Mapping[str, sets.SetSchema], own: tag_plan.Own
+) -> sets.SetSchema:
     """Return the schema that the section gives a set."""
-    plan = tag_plan.read_sets(section, [name], declared.types_elsewhere(lambda: dataset, lambda: planned))
+    plan = tag_plan.read_sets(section, [name], declared.types_elsewhere(lambda: dataset, lambda: planned), own)
     known = {called: sha256 for each in plan.sets for sha256, called in sets.load_models(dataset, each).items()}
     return declared.set_schemas(plan, dataset, planned, _digest_of(known))[name]
 

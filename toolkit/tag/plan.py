@@ -15,8 +15,10 @@ from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.data import schema
 from toolkit.data.metadata_fields import ROOTS, MetadataField
+from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
 from toolkit.plugins import default_name
+from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import is_name
 from toolkit.storage.paths import is_set_name
@@ -101,22 +103,31 @@ def _no_others() -> Mapping[str, Mapping[str, schema.Type]]:
     return {}
 
 
-def read_section(section: Source, others: Others = _no_others) -> Plan:
+Own = Callable[[], OwnTypes | None]
+"""Gives the types of the own fields of documents, if they are known; called if an option or expression names one."""
+
+
+def _unknown() -> None:
+    return None
+
+
+def read_section(section: Source, others: Others = _no_others, own: Own = _unknown) -> Plan:
     """Return the plan that a ``tag:`` section describes; options are checked, nothing is loaded.
 
     Args:
         section: of the configuration.
         others: of sets that ``when:`` may read.
+        own: of the documents.
 
     Raises:
         ConfigError: naming the place in the file.
     """
     if not isinstance(section.value, dict):
         raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
-    return Plan(sets={set_name: _read_set(section, set_name, others) for set_name in section.value})
+    return Plan(sets={set_name: _read_set(section, set_name, others, own) for set_name in section.value})
 
 
-def read_sets(section: Source, names: Iterable[str], others: Others = _no_others) -> Plan:
+def read_sets(section: Source, names: Iterable[str], others: Others = _no_others, own: Own = _unknown) -> Plan:
     """Return the plan of some of the sets of a ``tag:`` section, and of those of the section that they read.
 
     Raises:
@@ -127,12 +138,12 @@ def read_sets(section: Source, names: Iterable[str], others: Others = _no_others
     while todo:
         name = todo.pop()
         if name not in sets:
-            sets[name] = _read_set(section, name, others)
+            sets[name] = _read_set(section, name, others, own)
             todo += [read for entry in sets[name] for read in _reads(entry) if read in section.value]
     return Plan(sets={name: sets[name] for name in section.value if name in sets})
 
 
-def _read_set(section: Source, set_name: str, others: Others) -> list[Entry]:
+def _read_set(section: Source, set_name: str, others: Others, own: Own) -> list[Entry]:
     if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
     if set_name in ROOTS:
@@ -142,8 +153,9 @@ def _read_set(section: Source, set_name: str, others: Others) -> list[Entry]:
     shared = _of_all(section, set_name)
     for place in places_of(section, set_name):
         entry = _spelled_out(_read_entry(place, shared), section)
+        _check_fields(entry, own)
         if entry.when:
-            entry = _resolved(entry, entry.when, set_name, section, others)
+            entry = _resolved(entry, entry.when, set_name, section, others, own)
         if any(entry.key == other.key for other in entries):
             raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
         entries.append(entry)
@@ -168,11 +180,23 @@ def _spelled_out(entry: Entry, section: Source) -> Entry:
     return entry
 
 
-def _resolved(entry: Entry, written: When, set_name: str, section: Source, others: Others) -> Entry:
+def _check_fields(entry: Entry, own: Own) -> None:
+    """Raise ConfigError if an option names a field that no document has, which would be null in all of them."""
+    built = config.convert(Source(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
+    try:
+        fields = [each for each in tagger.metadata_fields(built) if each.option.partition("[")[0] in entry.options]
+    except ConfigError:  # which is raised with its place where the tagger is made
+        return
+    for field in fields:
+        if fault := asking.absent(field.path, asking.of_document(own=own())):
+            raise ConfigError(f"{entry.place}: {field.option}: {fault}")
+
+
+def _resolved(entry: Entry, written: When, set_name: str, section: Source, others: Others, own: Own) -> Entry:
     """Return an entry whose condition knows which attributes it reads."""
     here = {name: _keys(section, name) for name in section.value}
     try:
-        found = when.resolved(written, (set_name, entry.key), here, others)
+        found = when.resolved(written, (set_name, entry.key), here, others, own)
     except ExpressionError as error:
         raise ConfigError(f"{entry.place}: {when.OPTION}: {error}") from None
     return msgspec.structs.replace(entry, when=found)

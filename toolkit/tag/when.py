@@ -11,6 +11,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import METADATA
+from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type
 from toolkit.errors import DataError, did_you_mean, short
 from toolkit.rules import asking
@@ -50,12 +51,14 @@ class When(ConfigStruct):
         sets: that the configuration names beside it.
         expression: over keys.
         reads: the attributes that it reads, in the order of their names.
+        own: types of the own fields of documents, if it uses some and they are known.
     """
 
     text: str
     sets: list[str] = []
     expression: str = ""
     reads: list[Read] = []
+    own: OwnTypes | None = None
 
 
 def resolved(
@@ -63,6 +66,7 @@ def resolved(
     own: tuple[str, str],
     here: Mapping[str, Sequence[str]],
     there: Callable[[], Mapping[str, Mapping[str, Type]]],
+    documents: Callable[[], OwnTypes | None],
 ) -> When:
     """Return a condition that knows which attributes it reads.
 
@@ -71,6 +75,7 @@ def resolved(
         own: set and key of the tagger, which it cannot read.
         here: the keys of each set of the section.
         there: gives the types of each key of the other sets.
+        documents: gives the types of the own fields of documents, if they are known.
 
     Raises:
         ExpressionError: if it is no expression, reads what is not there, or it is not clear in which set that is.
@@ -109,7 +114,8 @@ def resolved(
     for key, name in sorted(read.items()):
         type_ = None if name in here else schema.to_json(elsewhere()[name][key])
         reads.append(Read(set=name, key=key, type=type_))
-    return When(text=when.text, sets=when.sets, expression=expression, reads=reads)
+    known = documents() if asking.reads_document(expression) else None
+    return When(text=when.text, sets=when.sets, expression=expression, reads=reads, own=known)
 
 
 class Condition:
@@ -135,7 +141,7 @@ class Condition:
             key: types[read.set, key] if read.type is None else schema.from_json(read.type)
             for key, read in self._reads.items()
         }
-        names = asking.of_document(text=True)
+        names = asking.of_document(text=True, own=when.own)
         names |= {key: Name(type_, f"a{i}") for i, (key, type_) in enumerate(declared.items())}
         found: Expression = check_condition(when.expression, names)
         self.known: Facts = found.if_true

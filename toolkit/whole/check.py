@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
+from toolkit.data.own_types import OwnTypes
 from toolkit.errors import StaleError
 from toolkit.records import sets
 from toolkit.tag.declared import differences, made_otherwise
@@ -12,7 +13,12 @@ from toolkit.whole.records import load_resolution, resolution_path
 
 
 def check_made(
-    section: Source, dataset: Dataset, names: Iterable[str], planned: Mapping[str, sets.SetSchema], name: str
+    section: Source,
+    dataset: Dataset,
+    names: Iterable[str],
+    planned: Mapping[str, sets.SetSchema],
+    name: str,
+    own: OwnTypes | None,
 ) -> None:
     """Check that sets were made as a section says now; those that are not in it are not looked at.
 
@@ -22,11 +28,12 @@ def check_made(
         names: of the sets that are to be used.
         planned: sets that are there before.
         name: of the section.
+        own: types of the own fields of documents, if they are known.
 
     Raises:
         ConfigError: if one was made otherwise, or the section is not one.
     """
-    plan = dedup_section.read_section(section, dataset, planned, name)
+    plan = dedup_section.read_section(section, dataset, planned, name, own)
     for each in names:
         made = sets.load_schema(dataset, each)
         if made and each in plan.schemas and (found := differences(made, plan.schemas[each])):

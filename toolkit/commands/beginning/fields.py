@@ -1,9 +1,10 @@
 """Which fields of rows become which of a document, by their names and by what is in the first rows."""
 
 import functools
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -73,7 +74,18 @@ def chosen(rows: Sequence[Row], *, typed: bool) -> dict[str, Any]:
     if typed:
         types = {name: type_ for name in names if name not in used and (type_ := _type_of(rows, name))}
         options |= {"typed": types} if types else {}
+    elif lacking := list(dict.fromkeys(name for row in rows for name in _not_finite(row) if name not in used)):
+        options["typed"] = dict.fromkeys(lacking, "float")
     return options
+
+
+def _not_finite(row: Row, inside: str = "") -> Iterator[str]:
+    """Yield the names of fields with a number that JSON does not have, which will be null."""
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _not_finite(value, f"{inside}{name}.")
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield inside + name
 
 
 def _mapped(rows: Sequence[Row], names: list[str]) -> Row:

@@ -1,5 +1,6 @@
 """What is at a path: its files, and the input format that reads them."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ _BY_SUFFIX |= {".txt": "text", ".text": "text", ".md": "text"}
 
 _FIRST_LINE = 16 << 20
 """Bytes in which a first line is looked for."""
+
+_DOUBLED = re.compile(rb'[^\\,;\t|\n"]""|""[^,;\t|\r\n"]')
+"""A doubled quote inside of a field of CSV; two quotes between delimiters are an empty field."""
 
 _NO_DATA = ("README.md", "LICENSE", "LICENSE.txt", "dataset_infos.json", "dataset_info.json", "state.json")
 
@@ -179,6 +183,8 @@ def _format(path: str) -> tuple[str, dict[str, Any]]:
 
 def _options(head: bytes, found: Recognised | None) -> dict[str, Any]:
     options: dict[str, Any] = {"delimiter": found.delimiter} if found and found.delimiter else {}
+    if found and set(found.formats) & {"csv", "tsv"} and b'\\"' in head and not _DOUBLED.search(head):
+        options["escape"] = "\\"
     try:
         head[: head.rfind(b"\n") + 1 or len(head)].decode()
     except UnicodeDecodeError:

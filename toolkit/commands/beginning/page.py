@@ -30,7 +30,7 @@ _ABOUT = {
     "split": "others: {}; without it, all",
     "fields": "which field of the files is which of a document",
     "metadata": "all other fields are fields of the metadata",
-    "typed": "values of CSV are texts; these are not",
+    "typed": "{}",
     "documents": "each file is a document; without this, one ends at a blank line",
     "on_error": "{} have no text",
     "source": "the name of where documents are from; part of what identifies one",
@@ -96,8 +96,10 @@ def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
         rows = fields.first_rows(there.format, options, there.files[0][0])
     entry["source"] = name
     if rows is not None:
-        found = fields.chosen(rows, typed="delimiter" in class_.__struct_fields__)
+        is_text = "delimiter" in class_.__struct_fields__
+        found = fields.chosen(rows, typed=is_text)
         entry |= found
+        notes["typed"] = "values of CSV are texts; these are not" if is_text else "has numbers such as NaN, which are null"
         if 0 < (lacking := fields.lacks_text(rows, found)) < len(rows):
             entry["on_error"] = "skip"
             notes["on_error"] = f"{lacking:,} of the first {len(rows):,} rows"

@@ -150,10 +150,10 @@ def _title(part: Part) -> str:
 
 
 def _numbers(part: Part) -> list[str]:
-    x, y = part.sums[:2]
-    correlation = "none (one of them does not vary)" if part.correlation is None else f"{part.correlation:.4f}"
-    mean, absolute = (y - x) / part.both, part.sums[5] / part.both
-    means = f"mean {x / part.both:.6g} -> {y / part.both:.6g}; difference {mean:+.4g}"
+    x, y, varied = part.moments.x, part.moments.y, part.moments.correlation
+    correlation = "none (one of them does not vary)" if varied is None else f"{varied:.4f}"
+    absolute = part.absolute / part.both
+    means = f"mean {x:.6g} -> {y:.6g}; difference {part.difference / part.both:+.4g}"
     return [
         f"{means}, absolute {absolute:.4g}, at most {part.largest:.4g}; correlation {correlation}",
         "differences: " + ", ".join(f"{float(q):.0%} {value:+.4g}" for q, value in _quantiles(part).items()),
@@ -177,11 +177,11 @@ def _data(part: Part) -> dict[str, Any]:
         found["confusion_left_out"] = part.pairs.get("", 0)
     if part.kind == "number" and part.both:
         found |= {
-            "means": [part.sums[0] / part.both, part.sums[1] / part.both],
-            "mean_difference": (part.sums[1] - part.sums[0]) / part.both,
-            "mean_absolute_difference": part.sums[5] / part.both,
+            "means": [part.moments.x, part.moments.y],
+            "mean_difference": part.difference / part.both,
+            "mean_absolute_difference": part.absolute / part.both,
             "largest_difference": part.largest,
-            "correlation": part.correlation,
+            "correlation": part.moments.correlation,
             "quantiles": _quantiles(part),
         }
     found["examples"] = [msgspec.to_builtins(each) for each in part.examples]

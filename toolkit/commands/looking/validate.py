@@ -253,7 +253,8 @@ class _Validation:
         try:
             plan, dataset = self.context.whole(section_name), self.context.dataset
             known = self.context.known_sets(section_name)
-            dedup_check.check_made(self.context.section(section_name), dataset, plan.schemas, known, section_name)
+            section, own = self.context.section(section_name), self.context.own_types_known()
+            dedup_check.check_made(section, dataset, plan.schemas, known, section_name, own)
         except ConfigError as error:
             self.findings.append(str(error))
             return

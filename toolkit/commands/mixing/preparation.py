@@ -113,12 +113,15 @@ def check_sets(context: Context, streams: Iterable[Stream]) -> None:
             continue
         joined = [each.set for each in stream.attributes]
         if context.has("tag"):
-            for warning in tag_check.check(context.section("tag"), stream.dataset, joined, planned):
+            for warning in tag_check.check(
+                context.section("tag"), stream.dataset, joined, planned, context.own_types_known
+            ):
                 print(f"warning: {warning}", file=sys.stderr)
         if plans := {name: plan for name, plan in context.annotations().items() if name in joined}:
             annotate_section.schemas_of(plans, stream.dataset, context.known_sets("annotate"), overwrite=False)
         for name in context.sections:
-            dedup_check.check_made(context.section(name), stream.dataset, joined, context.known_sets(name), name)
+            known, own = context.known_sets(name), context.own_types_known()
+            dedup_check.check_made(context.section(name), stream.dataset, joined, known, name, own)
 
 
 def bound(
@@ -156,7 +159,8 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     prepared.notes += notes
     if context.share and not shards:
         return  # the sets need not be there yet
-    stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
+    if stream.own is None:  # or else it is over a sample, whose documents are of other shards
+        stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
     shards = context.limited(shards)
     is_whole = not (context.in_part or stream.dataset.include or stream.dataset.exclude)
     for joining in stream.attributes:

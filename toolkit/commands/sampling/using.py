@@ -30,7 +30,8 @@ def in_mix(context: Context, settings: MixSettings, *, wanted: bool) -> tuple[Mi
     if not wanted and not only_sampled(context.dataset, names):
         return settings, ""
     found = of(context, names)
-    stream = msgspec.structs.replace(settings.streams[0], dataset=sample.dataset_of(context.dataset))
+    drawn, own = sample.dataset_of(context.dataset), context.own_types_known()
+    stream = msgspec.structs.replace(settings.streams[0], dataset=drawn, own=own)
     return msgspec.structs.replace(settings, streams=[stream]), str(found)
 
 
@@ -79,7 +80,8 @@ def of(context: Context, names: list[str]) -> sample.Sample:
             raise ConfigError(f"expected the set {name!r} in the sample, got none; {again}")
     if context.has("tag"):
         try:
-            check.check(context.section("tag"), drawn, names, ingest_section.set_schemas(context.entries))
+            planned = ingest_section.set_schemas(context.entries)
+            check.check(context.section("tag"), drawn, names, planned, context.own_types_known)
         except (ConfigError, DataError) as error:
             raise ConfigError(f"{found}: {error}\nor {again}") from None
     return found

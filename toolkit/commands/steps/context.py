@@ -121,8 +121,13 @@ class Context(Running):
         Raises:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
-        carried = declared.types_elsewhere(lambda: self.dataset, lambda: ingest_section.set_schemas(self.entries))
-        return tag_plan.read_section(self.section("tag"), carried)
+        others = declared.types_elsewhere(lambda: self.dataset, self._before_tag)
+        return tag_plan.read_section(self.section("tag"), others, self.own_types_known)
+
+    def _before_tag(self) -> dict[str, sets.SetSchema]:
+        """Return the schemas of the sets that inputs carry, and in a run of those that ``align:`` makes."""
+        aligned = self.aligned if self.options.command == "run" else {}
+        return ingest_section.set_schemas(self.entries) | aligned
 
     def whole(self, name: str) -> dedup_section.Plan:
         """Return the plan of a section whose sets are made of the whole dataset, over the sets that are on disk.
@@ -168,7 +173,7 @@ class Context(Running):
         if not self.has("annotate"):
             return {}
         made = self.known_sets("annotate") if known is None else known
-        return annotate_section.read_section(self.section("annotate"), self.dataset, made)
+        return annotate_section.read_section(self.section("annotate"), self.dataset, made, self.own_types_known)
 
     @property
     def sections(self) -> list[str]:

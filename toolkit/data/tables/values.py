@@ -1,8 +1,11 @@
 """Values of Arrow as those of JSON: with which types they are read, and rows as objects."""
 
+import re
 from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
+
+import msgspec
 
 from toolkit.data.documents import MAX_NESTING
 from toolkit.data.tables.declared import ROW, plain_of, types_in
@@ -101,17 +104,72 @@ def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
         schema: as `plain_schema` gives it.
 
     Raises:
-        ValueError, OverflowError: if Python cannot have a value.
+        ValueError: if Python cannot have a value; it names the column.
     """
     declared = types_in(schema.metadata) or {}
     columns = {}
     for column, field in zip(piece.columns, schema, strict=True):
         if declared and field.name == ROW:
             continue
-        values = (column if column.type == field.type else column.cast(field.type)).to_pylist(maps_as_pydicts="strict")
+        try:
+            values = _values(column, field.type)
+        except (ValueError, OverflowError, KeyError) as error:
+            said = error.args[0] if isinstance(error, KeyError) else error  # of a map, some of whose keys are alike
+            raise ValueError(f"{str(said).rstrip('.')}, in the column {field.name!r}") from None
         plain = plain_of(declared[field.name]) if field.name in declared else None
         columns[field.name] = list(map(plain, values)) if plain else values
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _values(column: Any, type_: Any) -> list[Any]:
+    """Return a column as values of Python; times with a part of a microsecond, which it does not have, as texts."""
+    import pyarrow as pa
+
+    try:
+        plain = column if column.type == type_ else column.cast(type_)
+    except pa.ArrowInvalid:
+        return [_value(scalar) for scalar in column]
+    found: list[Any] = plain.to_pylist(maps_as_pydicts="strict")
+    return found
+
+
+def _value(scalar: Any) -> Any:
+    """Return a value of Arrow, at any depth."""
+    import pyarrow as pa
+
+    type_, is_ = scalar.type, pa.types
+    if not scalar.is_valid:
+        return None
+    if is_.is_dictionary(type_):
+        return _value(scalar.value)
+    if is_.is_struct(type_):
+        return {type_.field(i).name: _value(scalar[i]) for i in range(type_.num_fields)}
+    if is_.is_map(type_):
+        entries = [(key.as_py(), _value(value)) for key, value in zip(*scalar.values.flatten(), strict=True)]
+        if len(dict(entries)) < len(entries):
+            raise ValueError("a map has a key twice")
+        return dict(entries)
+    if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
+        return [_value(each) for each in scalar.values]
+    return _text_of(scalar) if getattr(type_, "unit", "") == "ns" else scalar.as_py()
+
+
+_SECONDS = re.compile(r"(:\d\d)(?:\.(\d+))?(?=[^\d:]|$)")
+"""The seconds of a time of ISO 8601, the last two digits behind a colon but for an offset."""
+
+
+def _text_of(scalar: Any) -> Any:
+    """Return a time in nanoseconds, as ISO 8601 has it; as one of Python where it is one of whole microseconds."""
+    import pyarrow as pa
+
+    type_, value = scalar.type, scalar.value
+    whole, rest = divmod(abs(value) if pa.types.is_duration(type_) else value, 1000)
+    if not rest:
+        return scalar.cast(_plain(type_)).as_py()
+    if pa.types.is_duration(type_):
+        return f"{'-' if value < 0 else ''}PT{whole // 10**6}.{whole % 10**6:06d}{rest:03d}S"
+    text = msgspec.to_builtins(pa.scalar(whole, _plain(type_)).as_py())
+    return _SECONDS.sub(lambda found: f"{found[1]}.{found[2] or '':0<6}{rest:03d}", text, count=1)
 
 
 def not_finite(values: Any) -> int:

@@ -55,6 +55,8 @@ class Tagged(Result, frozen=True, kw_only=True):
         attributes: folder that the sets are in.
         shards, documents: that are tagged now.
         written: shards that were written, by set; the others were up to date.
+        asked: documents that the taggers of a set were asked of, fewer than all with ``when``.
+        seconds: that they took, summed over processes.
         failed: a message for each shard that failed.
     """
 
@@ -62,6 +64,8 @@ class Tagged(Result, frozen=True, kw_only=True):
     shards: int
     documents: int
     written: dict[str, int]
+    asked: dict[str, int] = {}
+    seconds: dict[str, float] = {}
     failed: list[str] = []
 
 

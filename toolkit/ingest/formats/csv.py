@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.data.documents import BAD_ROW
-from toolkit.errors import DataError
+from toolkit.errors import DataError, amount
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.tables.fields import FieldReader
 from toolkit.storage.reading import Lines, LongLine
@@ -90,13 +90,13 @@ class Csv(FieldReader):
                 yield draft
 
     def _header(self, rows: "_Rows", source: Input) -> tuple[str, ...]:
-        for _, fields in rows:
+        for _, fields in rows.of_names():
             return tuple(name or f"column_{i}" for i, name in enumerate(fields, 1))
         raise DataError("expected a row with the names of the columns, got an empty file", path=source.path)
 
     def _row(self, names: tuple[str, ...], fields: list[str]) -> dict[str, Any]:
         if len(fields) != len(names):
-            raise DataError(f"expected {len(names)} fields as there are columns, got {len(fields)}")
+            raise DataError(f"expected {amount(len(names), 'field')} as there are columns, got {len(fields)}")
         texts = self.fields.of("text")
         row: dict[str, Any] = {
             name: field or (field if name in texts else None) for name, field in zip(names, fields, strict=True)
@@ -159,7 +159,8 @@ class _Rows(Iterator[tuple[int, list[str]]]):
     """The rows of a file, each with the line at which it begins."""
 
     def __init__(self, format: Csv, lines: Lines, source: Input) -> None:
-        self._source, self._encoding = source, format.encoding
+        self._source, self._encoding, self._escapes = source, format.encoding, format.escape
+        self._must_be_good = False
         self._hint = "if quotes mean nothing in this file, say so: `quote: null`" if format.quote else "see `delimiter`"
         self._text = _Text(lines, source, format.encoding, self._hint)
         csv.field_size_limit((1 << 31) - 1)  # `_Text` has a lower limit
@@ -172,6 +173,11 @@ class _Rows(Iterator[tuple[int, list[str]]]):
             quoting=csv.QUOTE_MINIMAL if format.quote else csv.QUOTE_NONE,
             strict=True,
         )
+
+    def of_names(self) -> "_Rows":
+        """Return the rows from the one with the names on; if that is bad, it is an error: no other has the names."""
+        self._must_be_good = True
+        return self
 
     def raw(self) -> bytes:
         """Return the bytes of the last row."""
@@ -189,9 +195,10 @@ class _Rows(Iterator[tuple[int, list[str]]]):
                     f"expected {self._encoding.upper()}, got {error.reason} at byte {error.start + 1} of a line; if "
                     "the file has another encoding, give it: `encoding: windows-1252`"
                 )
-                self._source.bad("invalid UTF-8", message, self.raw(), self._text.first + len(self._text.held) - 1)
+                self._bad("invalid UTF-8", message, self._text.first + len(self._text.held) - 1)
             else:
                 if fields:
+                    self._must_be_good = False
                     return self._text.first, fields
                 self._source.counts["blank_line"] += 1
 
@@ -201,5 +208,17 @@ class _Rows(Iterator[tuple[int, list[str]]]):
         if "unexpected end of data" in str(error):
             message = "expected a quote that closes the field which this row opens, got the end of the file"
             raise DataError(f"{message}; {self._hint}", path=self._source.path, line=first)
+        if "new-line character" in str(error):
+            message = "expected rows that end in \\n or \\r\\n, got a \\r inside a row; a field with one needs quotes"
+            hint = "where \\r alone ends rows, convert the file: tr '\\r' '\\n'"
+            return self._bad("not of the format", f"{message}; {hint}", first)
         said = str(error).replace("'", "")
-        self._source.bad("not of the format", f"expected a row of CSV, got: {said}; {self._hint}", self.raw(), first)
+        message = f"expected a row of CSV, got: {said}; {self._hint}"
+        if "expected after" in said and self._escapes is None:
+            message += "; if a backslash stands before quotes inside of fields: `escape: \\`"
+        return self._bad("not of the format", message, first)
+
+    def _bad(self, reason: str, message: str, line: int) -> None:
+        if self._must_be_good:
+            raise DataError(message, path=self._source.path, line=line)
+        self._source.bad(reason, message, self.raw(), line)

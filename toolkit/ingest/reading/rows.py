@@ -127,7 +127,7 @@ class Documents:
     def _new_id(self, draft: Draft) -> str:
         if self._common.ids == "content":
             return xxhash.xxh3_128_hexdigest(draft.text.encode())
-        return f"{self._relative}:{draft.number}"
+        return self._common.new_id(self._relative, draft.number)
 
 
 def trim(text: str, min_chars: int) -> str | None:

@@ -14,7 +14,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.documents import value_at
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
-from toolkit.data.own_types import OwnTypes, of_rows, own_types
+from toolkit.data.own_types import COLUMNS, OwnTypes, of_rows, own_types
 from toolkit.data.schema import BOOL, FLOAT, INT, STR
 from toolkit.errors import DataError, ToolkitError, did_you_mean, short
 from toolkit.ingest import folders
@@ -168,7 +168,7 @@ class FieldReader(Reader):
         found: placing.Placed = {METADATA: inside or {}, DOCUMENT: placing.top_level(row)}
         placing.add_gathered(found, gathered)
         closed = placing.closed_paths(found, metadata=inside is not None)
-        return self.declared(found, closed, "the columns of all files")
+        return self.declared(found, closed, COLUMNS)
 
     def _inside(self, row: Mapping[str, schema.Type]) -> schema.Type | None:
         """Return the type of the metadata, if they are inside a column."""

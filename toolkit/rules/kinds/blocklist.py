@@ -10,9 +10,10 @@ import msgspec
 from toolkit.config.settings import Description, Source
 from toolkit.data.metadata_fields import path_of
 from toolkit.errors import ConfigError
+from toolkit.rules import asking
 from toolkit.rules.blocklist import Entries, Watch
 from toolkit.rules.compiled_rule import CompiledRule, Values
-from toolkit.rules.compiling import Compiler
+from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.rule import Form, Rule
 from toolkit.rules.written import Role
 from toolkit.storage.paths import expand
@@ -89,6 +90,8 @@ class Blocklist(Rule):
     def compile(self, compiler: Compiler) -> CompiledRule:
         watch = Watch(self.files, self.entries, self.url)
         names = compiler.names_for(self)
+        if self.url and (fault := asking.absent(self.url.split("."), compiler.names)):
+            raise refused(self, f"url: {fault}")
         compiler.needs.source = True
         compiler.needs.documents |= watch.list.needs_url
         plain = compiler.decision_by_code(self, names, compiler.called(watch))
