@@ -14,7 +14,7 @@ labels are read. 23.01: oscar-io 0.4 (``v3/types/document.rs``) and the document
                "categories": ["blog"] | null, "sentence_identifications": [{"label": "en", "prob": 0.9}, null, …]}}
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import msgspec
@@ -23,6 +23,8 @@ from toolkit import (
     DataError,
     Document,
     Mixed,
+    MixedBatch,
+    Pieces,
     Prediction,
     Reading,
     Wanted,
@@ -34,7 +36,7 @@ from toolkit import (
     merge_fields,
     value_at,
 )
-from toolkit.text import without_capitals
+from toolkit.text import LinePredictions, without_capitals
 
 
 class _Metadata2201(msgspec.Struct, forbid_unknown_fields=True):
@@ -183,15 +185,39 @@ class Oscar(Writer):
         return wanted | {option: Wanted(path, _TYPES[option]) for option, path in optional.items() if path is not None}
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        identification: Prediction = mixed.values["identification"]
         sentences: list[Prediction | None] = mixed.values["sentence_identifications"]
+        if renamed := self._renamed():
+            sentences = [each and _rename(each, renamed) for each in sentences]
+        return [self._encoded(document, mixed, sentences, len(sentences))]
+
+    def encode_batch(self, batch: MixedBatch) -> Sequence[Pieces]:
+        sentences = batch.values("sentence_identifications")
+        if not isinstance(sentences, LinePredictions):
+            return super().encode_batch(batch)
+        if renamed := self._renamed():
+            sentences = sentences.renamed(lambda label: renamed.get(label, label))
+        counts = (sentences.bounds[1:] - sentences.bounds[:-1]).tolist()
+        found = zip(batch, sentences.raw(), counts, strict=True)
+        return [[self._encoded(document, mixed, raw, got)] for (document, mixed), raw, got in found]
+
+    def _encoded(
+        self, document: Document, mixed: Mixed, sentences: list[Prediction | None] | msgspec.Raw, got: int
+    ) -> tuple[str, bytes]:
+        """Return the label and the line of a document.
+
+        Args:
+            document: that is written.
+            mixed: what is known of it.
+            sentences: the identifications of its lines, or their JSON.
+            got: how many they are.
+        """
+        identification: Prediction = mixed.values["identification"]
         content = joined_lines(document.text)
         lines = content.count("\n") + 1 if document.text else 0
-        if len(sentences) != lines:
-            raise DataError(f"expected one sentence identification for each of {lines} lines, got {len(sentences)}")
+        if got != lines:
+            raise DataError(f"expected one sentence identification for each of {lines} lines, got {got}")
         if renamed := self._renamed():
             identification = _rename(identification, renamed)
-            sentences = [each and _rename(each, renamed) for each in sentences]
         label = check_label(identification.label)
         if label != label.lower():
             raise DataError(f"expected a lower-case label, as OSCAR's schema has them, got {label!r}")
@@ -208,16 +234,14 @@ class Oscar(Writer):
             if taken := [name for name in mixed.fields if name in type(metadata).__struct_fields__]:
                 raise DataError(f"expected fields beside those of the schema, got {taken[0]!r} of a `set` rule")
             metadata = merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
-        return [(label, _ENCODER.encode(_Line(content, headers, metadata)) + b"\n")]
+        return label, _ENCODER.encode(_Line(content, headers, metadata)) + b"\n"
 
     def _renamed(self) -> dict[str, str]:
         if self.labels is not None:
             return self.labels
         return _RENAMED_2301 if self.schema == "23.01" else {}
 
-    def _metadata(
-        self, identification: Prediction, sentences: list[Prediction | None], mixed: Mixed
-    ) -> _Metadata2201 | _Metadata2301:
+    def _metadata(self, identification: Prediction, sentences: Any, mixed: Mixed) -> _Metadata2201 | _Metadata2301:
         values = mixed.values
         annotations = list(dict.fromkeys((*(values.get("annotation") or ()), *mixed.annotations))) or None
         if self.schema == "22.01":

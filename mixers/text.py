@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 
 from toolkit import DataError, Document, Mixed, MixedBatch, Wanted, Writer, check_label, label_of
-from toolkit.text import LinePredictions
+from toolkit.text import Array, LinePredictions, LineTable, compiled
 
 
 class _Labelled(msgspec.Struct, frozen=True, gc=False):
@@ -61,33 +61,37 @@ class Text(Writer):
         return self.encode_batch(MixedBatch([document], [mixed]))[0]
 
     def encode_batch(self, batch: MixedBatch) -> list[list[tuple[str, bytes]]]:
-        lines, utf8 = batch.documents.lines, batch.documents.lines.utf8.tobytes()
+        import numpy as np
+
+        lines = batch.documents.lines
         labels, numbers = self._labels(batch)
-        kept = numbers >= 0
-        batch.counts["lines without language"] += len(numbers) - int(kept.sum())
-        places = kept.nonzero()[0]
+        places = np.flatnonzero(numbers >= 0)
+        batch.counts["lines without language"] += len(numbers) - len(places)
+        blank = _blank(lines, places)
+        batch.counts["blank lines"] += int(blank.sum())
+        places = places[~blank]
         documents = lines.bounds.searchsorted(places, side="right") - 1
-        found: list[list[tuple[str, list[bytes]]]] = [[] for _ in batch.documents]
-        blank, at, last = 0, -1, -1
-        of_label: dict[int, list[bytes]] = {}
-        for document, number, begin, end in zip(
-            *(each.tolist() for each in (documents, numbers[places], lines.starts[places], lines.ends[places])),
-            strict=True,
+        keys = documents * len(labels) + numbers[places]
+        if self.unit != "block":  # a label's lines stand where its first one is
+            _, first, each = np.unique(keys, return_index=True, return_inverse=True)
+            order = np.argsort(first[each], kind="stable")
+            places, documents, keys = places[order], documents[order], keys[order]
+        begins = np.flatnonzero(np.diff(keys, prepend=-1))
+        border = 2 if self.borders else 1
+        sizes = lines.bytes[places] + 1
+        out = np.empty(int(sizes.sum()) + len(begins) * (border - 1), dtype=np.int8)
+        ends = np.empty(len(begins), dtype=np.int64)
+        bounds = np.append(begins, len(places))
+        kept = lines._replace(starts=lines.starts[places], ends=lines.ends[places])
+        _join(kept, bounds, len(begins), border, out, ends)
+        written, begin = out.tobytes(), 0
+        found: list[list[tuple[str, bytes]]] = [[] for _ in batch.documents]
+        for document, number, end in zip(
+            documents[begins].tolist(), numbers[places[begins]].tolist(), ends.tolist(), strict=True
         ):
-            line = utf8[begin:end]
-            if not line or (line[0] in _MAY_BE_BLANK and _is_blank(line)):  # hardly any needs the call
-                blank += 1
-                continue
-            if document != at:
-                at, last, of_label = document, -1, {}
-            if number not in of_label or (self.unit == "block" and number != last):
-                of_label[number] = []
-                found[document].append((check_label(labels[number]), of_label[number]))
-            of_label[number].append(line)
-            last = number
-        batch.counts["blank lines"] += blank
-        end = b"\n\n" if self.borders else b"\n"
-        return [[(label, b"\n".join(piece) + end) for label, piece in pieces] for pieces in found]
+            found[document].append((check_label(labels[number]), written[begin:end]))
+            begin = end
+        return found
 
     def _labels(self, batch: MixedBatch) -> tuple[Sequence[str], Any]:
         """Return labels, and the number of that of each line, int32; -1 for a line without."""
@@ -142,13 +146,48 @@ class Text(Writer):
         return super().stem(label) if self.layout == "folders" else label
 
 
-_MAY_BE_BLANK = frozenset(b" \t\n\v\f\r\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3")
+_MAY_BE_BLANK = tuple(b" \t\n\v\f\r\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3")
 """Bytes with which white space begins; ``bytes.strip`` leaves some that ``str.isspace`` knows."""
 
 
-def _is_blank(line: bytes) -> bool:
-    rest = line.lstrip()
-    return not rest or (rest[0] in _MAY_BE_BLANK and rest.decode().isspace())
+def _blank(lines: LineTable, places: Array) -> Array:
+    """Return whether lines are empty or white space; of most the first byte says that they are not."""
+    import numpy as np
+
+    starts, ends = lines.starts[places], lines.ends[places]
+    found: Array = starts == ends
+    for i in np.flatnonzero(~found & np.isin(lines.utf8[starts].view(np.uint8), _MAY_BE_BLANK)).tolist():
+        line = lines.utf8[starts[i] : ends[i]].tobytes()
+        found[i] = not line.strip() or line.decode().isspace()
+    return found
+
+
+@compiled(LineTable, "int64* int64 int64 int8* int64*")
+def _join(lines: LineTable, bounds: Array, pieces: int, border: int, out: Array, places: Array) -> None:
+    """Write lines one behind the other, each with a line feed.
+
+    Args:
+        lines: that are written; their code points and bounds are not looked at.
+        bounds: int64 (pieces + 1), the first line of each piece, and the end.
+        pieces: how many.
+        border: line feeds behind the last line of each.
+        out: int8, with room for all.
+        places: int64 (pieces), where each ends in it.
+    """
+    at = 0
+    for piece in range(pieces):
+        for line in range(bounds[piece], bounds[piece + 1]):
+            begin = lines.starts[line]
+            size = lines.ends[line] - begin
+            for i in range(size):
+                out[at + i] = lines.utf8[begin + i]
+            at += size
+            out[at] = 10
+            at += 1
+        for _ in range(border - 1):
+            out[at] = 10
+            at += 1
+        places[piece] = at
 
 
 def _piece(lines: list[bytes]) -> Document:

@@ -3,13 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from mixers.text import _is_blank
+from mixers.text import _blank
 from tests.conftest import Run
 from tests.mixers.test_contract import document_of, writer_of
 from tests.pipeline.conftest import Project, attributes, document, read_bytes, sha256sum_accepts, write_rows
 from toolkit import Mixed, Prediction
+from toolkit.text import LineTable
 
 LINES = "a\nb\n\nc\nd\ne\n"
 LABELS = ["en", None, "en", "en", "fr", "en"]
@@ -70,9 +72,7 @@ def test_folders_hold_parts_and_checksums_as_released(run: Run, tmp_path: Path) 
 
 def test_blank_lines_are_those_of_white_space_as_python_has_it() -> None:
     """Lines are looked at as bytes, of which ``bytes.strip`` knows six."""
-    for point in (*range(0xD800), *range(0xE000, 0x3100)):
-        text = chr(point)
-        assert _is_blank(text.encode()) == text.isspace(), hex(point)
-        assert _is_blank(f" {text}\t{text}".encode()) == text.isspace(), hex(point)
-    assert _is_blank(b"")
-    assert not _is_blank("\u2003x".encode())
+    points = [chr(point) for point in (*range(0xD800), *range(0xE000, 0x3100)) if chr(point) not in "\r\n"]
+    lines = ["", "\u2003x", *points, *(f" {point}\t{point}" for point in points)]
+    found = _blank(LineTable.of(["\n".join(lines)]), np.arange(len(lines)))
+    assert found.tolist() == [not line or line.isspace() for line in lines]

@@ -162,7 +162,7 @@ class RowIndexOutput:
         self.inline_keys: set[str] = set()
 
     def __enter__(self) -> Self:
-        self._output = Output(self._path, self._group.files if self._group else None)
+        self._output = Output(self._path, self._group.files if self._group else None, digest=False)
         self._output.__enter__()
         return self
 

@@ -163,11 +163,13 @@ def _assemble(
         return done
     group.forget((_KIND, part.path))
     compression = settings.compression(part.label)
+    plain = compression == "none" and settings.concatenates(part.label)  # the file is its content
     content = _Content(compression, report)
     paths = [part.path, *settings.beside(part.label, part.path)]
     with ExitStack() as stack:
         out, *beside = [
-            stack.enter_context(Output(staged_path(output, work.digest, path), group.files)) for path in paths
+            stack.enter_context(Output(staged_path(output, work.digest, path), group.files, digest=not plain))
+            for path in paths
         ]
         pieces = ([intermediates.read(*member) for member in piece.members] for piece in part.pieces)
         shuffles = settings.shuffles(part.label)
@@ -194,7 +196,7 @@ def _assemble(
         path=part.path,
         documents=part.documents,
         size=out.stat.size,
-        sha256=out.sha256,
+        sha256=content.sha256.hexdigest() if plain else out.sha256,
         content_size=content.size,
         content_sha256=content.sha256.hexdigest(),
         beside=[

@@ -23,7 +23,7 @@ from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records import outdated
 from toolkit.storage.paths import strip_suffix
-from toolkit.text.batch import Batch
+from toolkit.text.batch import Batch, Column
 from toolkit.text.counting import COLUMNS
 from toolkit.text.editing import Edited, along
 
@@ -37,7 +37,7 @@ class Encoded(NamedTuple):
     fates: Fates = Fates()
 
 
-BYTES = COLUMNS.index("bytes")
+CHARS, BYTES = COLUMNS.index("chars"), COLUMNS.index("bytes")
 
 
 class _Kept(NamedTuple):
@@ -65,31 +65,31 @@ class _Kept(NamedTuple):
 
 
 class _Fresh(NamedTuple):
-    """Documents that have just been made, and the columns of options of the writer."""
+    """Documents that have just been made, how many are before them, and the columns of options of the writer."""
 
+    number: int
     batch: Batch
-    columns: Mapping[str, Sequence[Any]]
+    columns: Mapping[str, Column[Any]]
 
 
 class _Values(Mapping[str, Any]):
-    """The values of a document that the writer wants, decoded when the first is asked for."""
+    """The values of a document that the writer wants, each decoded when it is asked for."""
 
     def __init__(self, encoder: "Encoder", document: Document, lines: list[bytes]) -> None:
         self._given = encoder, document, lines
-
-    @functools.cached_property
-    def _found(self) -> dict[str, Any]:
-        encoder, document, lines = self._given
-        return encoder.values(document, lines)
+        self._found: dict[str, Any] = {}
 
     def __getitem__(self, option: str) -> Any:
+        if option not in self._found:
+            encoder, document, lines = self._given
+            self._found[option] = encoder.value(option, document, lines)
         return self._found[option]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._given[0].wanted)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._given[0].wanted)
 
 
 @functools.lru_cache(256)  # each shard asks for it
@@ -143,7 +143,7 @@ class Encoder:
         number: int,
         batch: Batch,
         others: Sequence[Sequence[bytes]],
-        columns: Mapping[tuple[str, str], Sequence[Any]],
+        columns: Mapping[tuple[str, str], Column[Any]],
     ) -> Encoded:
         """Return documents that have just been made, encoded.
 
@@ -159,7 +159,7 @@ class Encoder:
             if not binding.path and (column := columns.get((self.work.sets[binding.set].set, binding.key))) is not None
         }
         joined = self.joiner.fresh(number, batch, others, unicode=self.work.settings.unicode_words)
-        return self.encode(joined, _Fresh(batch, wanted))
+        return self.encode(joined, _Fresh(number, batch, wanted))
 
     def encode(self, joined: Iterable[tuple[Joint, Measured]], fresh: "_Fresh | None" = None) -> Encoded:
         """Decide about each of some documents, then encode those that stay, all at once; their order stays."""
@@ -168,15 +168,17 @@ class Encoder:
         self.rules.start_over()
         self.copies.start()
         rows: list[_Kept | list[tuple[str, bytes]]] = []
-        fault = None
+        fault, chars = None, 0
         try:
             for joint, measured in joined:
                 rows.append(self._decided(joint, measured))
+                chars += measured[CHARS]
         except DataError as error:
             fault = error
         encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)], fresh))
         if fault:  # of a document behind those that could be encoded
             raise fault
+        self.counted.totals.rows, self.counted.totals.chars = len(rows), chars
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
@@ -184,9 +186,6 @@ class Encoder:
 
     def _decided(self, joint: Joint, measured: Measured) -> "_Kept | list[tuple[str, bytes]]":
         """Return the document as it stays, or what is written of one that does not."""
-        document = joint[0]
-        self.counted.totals.rows += 1
-        self.counted.totals.chars += document.chars
         try:
             found = self._decide(joint, measured)
             return found if isinstance(found, _Kept) else self._dropped(joint, found)
@@ -196,29 +195,30 @@ class Encoder:
     def _decide(self, joint: Joint, measured: Measured) -> "_Kept | int | str":
         """Return the document as it stays, or why it does not: the rule that drops it, or a name."""
         document, number, lines, values = joint
-        label = self._label(values, document)
+        rules = self.rules
+        label = self._label(values, document) if rules.label else NO_LABEL
         self.tally.read(label, measured)
-        outcome = self.rules.decide(*values, document)
-        count(self.counted.rules, outcome, document.chars)
-        if self.rules.compares_nulls:
-            count_nulls(self.counted.rules, self.rules, outcome, (*values, document))
+        outcome = rules.decide(*values, document)
+        count(self.counted.rules, outcome, measured[CHARS])
+        if rules.compares_nulls:
+            count_nulls(self.counted.rules, rules, outcome, (*values, document))
         if self.copies.rules:
             self.copies.note(outcome, number, (*values, document))
-        if self.rules.may_differ:
-            self.counted.unlike_dolma += self.rules.differs(outcome, *values, document)
+        if rules.may_differ:
+            self.counted.unlike_dolma += rules.differs(outcome, *values, document)
         if isinstance(outcome, int):
             return outcome
-        applied = self.rules.applied(*values, document) if self.rules.applies else []
+        applied = rules.applied(*values, document) if rules.applies else []
         for i in applied:
             self.counted.rules[i].documents += 1
-            self.counted.rules[i].chars += document.chars
+            self.counted.rules[i].chars += measured[CHARS]
         original, after_values = document, values
         wanted: Mapping[str, Any]
-        if not self.rules.edits:
+        if not rules.edits:
             wanted = _Values(self, document, lines)
         else:
             wanted = before = self.values(document, lines)
-            edited, edits = self.rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
+            edited, edits = rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
             count_edits(self.counted.rules, edits)
             if edited and not edited.text and not self.work.settings.output.keep_empty:
                 return self._nothing("documents empty after edits")
@@ -231,19 +231,19 @@ class Encoder:
                 after_values = self._rule_values_after(edited, document, values, lines)
         mixed = Mixed(
             wanted,
-            self.rules.annotations(outcome),
+            rules.annotations(outcome) if outcome else [],
             merged(self.work.sets, lines) if self.takes_all and self.work.sets else None,
             self.counted.left_out,
-            self._fields(applied, document, number, lines, after_values),
+            self._fields(applied, document, number, lines, after_values) if applied or self.provenance else {},
             self.shard,
             number,
         )
-        copies = self.rules.copies(*values, original)
-        if self.rules.repeats:
-            count_repeats(self.counted.rules, self.rules, copies, (*values, original))
+        copies = rules.copies(*values, original) if rules.repeats else 1
+        if rules.repeats:
+            count_repeats(self.counted.rules, rules, copies, (*values, original))
         group = None
-        if self.rules.budget:
-            group, amount = self.rules.budget.of((*values, original), original.chars, measured[BYTES])
+        if rules.budget:
+            group, amount = rules.budget.of((*values, original), measured[CHARS], measured[BYTES])
             count_group(self.counted.groups, group, amount, copies)
         text = measured if document is original else document.text
         return _Kept(joint, label, applied, document, mixed, text, copies, group)
@@ -254,10 +254,15 @@ class Encoder:
             return []
         copies = [(each, number) for each in kept for number in range(1, each.copies + 1)]
         mixed = [self._numbered(each.mixed, number) if self.numbers else each.mixed for each, number in copies]
-        if fresh and len(kept) == len(fresh.batch) == len(copies) and not self.rules.edits:
-            batch = MixedBatch(fresh.batch, mixed, fresh.columns)
-        else:
-            batch = MixedBatch([each.document for each, _ in copies], mixed)
+        columns: Mapping[str, Sequence[Any]] = {}
+        documents: Sequence[Document] = [each.document for each, _ in copies]
+        if fresh and not self.rules.edits:
+            rows = [each.joint[1] - fresh.number - 1 for each, _ in copies]
+            if rows == [*range(len(fresh.batch))]:
+                documents, columns = fresh.batch, fresh.columns
+            else:
+                columns = {option: column.taken(rows) for option, column in fresh.columns.items()}
+        batch = MixedBatch(documents, mixed, columns)
         try:
             found = self.writer.encode_batch(batch)
         except DataError as error:
@@ -368,19 +373,23 @@ class Encoder:
 
     def values(self, document: Document, lines: list[bytes]) -> dict[str, Any]:
         """Return the values of a document that the writer wants, by option."""
-        values = {option: field.of(document) for option, field in self.fields.items()}
-        for option, binding in self.work.bindings.items():
-            try:
-                value = self.decoders[option].decode(lines[binding.set]).attributes
-            except msgspec.DecodeError as error:
-                joined = self.work.sets[binding.set]
-                keys = [key.name for key in joined.keys if key.key == binding.key]
-                message = f"expected values of {joined.set} that the format can take, got: {error}"
-                raise DataError(message).about(keys) from None
-            for name in (binding.key, *binding.path):
-                value = getattr(value, schema.field_name(name))
-            values[option] = value
-        return values
+        return {option: self.value(option, document, lines) for option in self.wanted}
+
+    def value(self, option: str, document: Document, lines: list[bytes]) -> Any:
+        """Return the value of a document for an option of the writer."""
+        if option in self.fields:
+            return self.fields[option].of(document)
+        binding = self.work.bindings[option]
+        try:
+            value = self.decoders[option].decode(lines[binding.set]).attributes
+        except msgspec.DecodeError as error:
+            joined = self.work.sets[binding.set]
+            keys = [key.name for key in joined.keys if key.key == binding.key]
+            message = f"expected values of {joined.set} that the format can take, got: {error}"
+            raise DataError(message).about(keys) from None
+        for name in (binding.key, *binding.path):
+            value = getattr(value, schema.field_name(name))
+        return value
 
     def _values_after(
         self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]

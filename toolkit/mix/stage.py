@@ -264,11 +264,12 @@ class StageOutput:
     def __enter__(self) -> Self:
         records_of(self._work.settings.output.path, self._digest).forget([(_KIND, self._work.key)])
         with ExitStack() as stack:
-            self._output = stack.enter_context(Output(self._path, self._group.files))
+            self._output = stack.enter_context(Output(self._path, self._group.files, digest=False))
             threads = threads_for(self._work.processes)
             self._members = _Members(stack.enter_context(Compressing(self._output, threads)), self._work.settings)
             notes = _NOTES if Copies(self._rules, self._work.sets).rules else ()
-            self._notes = [stack.enter_context(Output(self._path + suffix, self._group.files)) for suffix in notes]
+            beside = [Output(self._path + suffix, self._group.files, digest=False) for suffix in notes]
+            self._notes = [stack.enter_context(output) for output in beside]
             self._files = stack.pop_all()
         return self
 

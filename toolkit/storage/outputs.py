@@ -85,23 +85,24 @@ class Output:
 
     Attributes:
         size: bytes written so far, hence the offset of the next.
-        sha256: hex, of the bytes as stored, after the block.
+        sha256: hex, of the bytes as stored, after the block; empty if it was not asked for.
         head: the first bytes as stored.
         stat: of the finished file, after the block.
 
     Args:
         path: of the file.
         together: the group that it belongs to: then it appears with that, later than the block ends.
+        digest: whether to compute `sha256`.
     """
 
-    def __init__(self, path: str, together: Together | None = None) -> None:
+    def __init__(self, path: str, together: Together | None = None, *, digest: bool = True) -> None:
         self.path = path
         self._together = together
         self.size = 0
         self.sha256 = ""
         self.head = b""
         self.stat = Stat(0, "")
-        self._hash = hashlib.sha256()
+        self._hash = hashlib.sha256() if digest else None
         self._writing: Writing
 
     def __enter__(self) -> Self:
@@ -112,7 +113,8 @@ class Output:
         self._writing.write(data)
         if self.size < HEAD:
             self.head = (self.head + data)[:HEAD]
-        self._hash.update(data)
+        if self._hash:
+            self._hash.update(data)
         self.size += len(data)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -124,7 +126,7 @@ class Output:
                 else:
                     self.stat = self._together.add(store_of(self.path), self._writing)
                     waits = True
-                self.sha256 = self._hash.hexdigest()
+                self.sha256 = self._hash.hexdigest() if self._hash else ""
         finally:
             if not waits:
                 self._writing.abort()

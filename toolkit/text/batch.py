@@ -40,6 +40,10 @@ class Column(Sequence[T], ABC):
     def value(self, index: int) -> T:
         """Return one value."""
 
+    def taken(self, rows: Sequence[int]) -> Sequence[T]:
+        """Return the values of some rows, in this order; as a column where that is possible."""
+        return [self.value(i) for i in rows]
+
 
 BLOCK_ROWS = 256
 BLOCK_CHARS = 1 << 19

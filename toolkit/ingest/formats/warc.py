@@ -19,7 +19,8 @@ from toolkit.ingest.web.dates import http_date
 from toolkit.ingest.web.html import HtmlOptions, Page, missing_trafilatura, page_reader
 from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, parse_response
 from toolkit.ingest.web.media_types import is_binary, parse_content_type, sniffed
-from toolkit.ingest.web.records import Record, sound_records
+from toolkit.ingest.web.plain_records import Record
+from toolkit.ingest.web.records import sound_records
 from toolkit.runs.isolated import Isolated, Lost
 
 HTML = ("text/html", "application/xhtml+xml")
@@ -105,15 +106,14 @@ class Warc(Reader):
                 if not found.text.strip():
                     source.counts["no_text"] += 1
                     continue
-                if reason := record.headers.get("warc-truncated"):
+                if reason := record.fields.get("warc-truncated"):
                     source.counts[f"truncated.{reason}"] += 1
-                fetched = record.headers.get("warc-date")
                 yield Draft(
                     text=found.text,
                     number=number,
-                    id=record.headers.get("warc-record-id"),
-                    added=fetched,
-                    created=http_date(answer.last("date"), fetched) or fetched,
+                    id=record.id,
+                    added=record.date,
+                    created=http_date(answer.last("date"), record.date) or record.date,
                     metadata={
                         "warc_headers": record.headers,
                         "http": {"content_type": answer.last("content-type") or None, "charset": found.charset},
@@ -141,7 +141,7 @@ class Warc(Reader):
             counts["too_large"] += 1
             return None
         if record.type == "resource":
-            return Response(0, {"content-type": [record.headers.get("content-type", "")]}, record.block)
+            return Response(0, {"content-type": [record.fields.get("content-type", "")]}, record.block)
         answer = parse_response(record.block)
         if answer is None:
             counts["not_http"] += 1

@@ -46,13 +46,12 @@ class Wet(Reader):
             texts += 1
             text = decode(record.block or b"", self.invalid_utf8, source)
             if text is not None:
-                fetched = record.headers.get("warc-date")
                 yield Draft(
                     text=text,
                     number=number,
-                    id=record.headers.get("warc-record-id"),
-                    added=fetched,
-                    created=fetched,
+                    id=record.id,
+                    added=record.date,
+                    created=record.date,
                     metadata={"warc_headers": record.headers},
                 )
         if not number:

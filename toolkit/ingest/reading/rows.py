@@ -22,6 +22,21 @@ Written = tuple[Draft, DocumentRow, bytes]
 ENCODER = msgspec.json.Encoder()
 
 
+class _Fields(msgspec.Struct, omit_defaults=True):
+    """A row without other top-level keys."""
+
+    id: str
+    text: str
+    source: str
+    added: str | None = None
+    created: str | None = None
+    metadata: dict[str, Any] | msgspec.Raw | None = None
+
+
+def _without_nulls(fields: _Fields) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(fields).items() if value is not None}
+
+
 def _with_text(row: bytes | None, text: str) -> bytes | None:
     """Return a row that already is a document, with another text."""
     if row is None:
@@ -113,14 +128,8 @@ class Documents:
         if draft.raw is not None:
             line = draft.raw
         else:
-            fields: dict[str, Any] = {"id": id, "text": draft.text, "source": source}
-            if draft.added is not None:
-                fields["added"] = draft.added
-            if draft.created is not None:
-                fields["created"] = draft.created
-            if draft.metadata is not None:
-                fields["metadata"] = draft.metadata
-            line = ENCODER.encode(fields | draft.extra)
+            fields = _Fields(id, draft.text, source, draft.added, draft.created, draft.metadata)
+            line = ENCODER.encode(fields if not draft.extra else _without_nulls(fields) | draft.extra)
         own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
         return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
 

@@ -11,25 +11,8 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Input
+from toolkit.ingest.web.plain_records import Record, plain_records
 from toolkit.storage.reading import HEAD, READ, Decompressed
-
-
-class Record(msgspec.Struct):
-    """One record.
-
-    Attributes:
-        type: its WARC-Type.
-        headers: names lower-case, values as they are, a repeated name's joined by ``, ``.
-        block: what follows them; None if it is larger than a document may be.
-        offset: of the record in the uncompressed file.
-        end: of its block there.
-    """
-
-    type: str
-    headers: dict[str, str]
-    block: bytes | None
-    offset: int
-    end: int
 
 
 class _Bad(Exception):
@@ -43,7 +26,9 @@ class _Bad(Exception):
 def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
     """Yield the records of an input; a bad one is an error, or is kept aside and reading goes on behind its beginning.
 
-    A record is given when the next one has been found where it should be.
+    A record is given when the next one has been found where it should be. Plain ones are found by compiled code. For
+    one that is not, fastwarc begins at the one before it; where it has given both, and more if few are plain, the next
+    is looked at again by compiled code.
 
     Args:
         source: the input.
@@ -54,21 +39,32 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
     """
     with source.stream() as stream:
         tape = _Tape(stream, 2 * source.max_bytes + ROOM)
-        number = 0
+        number, patience = 0, 1
         while True:
+            plain = 0
+            for record in plain_records(tape, source.max_bytes):
+                yield record
+                plain += 1
+            number += plain
+            patience = 1 if plain else 2 * patience
             held: Record | None = None
             try:
-                for record in _records(tape, source, large=large):
+                for given, record in enumerate(_records(tape, source, large=large)):
                     if held:
                         tape.check_end(held)
                         yield held
                         tape.forget(record.offset)
+                    if given > patience:
+                        break
                     held = record
                     number += 1
-                if held:
-                    tape.check_end(held)
-                    yield held
-                return
+                else:
+                    if held:
+                        tape.check_end(held)
+                        yield held
+                    return
+                tape.go_to(record.offset)
+                continue
             except _Bad as error:
                 bad = error
             start = tape.restarted_at if bad.offset is None else bad.offset
@@ -98,6 +94,8 @@ class _Names(dict[bytes, str]):
         return name
 
 
+_ENCODER = msgspec.json.Encoder()
+
 KEPT_NAMES = 256
 _NAMES = _Names()
 
@@ -115,6 +113,11 @@ def _headers(found: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
         name, value = _NAMES[raw_name], raw_value.decode(errors="replace")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
+
+
+def _record(headers: dict[str, str], block: bytes | None, offset: int, end: int) -> Record:
+    id, date = headers.get("warc-record-id"), headers.get("warc-date")
+    return Record(headers["warc-type"], id, date, msgspec.Raw(_ENCODER.encode(headers)), block, offset, end)
 
 
 def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
@@ -136,9 +139,9 @@ def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
                 block = found.reader.read()
                 got = len(block)
                 if got == size:
-                    yield Record(type_, headers, block, offset, start + size)
+                    yield _record(headers, block, offset, start + size)
             elif large:
-                yield Record(type_, headers, None, offset, start + size)  # first, while the one before is still held
+                yield _record(headers, None, offset, start + size)  # first, while the one before is still held
                 while piece := found.reader.read(READ):
                     got += len(piece)
                     tape.forget(start + got)
@@ -211,6 +214,24 @@ class _Tape:
         self._kept += block
         return block
 
+    def take(self) -> tuple[bytes, int]:
+        """Return what has been read and not been used, and its offset; see `plain_records`."""
+        taken, self._replay = self._replay, b""
+        return taken, self._position
+
+    def more(self) -> bytes:
+        """Return the next bytes, which are not kept."""
+        return self._stream.read(READ)
+
+    def give_back(self, rest: bytes, offset: int) -> None:
+        """Take back bytes that have been read, which are kept now, and go on with them."""
+        self._kept, self._kept_from = bytearray(rest), offset
+        self._replay, self._position, self.restarted_at = rest, offset, offset
+
+    def go_to(self, offset: int) -> None:
+        """Go on at an offset; what follows it is kept."""
+        self.give_back(bytes(self._kept[offset - self._kept_from :]), offset)
+
     def check_held(self) -> None:
         """Raise _Bad if reading has ended because there was no record in all that may be held."""
         if self._is_full:
@@ -231,7 +252,7 @@ class _Tape:
         end = record.end - self._kept_from
         behind = bytes(self._kept[end : end + 4])
         if behind != b"\r\n\r\n":
-            size = record.headers["content-length"]
+            size = record.fields["content-length"]
             raise _Bad(f"expected two line ends behind a block of {size} bytes, got {behind!r}", record.offset)
         return record.end + 4
 

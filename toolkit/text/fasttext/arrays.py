@@ -31,6 +31,9 @@ STEPS = 512
 ROOM = 1 << 14
 """Rows that are noted before they are added up."""
 
+CACHE_LINE = 64
+"""Bytes that a processor fetches together."""
+
 SUMMED = 64 << 20
 """Bytes up to which the rows of known words are added up with those of their n-grams, in each process."""
 
@@ -252,6 +255,15 @@ def _flat(matrix: Array) -> Array:
     return np.ascontiguousarray(matrix).reshape(-1)
 
 
+def _in_lines(array: Array) -> Array:
+    """Return a copy that begins with a line of the cache: a row of 16 numbers lies in one then, and not in two."""
+    room = np.empty(array.nbytes + CACHE_LINE, dtype=np.uint8)
+    begin = -room.__array_interface__["data"][0] % CACHE_LINE
+    copy = room[begin : begin + array.nbytes].view(array.dtype)
+    copy[:] = array
+    return copy
+
+
 def _place_of(word: bytes, contents: Contents) -> int:
     """Return the number of a known word, -1 if it is none."""
     places, data = contents.places, contents.bytes
@@ -287,7 +299,7 @@ def _word_table(contents: Contents) -> WordTable:
 
 def _summed(model: Model, n_words: int) -> Model:
     """Return the model with the rows of known words and of their n-grams added up."""
-    known, features = model.known.copy(), model.features.copy()
+    known, features = _in_lines(model.known), model.features.copy()
     longest = int(model.words.lengths[:n_words].max(initial=0))
     word, rows = np.zeros(longest + 16, np.int8), np.zeros((longest + 2) * model.maxn + 1, np.int32)
     _sum_words(model, n_words, word, rows, known, features)
@@ -302,7 +314,7 @@ def _pruned(hashed: Array, kept: Array, bucket: int) -> tuple[Array, Array, Arra
     bitmap = np.packbits(bits, bitorder="little").view("<u8")
     counts = np.bincount(kept[:, 0] >> 6, minlength=len(bitmap))
     ranks = (np.cumsum(counts) - counts).astype(np.uint32)
-    return hashed[kept[:, 1]], bitmap, ranks
+    return _in_lines(hashed[kept[:, 1]].reshape(-1)), bitmap, ranks
 
 
 def _sigmoids() -> Array:

@@ -73,6 +73,15 @@ class LinePredictions(Column[list[Prediction | None]]):
         flat = iter(shortest_float32(probs[numbers >= 0]))
         return [Prediction(self.labels[i], next(flat)) if i >= 0 else None for i in numbers.tolist()]
 
+    def taken(self, rows: Sequence[int]) -> "LinePredictions":
+        import numpy as np
+
+        starts, counts = self.bounds[rows], np.diff(self.bounds)[rows]
+        bounds = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(counts, out=bounds[1:])
+        places = np.repeat(starts - bounds[:-1], counts) + np.arange(bounds[-1])
+        return LinePredictions(self.labels, self.numbers[places], self.probs[places], bounds)
+
     def raw(self) -> list[msgspec.Raw]:
         import numpy as np
 
