@@ -12,7 +12,7 @@ from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.report import buckets
 from toolkit.report.choosing import NEAR, Least, key_of
-from toolkit.report.fields import Fields, at_path, holds
+from toolkit.report.fields import CHARS, Fields, at_path, holds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -196,8 +196,8 @@ class Attributes:
         }
         self._lengths.add(np.array(block.chars, dtype=float), labels, kept)
         for number, (score, get, lower) in enumerate(zip(self._fields.scores, self._getters, self._lower, strict=True)):
-            upper = get(block.columns)
-            under = lower(block.columns) if lower else None
+            upper = get(block)
+            under = lower(block) if lower else None
             numbers = upper if under is None else upper / np.where(under > 0, under, np.nan)
             self._scores[number].add(numbers, labels, kept)
             for i, mark in enumerate(score.marks):
@@ -259,8 +259,10 @@ def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.n
     return np.array([name == label if label else name not in others for name in names], dtype=bool)
 
 
-def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Sequence[Sequence[Any]]], "np.ndarray[Any, Any]"]:
-    """Return what gives the numbers at a path of many documents, by their columns; not a number where there is none."""
+def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray[Any, Any]"]:
+    """Return what gives the numbers at a path of many documents; not a number where there is none."""
+    if at == CHARS:
+        return _chars
     place, leaf = at_path(sets, at)
 
     def slowly(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
@@ -272,10 +274,10 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Sequence[Sequence[A
     inner = [] if at.startswith("len(") else at.removeprefix(place.name).split(".")[1:]
     path = attrgetter(".".join([place.key, *map(schema.field_name, inner)]))
 
-    def get(columns: Sequence[Sequence[Any]]) -> "np.ndarray[Any, Any]":
+    def get(block: Block) -> "np.ndarray[Any, Any]":
         import numpy as np
 
-        values = columns[place.set]
+        values = block.columns[place.set]
         if at.startswith("len("):
             return slowly(values)
         try:
@@ -284,6 +286,12 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Sequence[Sequence[A
             return slowly(values)
 
     return get
+
+
+def _chars(block: Block) -> "np.ndarray[Any, Any]":
+    import numpy as np
+
+    return np.array(block.chars, dtype=float)
 
 
 def _float(value: Any) -> float:

@@ -250,6 +250,21 @@ class Duplicates(msgspec.Struct, kw_only=True):
     clusters: list[tuple[int, int]] = []
 
 
+class Orphans(msgspec.Struct, kw_only=True):
+    """Documents that are dropped as copies of documents that are not kept: nothing stands for them.
+
+    Attributes:
+        rule, stream: that drops them; the stream is empty if the mix has one.
+        set: that says what they are copies of.
+        documents: how many.
+    """
+
+    rule: str
+    stream: str = ""
+    set: str
+    documents: int
+
+
 class Lengths(msgspec.Struct, kw_only=True):
     """How long documents are, in code points.
 
@@ -468,6 +483,7 @@ class Run(msgspec.Struct, kw_only=True):
             out (`documents below min_text_length`), some were written (`documents without warc_headers`).
         budget: if the mix has one.
         duplicates: by each set that says so.
+        orphans: documents of which no copy is kept, by rule and set.
         lengths: of documents.
         scores: numbers that joined sets have for each document.
         spans: that joined sets have.
@@ -497,6 +513,7 @@ class Run(msgspec.Struct, kw_only=True):
     left_out: dict[str, int] = {}
     budget: Budget | None = None
     duplicates: list[Duplicates] = []
+    orphans: list[Orphans] = []
     lengths: Lengths | None = None
     scores: list[Score] = []
     spans: list[Spans] = []

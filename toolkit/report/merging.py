@@ -98,6 +98,7 @@ class Merged:
         totals, effects, by_label, before, after, budget: as in `ShardCounts`, the last three by label.
         chosen: samples, by key.
         pairs: for each set of duplicates, of all shards: hash, number of the shard, row, and the rest.
+        fates: by the number of a shard, bytes of what is noted of its documents, where rules drop copies.
     """
 
     def __init__(self, rules: int, fields: Fields) -> None:
@@ -115,6 +116,7 @@ class Merged:
         self.duplicates = [DuplicateCounts() for _ in fields.duplicates]
         self.pairs: list[list[tuple[Any, ...]]] = [[] for _ in fields.duplicates]
         self.chosen: dict[str, list[Chosen]] = {}
+        self.fates: dict[int, int] = {}
 
     def add(self, shard: int, found: ShardCounts) -> None:
         """Add those of a shard, by its number."""
@@ -129,6 +131,8 @@ class Merged:
             _add(self.after.setdefault(label, [0] * len(SIZES)), found.after[i])
         add_groups(self.budget, found.budget)
         self.unlike_dolma += found.unlike_dolma
+        if found.fates is not None:
+            self.fates[shard] = found.fates
         fields = found.fields
         self.lengths.add(fields.lengths, found.labels)
         for score, one in zip(self.scores, fields.scores, strict=True):
