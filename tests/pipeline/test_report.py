@@ -272,7 +272,7 @@ def test_lengths_with_thresholds_are_scores(reported: Project, rows: dict[str, l
     run = only(reported)
     score = next(score for score in run.scores if score.field == "document.chars")
     for label in ("en", "fi", "ar", ""):
-        lengths = [len(row.text) for row in every(rows) if row.label == label]
+        lengths = [float(len(row.text)) for row in every(rows) if row.label == label]
         assert score.counts[label] == _binned(lengths, score.edges)
     held = {(mark.rule, mark.label, mark.drops): mark for mark in score.marks}
     assert {*held} == {("short", "", "below"), ("short", "fi", "below"), ("dense", "", "above")}

@@ -23,12 +23,15 @@ _HELD = 1 << 16
 _OFFSET, _WIDTH = 1 << 13, 1 << 14
 """The codes of buckets are below these, moved so that none is negative."""
 
+OF_LABEL = 4 * _WIDTH
+"""Cells of a label."""
+
 
 class Histogram(msgspec.Struct, kw_only=True):
     """Numbers of documents by label, bucket, and whether they stay.
 
     Attributes:
-        cells: int64; `items` tells what is in them.
+        cells: int64; `parts_of` tells what is in them.
         counts: likewise of each.
         nulls: documents without a number, by label.
         greatest: of all numbers; none where there are none.
@@ -39,16 +42,33 @@ class Histogram(msgspec.Struct, kw_only=True):
     nulls: dict[str, int] = {}
     greatest: float | None = None
 
-    def items(self) -> list[tuple[int, int, int, int, int]]:
-        """Return label (its number), code of the bucket, 1 for numbers on its edge, 1 for what stays, and how many."""
+    def arrays(self) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
+        """Return cells and counts."""
         import numpy as np
 
-        cells, counts = np.frombuffer(self.cells, dtype="<i8"), np.frombuffer(self.counts, dtype="<i8")
-        rest, kept = np.divmod(cells, 2)
-        rest, edge = np.divmod(rest, 2)
-        labels, codes = np.divmod(rest, _WIDTH)
-        columns = (labels, codes - _OFFSET, edge, kept, counts)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return np.frombuffer(self.cells, dtype="<i8"), np.frombuffer(self.counts, dtype="<i8")
+
+
+def parts_of(cells: "np.ndarray[Any, Any]") -> tuple["np.ndarray[Any, Any]", ...]:
+    """Return of each cell the label (its number), the code of the bucket, 1 on its edge, and 1 for what stays."""
+    import numpy as np
+
+    rest, kept = np.divmod(cells, 2)
+    rest, edge = np.divmod(rest, 2)
+    labels, codes = np.divmod(rest, _WIDTH)
+    return labels, codes - _OFFSET, edge, kept
+
+
+def folded(
+    cells: Sequence["np.ndarray[Any, Any]"], counts: Sequence["np.ndarray[Any, Any]"]
+) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
+    """Return cells, each once, sorted, with the sums of their counts."""
+    import numpy as np
+
+    found, places = np.unique(np.concatenate(cells), return_inverse=True)
+    sums = np.zeros(len(found), dtype=np.int64)
+    np.add.at(sums, places, np.concatenate(counts))
+    return found, sums
 
 
 class DuplicateCounts(msgspec.Struct):
@@ -114,12 +134,8 @@ class Counted:
             self._fold()
 
     def _fold(self) -> None:
-        import numpy as np
-
         if self._cells:
-            cells, places = np.unique(np.concatenate(self._cells), return_inverse=True)
-            counts = np.zeros(len(cells), dtype=np.int64)
-            np.add.at(counts, places, np.concatenate(self._counts))
+            cells, counts = folded(self._cells, self._counts)
             self._cells, self._counts, self._held = [cells], [counts], 0
 
     def found(self, labels: Sequence[str]) -> Histogram:

@@ -141,8 +141,9 @@ class Fields(ConfigStruct):
     @property
     def keys(self) -> set[str]:
         """Return the attributes that are counted."""
-        places = [each.place for each in (*self.scores, *self.spans, *self.duplicates)]
-        return {place.name for place in (*places, self.tokens) if place}
+        places = [self.tokens, *(each.place for each in self.scores)]
+        places += [*(each.place for each in self.spans), *(each.place for each in self.duplicates)]
+        return {place.name for place in places if place}
 
     @property
     def shown(self) -> set[str]:

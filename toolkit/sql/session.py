@@ -195,8 +195,8 @@ class Session:
         view = self._makers[name]()
         stream = f"stream of {name}"
         # A stream that was registered would be a view of its own, among those that `SHOW TABLES` lists.
-        relation = self._connection.from_arrow(view.stream)
-        relation.query(stream, view.query.replace(STREAM, quoted(stream))).create_view(name)
+        found: Any = self._connection.from_arrow(view.stream)
+        found.query(stream, view.query.replace(STREAM, quoted(stream))).create_view(name)
         for alias, of in self.aliases.items():
             if of == name:
                 self._connection.execute(f"CREATE VIEW {quoted(alias)} AS FROM {quoted(name)}")
