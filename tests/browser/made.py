@@ -134,6 +134,7 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
                 clusters=[(2, 800), (3, 210), (4, 44), (17, 2)],
             )
         ],
+        orphans=[facts.Orphans(rule=rules[0].name, set="near-0", documents=1234)],
         budget=facts.Budget(
             unit="tokens",
             redistributed=True,

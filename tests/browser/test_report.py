@@ -211,6 +211,7 @@ def test_two_runs_stand_side_by_side(browser: Browser, page: str) -> None:
     assert browser.run(
         "return [...document.querySelectorAll('#two del, #two ins')].map(each => each.textContent.trim())"
     ) == ["− # crawl-0.yaml", "+ # crawl-1.yaml"]
+    assert "1,234 documents dropped as copies of documents" in browser.run("return duplicates.textContent")
     browser.run("delete document.documentElement.dataset.ready; page.report.choose({run: 1})")
     browser.wait("document.documentElement.dataset.ready")
     assert f"{other.totals.kept:,}" in browser.run("return document.querySelector('#summary .tile.kept').textContent")

@@ -112,6 +112,7 @@ _TRAIN_HEAD = (
     }),
 )  # fmt: skip
 CLOCK = "tests.faults.annotating:stop_the_clock"
+BROWSED = "tests.faults.viewing:browse"
 _ANNOTATE = (
     ("annotate", {
         "edu-0": {"endpoint": "{endpoint}", "model": "m", "answers": "{answers}", "concurrency": 2, "backoff": 0.01,
@@ -229,6 +230,7 @@ COLUMNS = (
     Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
     Column("sql", _QUERY, "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False),
+    Column("view", "view", "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False, change=BROWSED),
     Column("export", _EXPORT, "tagged", _EXPORTED, constants=_IN_ONE_REQUEST),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others",
            sweeps=False),

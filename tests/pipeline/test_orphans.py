@@ -1,5 +1,6 @@
 """Documents that are dropped as copies of documents that are not kept: counted, shown, and not published unasked."""
 
+import json
 from typing import Any
 
 import pytest
@@ -69,6 +70,7 @@ def mixed(project: Project, rules: list[dict[str, Any]], *shards: dict[str, str]
     project.ok("tag")
     before = tree(project.out)
     dry = project.ok("mix", "--dry-run", "--json")
+    assert reported(project) == dry.json["orphans"]
     ran = project("mix", "--json")
     if ran.code == 0:
         assert dry.json["orphans"] == ran.json["orphans"]
@@ -81,6 +83,14 @@ def mixed(project: Project, rules: list[dict[str, Any]], *shards: dict[str, str]
         assert (again.code, again.json["failed"]) == (ran.code, ran.json["failed"]), "nothing was to be done"
         assert project("mix").code == 1
     return ran
+
+
+def reported(project: Project, *arguments: object) -> Any:
+    """The orphans that a report shows."""
+    path = project.root / "report.json"
+    project.ok("report", "-o", path, *arguments)
+    (run,) = json.loads(path.read_bytes())["runs"]
+    return run["orphans"]
 
 
 def ids(project: Project) -> str:
@@ -104,6 +114,11 @@ def test_a_representative_that_a_later_rule_drops(copied: Project) -> None:
     copied.config["mix"]["orphans"] = "allow"
     ran = copied.ok("mix")
     assert "orphans: 2 documents dropped as copies" in ran.out
+    expected = [{"rule": "exact_copies", "stream": "", "set": "exact", "documents": 2}]
+    assert reported(copied) == expected
+    path = copied.root / "alone.json"
+    assert copied.run("report", copied.out, "-o", path).code == 0
+    assert json.loads(path.read_bytes())["runs"][0]["orphans"] == expected
     assert ids(copied) == "d"
     copied.config["mix"]["orphans"] = "refuse"
     ran = copied("mix")  # judged by the manifest, with nothing to do

@@ -262,6 +262,31 @@ def test_a_threshold_of_a_ratio_is_one_of_a_score(
     assert [abs(each["shape.words"] / each["tokens"] - 0.45) for each in shown] == distances
 
 
+def test_lengths_with_thresholds_are_scores(reported: Project, rows: dict[str, list[Row]]) -> None:
+    mix = reported.config["mix"]
+    mix["rules"] = [
+        {"drop": "document.chars < least", "name": "short"},
+        {"drop": "200 < document.chars and shape.words > 0.17 * document.chars", "name": "dense"},
+    ]
+    mix["parameters"], mix["languages"] = {"least": 20}, {"fi": {"least": 100}}
+    run = only(reported)
+    score = next(score for score in run.scores if score.field == "document.chars")
+    for label in ("en", "fi", "ar", ""):
+        lengths = [float(len(row.text)) for row in every(rows) if row.label == label]
+        assert score.counts[label] == _binned(lengths, score.edges)
+    held = {(mark.rule, mark.label, mark.drops): mark for mark in score.marks}
+    assert {*held} == {("short", "", "below"), ("short", "fi", "below"), ("dense", "", "above")}
+    short = Counter(row.label for row in every(rows) if len(row.text) < (100 if row.label == "fi" else 20))
+    assert held["short", "fi", "below"].holds == {"fi": short.pop("fi")}
+    assert held["short", "", "below"].holds == short
+    near = next(each for each in run.of_rules if (each.rule, each.value) == ("dense", 200))
+    assert all(run.samples[i].values["document.chars"] > 200 for i in near.dropped)
+    (ratio,) = next(score for score in run.scores if score.field == "shape.words / document.chars").marks
+    assert ratio.holds == Counter(
+        row.label for row in every(rows) if row.values["shape"]["words"] > 0.17 * len(row.text)
+    )
+
+
 def _all_ratios(rows: dict[str, list[Row]]) -> list[float]:
     return [row.values["shape"]["words"] / row.values["tokens"] for row in every(rows)]
 

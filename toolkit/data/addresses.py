@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -45,6 +46,16 @@ def host_of(text: str) -> str:
 
     A text without a host has the host ``""``.
     """
+    before_path = _BEFORE_PATH.match(text)
+    return _host_of(before_path[0] if before_path else text)
+
+
+_BEFORE_PATH = re.compile(r"(?i)[a-z][a-z0-9+.-]*://[^/?#\\\x00-\x20]*(?=[/?#])")
+"""What of most URLs tells the host; pages of one host have it in common."""
+
+
+@lru_cache(1 << 14)
+def _host_of(text: str) -> str:
     try:
         host = (split_url(text).hostname or "").rstrip(".")
         return host if host.isascii() else host[: LONGEST_HOST + 1].encode("idna").decode()

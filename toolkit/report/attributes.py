@@ -12,7 +12,7 @@ from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.report import buckets
 from toolkit.report.choosing import NEAR, Least, key_of
-from toolkit.report.fields import Fields, at_path, holds
+from toolkit.report.fields import CHARS, Fields, at_path, holds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,12 +23,15 @@ _HELD = 1 << 16
 _OFFSET, _WIDTH = 1 << 13, 1 << 14
 """The codes of buckets are below these, moved so that none is negative."""
 
+OF_LABEL = 4 * _WIDTH
+"""Cells of a label."""
+
 
 class Histogram(msgspec.Struct, kw_only=True):
     """Numbers of documents by label, bucket, and whether they stay.
 
     Attributes:
-        cells: int64; `items` tells what is in them.
+        cells: int64; `parts_of` tells what is in them.
         counts: likewise of each.
         nulls: documents without a number, by label.
         greatest: of all numbers; none where there are none.
@@ -39,16 +42,33 @@ class Histogram(msgspec.Struct, kw_only=True):
     nulls: dict[str, int] = {}
     greatest: float | None = None
 
-    def items(self) -> list[tuple[int, int, int, int, int]]:
-        """Return label (its number), code of the bucket, 1 for numbers on its edge, 1 for what stays, and how many."""
+    def arrays(self) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
+        """Return cells and counts."""
         import numpy as np
 
-        cells, counts = np.frombuffer(self.cells, dtype="<i8"), np.frombuffer(self.counts, dtype="<i8")
-        rest, kept = np.divmod(cells, 2)
-        rest, edge = np.divmod(rest, 2)
-        labels, codes = np.divmod(rest, _WIDTH)
-        columns = (labels, codes - _OFFSET, edge, kept, counts)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return np.frombuffer(self.cells, dtype="<i8"), np.frombuffer(self.counts, dtype="<i8")
+
+
+def parts_of(cells: "np.ndarray[Any, Any]") -> tuple["np.ndarray[Any, Any]", ...]:
+    """Return of each cell the label (its number), the code of the bucket, 1 on its edge, and 1 for what stays."""
+    import numpy as np
+
+    rest, kept = np.divmod(cells, 2)
+    rest, edge = np.divmod(rest, 2)
+    labels, codes = np.divmod(rest, _WIDTH)
+    return labels, codes - _OFFSET, edge, kept
+
+
+def folded(
+    cells: Sequence["np.ndarray[Any, Any]"], counts: Sequence["np.ndarray[Any, Any]"]
+) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
+    """Return cells, each once, sorted, with the sums of their counts."""
+    import numpy as np
+
+    found, places = np.unique(np.concatenate(cells), return_inverse=True)
+    sums = np.zeros(len(found), dtype=np.int64)
+    np.add.at(sums, places, np.concatenate(counts))
+    return found, sums
 
 
 class DuplicateCounts(msgspec.Struct):
@@ -114,12 +134,8 @@ class Counted:
             self._fold()
 
     def _fold(self) -> None:
-        import numpy as np
-
         if self._cells:
-            cells, places = np.unique(np.concatenate(self._cells), return_inverse=True)
-            counts = np.zeros(len(cells), dtype=np.int64)
-            np.add.at(counts, places, np.concatenate(self._counts))
+            cells, counts = folded(self._cells, self._counts)
             self._cells, self._counts, self._held = [cells], [counts], 0
 
     def found(self, labels: Sequence[str]) -> Histogram:
@@ -196,8 +212,8 @@ class Attributes:
         }
         self._lengths.add(np.array(block.chars, dtype=float), labels, kept)
         for number, (score, get, lower) in enumerate(zip(self._fields.scores, self._getters, self._lower, strict=True)):
-            upper = get(block.columns)
-            under = lower(block.columns) if lower else None
+            upper = get(block)
+            under = lower(block) if lower else None
             numbers = upper if under is None else upper / np.where(under > 0, under, np.nan)
             self._scores[number].add(numbers, labels, kept)
             for i, mark in enumerate(score.marks):
@@ -259,8 +275,10 @@ def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.n
     return np.array([name == label if label else name not in others for name in names], dtype=bool)
 
 
-def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Sequence[Sequence[Any]]], "np.ndarray[Any, Any]"]:
-    """Return what gives the numbers at a path of many documents, by their columns; not a number where there is none."""
+def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray[Any, Any]"]:
+    """Return what gives the numbers at a path of many documents; not a number where there is none."""
+    if at == CHARS:
+        return _chars
     place, leaf = at_path(sets, at)
 
     def slowly(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
@@ -272,10 +290,10 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Sequence[Sequence[A
     inner = [] if at.startswith("len(") else at.removeprefix(place.name).split(".")[1:]
     path = attrgetter(".".join([place.key, *map(schema.field_name, inner)]))
 
-    def get(columns: Sequence[Sequence[Any]]) -> "np.ndarray[Any, Any]":
+    def get(block: Block) -> "np.ndarray[Any, Any]":
         import numpy as np
 
-        values = columns[place.set]
+        values = block.columns[place.set]
         if at.startswith("len("):
             return slowly(values)
         try:
@@ -284,6 +302,12 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Sequence[Sequence[A
             return slowly(values)
 
     return get
+
+
+def _chars(block: Block) -> "np.ndarray[Any, Any]":
+    import numpy as np
+
+    return np.array(block.chars, dtype=float)
 
 
 def _float(value: Any) -> float:

@@ -19,6 +19,9 @@ from toolkit.tag.tagger import says
 MOST_SCORES = 80
 """Scores that are counted; those with thresholds come first."""
 
+CHARS = "document.chars"
+"""The path of the length of a document; no set has it."""
+
 
 class Place(ConfigStruct):
     """An attribute among the columns of documents.
@@ -57,7 +60,7 @@ class ScoreAt(ConfigStruct):
     """A number of each document, or the ratio of two.
 
     Attributes:
-        place: of the attribute.
+        place: of the attribute; none of the length of documents.
         over: path of the number that it is divided by, if it is a ratio.
         path: as expressions name it.
         set: name of the set.
@@ -66,7 +69,7 @@ class ScoreAt(ConfigStruct):
         description: what it is.
     """
 
-    place: Place
+    place: Place | None
     path: str
     set: str
     whole: bool
@@ -137,9 +140,9 @@ class Fields(ConfigStruct):
     @property
     def keys(self) -> set[str]:
         """Return the attributes that are counted."""
-        places = [each.place for each in self.scores] + [each.place for each in self.spans]
-        places += [each.place for each in self.duplicates]
-        return {place.name for place in (*places, *filter(None, [self.tokens]))}
+        places = [self.tokens, *(each.place for each in self.scores)]
+        places += [*(each.place for each in self.spans), *(each.place for each in self.duplicates)]
+        return {place.name for place in places if place}
 
     @property
     def shown(self) -> set[str]:
@@ -182,6 +185,9 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
                 scores.append(ScoreAt(place, leaf.path, joined.set, whole, marks, said))
     by_path = {score.path: score for score in scores}
     by_path |= {leaf.path: _plain(place, joined, leaf) for place, joined, key in _keys(sets) for leaf in _scores(key)}
+    if marks := [mark for i, rule in enumerate(rules) for mark in _marks(i, rule, CHARS)]:
+        scores.append(ScoreAt(None, CHARS, "", whole=True, marks=marks, description="Code points of the text."))
+    by_path[CHARS] = ScoreAt(None, CHARS, "", whole=True)
     scores += ratios_of(rules, by_path)
     chosen = sorted(range(len(scores)), key=lambda i: (not scores[i].marks, i))[:MOST_SCORES]
     return Fields([scores[i] for i in sorted(chosen)], spans, duplicates, tokens, lines, edges)

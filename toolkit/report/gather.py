@@ -14,6 +14,8 @@ from toolkit.inspect.stats import groups
 from toolkit.mix.effects.counts import GroupCount, Totals, add
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.orphans import judging
+from toolkit.mix.orphans.counting import counts_of
 from toolkit.mix.publish import BudgetFound, Manifest
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.report import facts, recorded, selection
@@ -189,6 +191,7 @@ def _assembled(
         left_out=dict(manifest.counts) if manifest else {},
         budget=_budget(given, streams),
         duplicates=list(_duplicates(streams)),
+        orphans=_orphans(given, streams, tasks),
         lengths=_lengths(streams, many),
         scores=list(_scores(streams, many)),
         spans=list(_spans(streams, many)),
@@ -325,6 +328,20 @@ def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
             yield facts.Duplicates(
                 set=at.set, kind=at.kind, documents=found.documents, dropped=found.copies, clusters=clusters
             )
+
+
+def _orphans(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardToCount]) -> list[facts.Orphans]:
+    """Return the documents that nothing stands for: those of the mix, or those that it would have."""
+    if given.manifest:
+        found = given.manifest.orphans
+    else:
+        sizes = {number: size for each in streams for number, size in each.merged.fates.items()}
+        noted = (
+            judging.Noted(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
+            for number, task in enumerate(tasks)
+        )
+        found = counts_of([task.work for task in tasks], judging.judge(noted))
+    return [facts.Orphans(**msgspec.structs.asdict(each)) for each in found]
 
 
 def _lengths(streams: Sequence[_OfStream], labels: set[str]) -> facts.Lengths:

@@ -1,15 +1,18 @@
 """The counts of all shards of a stream, added up: effects of rules, sizes, distributions, samples that are chosen."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals, add, add_groups
 from toolkit.report import buckets, facts
-from toolkit.report.attributes import DuplicateCounts, Histogram
+from toolkit.report.attributes import OF_LABEL, DuplicateCounts, Histogram, folded, parts_of
 from toolkit.report.choosing import MOST, Chosen
 from toolkit.report.fields import Fields
 from toolkit.report.one_shard import EFFECT, SIZES, ShardCounts
+
+if TYPE_CHECKING:
+    import numpy as np
 
 BINS = 40
 """Bins of a histogram; of a score with thresholds there are more."""
@@ -20,6 +23,9 @@ MOST_LABELS = 200
 """Labels whose distributions are shown, those with most documents; all others are one, called ``*``."""
 
 REST = "*"
+
+_HELD = 1 << 20
+"""Cells of a distribution that are held before they are added up."""
 
 
 class Bins(NamedTuple):
@@ -39,25 +45,44 @@ class Bins(NamedTuple):
 
 
 class Spread:
-    """The distribution of a number, by label, of all shards."""
+    """The distribution of a number, by label, of all shards: its cells are those of `Histogram`, of its own labels."""
 
     def __init__(self) -> None:
-        self.cells: Counter[tuple[str, int, int, int]] = Counter()
         self.nulls: Counter[str] = Counter()
         self.greatest: float | None = None
+        self.labels: dict[str, int] = {}
+        self.cells: list[np.ndarray[Any, Any]] = []
+        self.counts: list[np.ndarray[Any, Any]] = []
+        self._held = 0
 
     def add(self, found: Histogram, labels: Sequence[str]) -> None:
         """Add that of a shard, whose labels these are."""
-        for label, code, edge, kept, count in found.items():
-            self.cells[labels[label], code, edge, kept] += count
+        self._put(*found.arrays(), labels)
         self.nulls.update(found.nulls)
         self._reach(found.greatest)
 
     def join(self, other: "Spread") -> None:
         """Add that of another stream."""
-        self.cells.update(other.cells)
+        for cells, counts in zip(other.cells, other.counts, strict=True):
+            self._put(cells, counts, list(other.labels))
         self.nulls.update(other.nulls)
         self._reach(other.greatest)
+
+    def _put(self, cells: "np.ndarray[Any, Any]", counts: "np.ndarray[Any, Any]", labels: Sequence[str]) -> None:
+        import numpy as np
+
+        mine = np.array([self.labels.setdefault(label, len(self.labels)) for label in labels], dtype=np.int64)
+        number, rest = np.divmod(cells, OF_LABEL)
+        self.cells.append(mine[number] * OF_LABEL + rest)
+        self.counts.append(counts)
+        self._held += len(cells)
+        if self._held > _HELD:
+            self._fold()
+
+    def _fold(self) -> None:
+        if self.cells:
+            cells, counts = folded(self.cells, self.counts)
+            self.cells, self.counts, self._held = [cells], [counts], 0
 
     def _reach(self, greatest: float | None) -> None:
         if greatest is not None:
@@ -71,24 +96,40 @@ class Spread:
             labels: that are shown; all others are added up.
             whole: whether numbers are integers.
         """
-        codes: Counter[int] = Counter()
-        for (_, code, _, _), count in self.cells.items():
-            codes[code] += count
-        begins = buckets.edges(codes, most, whole=whole)
-        at_edges = set(begins)
-        found: list[dict[str, Counter[int]]] = [defaultdict(Counter) for _ in range(4)]
-        for (label, code, edge, kept), count in self.cells.items():
-            shown = label if label in labels else REST
-            for number, wanted in enumerate(
-                (True, kept, edge and code in at_edges, kept and edge and code in at_edges)
-            ):
-                if wanted:
-                    found[number][shown][code] += count
+        import numpy as np
+
+        self._fold()
+        none = np.zeros(0, dtype=np.int64)
+        number, code, edge, kept = parts_of(self.cells[0] if self.cells else none)
+        counts = self.counts[0] if self.counts else none
+        codes, place = np.unique(code, return_inverse=True)
+        sums = np.zeros(len(codes), dtype=np.int64)
+        np.add.at(sums, place, counts)
+        begins = buckets.edges(dict(zip(codes.tolist(), sums.tolist(), strict=True)), most, whole=whole)
+        names = [label if label in labels else REST for label in self.labels]
+        listed = sorted({names[i] for i in np.unique(number).tolist()})
+        row = np.array([listed.index(name) if name in listed else 0 for name in names] or [0], dtype=np.int64)[number]
+        bin_ = np.clip(np.searchsorted(begins, code, side="right") - 1, 0, max(0, len(begins) - 2))
+        on_edge = (edge == 1) & np.isin(code, begins)
+
+        def binned(wanted: "np.ndarray[Any, Any]") -> dict[str, list[int]]:
+            table = np.zeros((len(listed), max(1, len(begins) - 1)), dtype=np.int64)
+            np.add.at(table, (row[wanted], bin_[wanted]), counts[wanted])
+            there = set(row[wanted].tolist())
+            return {label: _without_zeros(table[i].tolist()) for i, label in enumerate(listed) if i in there}
+
         edges = buckets.bounds(begins)
         if not whole and self.greatest is not None and len(edges) > 1 and edges[-2] < self.greatest < edges[-1]:
             edges[-1] = self.greatest
-        counts = ({label: buckets.counts(each.items(), begins) for label, each in sorted(of.items())} for of in found)
-        return Bins(edges, *counts)
+        stay = kept == 1
+        return Bins(edges, binned(kept >= 0), binned(stay), binned(on_edge), binned(on_edge & stay))
+
+
+def _without_zeros(counts: list[int]) -> list[int]:
+    """Return counts without the zeros at their end."""
+    while counts and not counts[-1]:
+        counts.pop()
+    return counts
 
 
 class Merged:
@@ -98,6 +139,7 @@ class Merged:
         totals, effects, by_label, before, after, budget: as in `ShardCounts`, the last three by label.
         chosen: samples, by key.
         pairs: for each set of duplicates, of all shards: hash, number of the shard, row, and the rest.
+        fates: by the number of a shard, bytes of what is noted of its documents, where rules drop copies.
     """
 
     def __init__(self, rules: int, fields: Fields) -> None:
@@ -115,6 +157,7 @@ class Merged:
         self.duplicates = [DuplicateCounts() for _ in fields.duplicates]
         self.pairs: list[list[tuple[Any, ...]]] = [[] for _ in fields.duplicates]
         self.chosen: dict[str, list[Chosen]] = {}
+        self.fates: dict[int, int] = {}
 
     def add(self, shard: int, found: ShardCounts) -> None:
         """Add those of a shard, by its number."""
@@ -129,6 +172,8 @@ class Merged:
             _add(self.after.setdefault(label, [0] * len(SIZES)), found.after[i])
         add_groups(self.budget, found.budget)
         self.unlike_dolma += found.unlike_dolma
+        if found.fates is not None:
+            self.fates[shard] = found.fates
         fields = found.fields
         self.lengths.add(fields.lengths, found.labels)
         for score, one in zip(self.scores, fields.scores, strict=True):

@@ -1,5 +1,7 @@
 """The facts of an output without its dataset: what the manifest says, and why the rest is missing."""
 
+import msgspec
+
 from toolkit.config import settings as config
 from toolkit.config.concealing import concealed
 from toolkit.distribution import NAME, VERSION
@@ -63,6 +65,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         rules=_rules(manifest),
         left_out=dict(manifest.counts),
         budget=_budget(manifest),
+        orphans=[facts.Orphans(**msgspec.structs.asdict(each)) for each in manifest.orphans],
     )
 
 

@@ -2,6 +2,8 @@
 
 ``<folder>/<shard>.counts``  a `ShardCounts`, compressed
 ``<folder>/<shard>.groups``  sums by source, host, top-level domain and crawl, sorted
+``<folder>/<shard>.kept``    where rules drop copies, what becomes of documents: `toolkit.mix.orphans.copies.Fates`
+``<folder>/<shard>.copies``  likewise
 
 The folder is that of the settings: rules and what is counted of attributes.
 """
@@ -29,11 +31,12 @@ from toolkit.mix.effects.counts import (
 )
 from toolkit.mix.effects.preview import BLOCK, Block, blocks
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
+from toolkit.mix.orphans.copies import Copies, Fates
 from toolkit.report.attributes import Attributes, FieldCounts
 from toolkit.report.choosing import APPLIED, DRAWN, DROPPED, Least, Ranks, key_of
 from toolkit.report.columns import Columns, columns_of
 from toolkit.report.fields import Fields
-from toolkit.rules import WHOLE, Role, RuleSet
+from toolkit.rules import WHOLE, Outcome, Role, RuleSet
 from toolkit.runs.executors import Report
 from toolkit.storage import store_of
 from toolkit.storage.json_files import json_digest
@@ -43,7 +46,7 @@ from toolkit.storage.paths import join, remove, stat, unlike_data
 if TYPE_CHECKING:
     import numpy as np
 
-VERSION = 2
+VERSION = 3
 """Of what is counted; shards that were counted by another version are counted anew."""
 
 SIZES = ("documents", "chars", "bytes", "lines", "words", "tokens")
@@ -97,7 +100,7 @@ class ShardCounts(msgspec.Struct, kw_only=True):
         budget: what a budget takes of each group.
         unlike_dolma: documents of which Dolma decides otherwise.
         ranks: samples.
-        pairs: of near duplicates: for the key of the rank, similarity, source and id of the kept document, size.
+        fates: bytes of what is noted of documents, where rules drop copies.
     """
 
     content: str
@@ -112,6 +115,7 @@ class ShardCounts(msgspec.Struct, kw_only=True):
     budget: dict[str, GroupCount]
     unlike_dolma: int
     ranks: Ranks
+    fates: int | None = None
 
 
 _DECODER = msgspec.msgpack.Decoder(ShardCounts)
@@ -125,16 +129,25 @@ def count_shard(task: ShardToCount, report: Report) -> int:
     """
     state, inputs = inputs_of(task.work)
     found = load(task)
-    if not (found and (found.content, found.attributes) == (state.content, inputs) and stat(f"{task.base}.groups")):
+    if not (found and (found.content, found.attributes) == (state.content, inputs) and _has_all(task, found)):
         remove(f"{task.base}.counts")
         columns = columns_of(task.work, join(task.folder, "columns"), report)
         counting = _Counting(task, columns)
         counting.run()
         groups.write(f"{task.base}.groups", counting.groups())
         made = counting.counts(state.content, inputs)
+        if made.fates is not None:
+            write_file(f"{task.base}.kept", counting.fates.kept)
+            write_file(f"{task.base}.copies", counting.fates.copies)
         write_file(f"{task.base}.counts", zlib.compress(msgspec.msgpack.encode(made), 1))
     report(state.rows, 0)
     return state.rows
+
+
+def _has_all(task: ShardToCount, found: ShardCounts) -> bool:
+    """Return whether the files are there that belong to the counts of a shard."""
+    suffixes = ("groups",) if found.fates is None else ("groups", "kept", "copies")
+    return all(stat(f"{task.base}.{suffix}") for suffix in suffixes)
 
 
 def load(task: ShardToCount) -> ShardCounts | None:
@@ -180,6 +193,8 @@ class _Counting:
     def __init__(self, task: ShardToCount, columns: Columns) -> None:
         self._work, self._columns = task.work, columns
         self._rules = _with_keys(task.work.compile_rules(), task.fields.keys)
+        self._copies = Copies(self._rules, task.work.sets)
+        self.fates = Fates()
         self._rows = _Rows(task.work, columns)
         self._labels: dict[str, int] = {}
         self._effects = [RuleCount() for _ in self._rules.rules]
@@ -197,6 +212,7 @@ class _Counting:
     def run(self) -> None:
         for block in blocks(self._work, self._rules):
             self._add(block)
+        self.fates = self._copies.taken()
         finish(self._effects, self._rules.rules, self._totals)
 
     def _add(self, block: Block) -> None:
@@ -256,6 +272,8 @@ class _Counting:
                 count_nulls(effects, rules, outcome, values)
             if rules.may_differ:
                 self._unlike_dolma += rules.differs(outcome, *values)
+            if self._copies.rules:
+                self._note(outcome, begin + 1 + i, values)
             if isinstance(outcome, int):
                 unique[i], copies[i] = rules.only_drop(outcome, *values), 0
                 continue
@@ -272,6 +290,12 @@ class _Counting:
             except DataError as error:
                 raise at_document(error, self._work, begin + 1 + i, values[-1].id) from None
         return np.array(unique, dtype=bool), np.array(copies, dtype=np.int64)
+
+    def _note(self, outcome: Outcome, number: int, values: tuple[Any, ...]) -> None:
+        try:
+            self._copies.note(outcome, number, values)
+        except DataError as error:
+            raise at_document(error, self._work, number, values[-1].id) from None
 
     def _change(self, values: tuple[Any, ...], chars: int, label: int, place: int) -> None:
         """Count the rules that give a document which stays a field, route it or edit it."""
@@ -335,6 +359,7 @@ class _Counting:
             budget=self._budget,
             unlike_dolma=self._unlike_dolma,
             ranks=self._least.found(),
+            fates=len(self.fates.kept) + len(self.fates.copies) if self._copies.rules else None,
         )
 
     def groups(self) -> Iterator[groups.Group]:

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from toolkit.mix.effects.preview import Preview, ShardToPreview
 from toolkit.mix.join import RAW_ATTRIBUTES, ShardToMix
 from toolkit.mix.orphans import judging
 from toolkit.mix.orphans.copies import FIELD
+from toolkit.mix.orphans.counting import counts_of
 from toolkit.mix.publish import OrphanCount
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageRecord
@@ -128,19 +128,7 @@ class Previewing:
 
 
 def _told(works: Sequence[ShardToMix], found: judging.Found) -> Orphans:
-    counts: Counter[tuple[str, int, int]] = Counter()
-    names: dict[tuple[str, int, int], OrphanCount] = {}
-    for (shard, rule, set_), documents in sorted(found.counts.items()):
-        stream = works[shard].stream
-        key = stream.name, rule, set_
-        counts[key] += documents
-        names[key] = OrphanCount(
-            rule=stream.all_rules[rule].name,
-            set=works[shard].sets[set_].set,
-            stream=stream.name,
-            documents=counts[key],
-        )
-    return Orphans([names[key] for key in sorted(names)], [_example(works[each.shard], each) for each in found.first])
+    return Orphans(counts_of(works, found), [_example(works[each.shard], each) for each in found.first])
 
 
 def _example(work: ShardToMix, orphan: judging.Orphan) -> str:

@@ -113,6 +113,9 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     found.complete = context.options.limit is None
     faults = list(_faults(prepared)) if manifest is None else []
     found.notes = [*_notes(context, prepared), *faults]
+    if found.orphans:
+        number = amount(sum(each.documents for each in found.orphans), "document")
+        found.notes.append(f"{number} dropped as copies of documents that are not kept: nothing stands for them.")
     if manifest is None:
         found.notes.append(_why_not_mixed(prepared, damaged=bool(faults), complete=found.complete))
     return Reported(found, faults)

@@ -17,6 +17,7 @@ from toolkit.report.facts.sizes import (
     Group,
     Groups,
     LabelSizes,
+    Orphans,
     RuleFacts,
     Sizes,
     Totals,
@@ -39,6 +40,7 @@ __all__ = [
     "Marked",
     "Model",
     "Named",
+    "Orphans",
     "Pair",
     "PairText",
     "Report",
@@ -100,6 +102,7 @@ class Run(msgspec.Struct, kw_only=True):
             out (`documents below min_text_length`), some were written (`documents without warc_headers`).
         budget: if the mix has one.
         duplicates: by each set that says so.
+        orphans: documents of which no copy is kept, by rule and set.
         lengths: of documents.
         scores: numbers that joined sets have for each document.
         spans: that joined sets have.
@@ -129,6 +132,7 @@ class Run(msgspec.Struct, kw_only=True):
     left_out: dict[str, int] = {}
     budget: Budget | None = None
     duplicates: list[Duplicates] = []
+    orphans: list[Orphans] = []
     lengths: Lengths | None = None
     scores: list[Score] = []
     spans: list[Spans] = []

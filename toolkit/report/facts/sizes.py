@@ -156,3 +156,18 @@ class Duplicates(msgspec.Struct, kw_only=True):
     documents: int
     dropped: int
     clusters: list[tuple[int, int]] = []
+
+
+class Orphans(msgspec.Struct, kw_only=True):
+    """Documents that are dropped as copies of documents that are not kept: nothing stands for them.
+
+    Attributes:
+        rule, stream: that drops them; the stream is empty if the mix has one.
+        set: that says what they are copies of.
+        documents: how many.
+    """
+
+    rule: str
+    stream: str = ""
+    set: str
+    documents: int

@@ -243,35 +243,48 @@
   });
 
   page.section("duplicates", (run) => {
-    if (!run.duplicates.length) return null;
+    if (!run.duplicates.length && !run.orphans.length) return null;
     return [
-      page.table({
-        caption: "Duplicates by set",
-        rows: run.duplicates,
-        columns: [
-          { title: "Set", head: true, value: (row) => row.set },
-          { title: "Kind", value: (row) => row.kind },
-          { title: "Documents", numeric: true, value: (row) => row.documents },
-          { title: "Copies of another", numeric: true, value: (row) => row.dropped },
-          {
-            title: "Share",
-            numeric: true,
-            value: (row) => row.dropped / (row.documents || 1),
-            cell: (row) => percent(row.dropped, row.documents),
-            bar: (row) => [row.dropped / (row.documents || 1), "dropped"],
-          },
-          {
-            title: "Clusters",
-            numeric: true,
-            value: (row) => (row.clusters.length ? row.clusters.reduce((sum, [, number]) => sum + number, 0) : null),
-          },
-          {
-            title: "Largest",
-            numeric: true,
-            value: (row) => (row.clusters.length ? row.clusters[row.clusters.length - 1][0] : null),
-          },
-        ],
-      }),
+      run.orphans.length
+        ? page.table({
+            caption: `${page.some(report.total(run.orphans.map((each) => each.documents)), "document")} dropped as copies of documents that are not kept: nothing stands for them`,
+            rows: run.orphans,
+            columns: [
+              { title: "Rule", head: true, value: (row) => row.rule, cell: (row) => el("bdi", {}, row.rule) },
+              { title: "Set", value: (row) => row.set },
+              { title: "Documents", numeric: true, value: (row) => row.documents, bar: () => [1, "dropped"] },
+            ],
+          })
+        : null,
+      run.duplicates.length
+        ? page.table({
+            caption: "Duplicates by set",
+            rows: run.duplicates,
+            columns: [
+              { title: "Set", head: true, value: (row) => row.set },
+              { title: "Kind", value: (row) => row.kind },
+              { title: "Documents", numeric: true, value: (row) => row.documents },
+              { title: "Copies of another", numeric: true, value: (row) => row.dropped },
+              {
+                title: "Share",
+                numeric: true,
+                value: (row) => row.dropped / (row.documents || 1),
+                cell: (row) => percent(row.dropped, row.documents),
+                bar: (row) => [row.dropped / (row.documents || 1), "dropped"],
+              },
+              {
+                title: "Clusters",
+                numeric: true,
+                value: (row) => (row.clusters.length ? row.clusters.reduce((sum, [, number]) => sum + number, 0) : null),
+              },
+              {
+                title: "Largest",
+                numeric: true,
+                value: (row) => (row.clusters.length ? row.clusters[row.clusters.length - 1][0] : null),
+              },
+            ],
+          })
+        : null,
       run.duplicates
         .filter((each) => each.clusters.length)
         .map((each) =>
