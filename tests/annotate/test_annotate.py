@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.annotate.conftest import Annotated
 from tests.annotate.server import prompt_of
 from tests.conftest import Run
 from toolkit.annotate import answers as stored
+from toolkit.annotate.answers import Answer, Answers
 
 
 def test_what_fails_for_a_while_is_asked_until_it_is_answered(project: Annotated) -> None:
@@ -377,6 +379,20 @@ def test_answers_are_read_back_after_a_torn_line(project: Annotated, tmp_path: P
     assert project.run().code == 0
     assert len(project.server.bodies) == 3
     assert json.loads(lines[0])["key"] in {line["key"] for line in map(json.loads, path.read_text().splitlines()[:1])}
+
+
+def test_the_answer_that_comes_later_counts_whatever_clocks_say(tmp_path: Path) -> None:
+    """A run before was on a machine whose clock is ten minutes ahead."""
+    for text in ("former", "later"):
+        with Answers(str(tmp_path)) as answers:
+            answers.add(Answer(key="0" * 32, at=0, text=text))
+        if text == "former":
+            [file] = tmp_path.glob("*.jsonl")
+            file.rename(tmp_path / f"{time.time_ns() + 600 * 10**9:020d}-ahead-1.jsonl")
+    with Answers(str(tmp_path)) as answers:
+        found = answers.get("0" * 32)
+    assert found
+    assert found.text == "later"
 
 
 def test_a_server_that_is_not_there_stops_the_run_at_the_first_request(project: Annotated) -> None:

@@ -161,16 +161,22 @@ class Bench:
             return self.warm.run(arguments, env, disk=disk, settings=settings, changes=changes)
 
     def undisturbed(self, place: Place, column: Column) -> tuple[Undisturbed, Requests]:
-        """What a column's command does, and which requests it makes."""
+        """What a column's command does, and which requests it makes.
+
+        Raises:
+            RuntimeError: if it does not end as the column says: nothing can be judged by a command that fails.
+        """
         if (place.root, column.name) not in self._undisturbed:
             before, strike = dict(self.state(place, column.before)), Strike()
             if column.lacks:
                 before = {name: file for name, file in before.items() if not _lacks(column.lacks, name)}
             place.restore(before)
             ran = self.run(place, column, strike)
-            after = place.state()
+            if ran.code != column.code:
+                raise RuntimeError(f"{column.name}: expected status {column.code} of it undisturbed, got {ran}")
+            after, seconds = place.state(), self.warm.seconds
             passes = self.state(place, column.passes) if column.passes else {}
-            self._undisturbed[place.root, column.name] = Undisturbed(before, ran, after, passes), strike.seen
+            self._undisturbed[place.root, column.name] = Undisturbed(before, ran, after, passes, seconds), strike.seen
         return self._undisturbed[place.root, column.name]
 
     def play(self, cell: Cell, change: str = "") -> Played:

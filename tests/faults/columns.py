@@ -28,6 +28,7 @@ class Column:
         passes: a name of `STATES`, if it makes what is there then, and deletes it.
         constants: of modules, by their dotted names, which are others than for users.
         change: a function ``module:name`` that changes the toolkit first, so that nothing depends on the time.
+        code: its exit status when nothing disturbs it.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Column:
     passes: str = ""
     constants: tuple[tuple[str, Any], ...] = ()
     change: str = ""
+    code: int = 0
 
 
 STATES = {
@@ -196,7 +198,7 @@ COLUMNS = (
     Column("tag", "tag", "ingested", f"inputs {_DATA} parts rejects claims failures others"),
     Column("mix", "mix", "tagged", _MIXING),
     Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),
-    Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD),
+    Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD, code=1),
     Column("mix-recipe", "mix", "tagged", _MIXING, _RECIPE),
     Column("lock", "mix --lock {root}/locks/mix.json", "tagged", _LOCKED, sweeps=False),
     Column("locked", "mix --locked {root}/locks/mix.json", "locked", _LOCKED, lacks="out/", decides="locks"),
@@ -227,7 +229,7 @@ COLUMNS = (
     Column("validate", "validate", "mixed", _VALIDATED, verifies=_VERIFIED, sweeps=False),
     Column("head", _HEAD, "mixed", "documents attributes others", configured=False),
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
-    Column("compare", "compare tongue-0 known-0", "tagged", f"inputs {_DATA} parts others"),
+    Column("compare", "compare known-0 known-0", "tagged", f"inputs {_DATA} parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
     Column("sql", _QUERY, "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False),
     Column("view", "view", "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False, change=BROWSED),

@@ -61,12 +61,14 @@ class Undisturbed:
 
     Attributes:
         passes: what it makes on the way, and deletes.
+        seconds: that it took.
     """
 
     before: State
     ran: Ran
     after: State
     passes: State = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)

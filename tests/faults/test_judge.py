@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -34,6 +35,12 @@ EIO = next(row for row in ROWS if row.name == "EIO")
 def test_a_broken_toolkit_is_found(cell: str, change: str, question: str, folder_bench: Bench) -> None:
     played = folder_bench.play(BY_ID[cell], f"tests.faults.broken:{change}")
     assert question in {each[0] for wrong in played.wrong.values() for each in wrong}
+
+
+def test_a_command_that_fails_undisturbed_is_no_measure(folder_bench: Bench) -> None:
+    column = replace(COLUMN["tag"], name="tag wrongly", command="tag --limit no")
+    with pytest.raises(RuntimeError, match=r"tag wrongly: expected status 0 of it undisturbed, got .*--limit"):
+        folder_bench.undisturbed(folder_bench.folder, column)
 
 
 @pytest.mark.slow

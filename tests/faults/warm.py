@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -40,12 +41,14 @@ class Warm:
     Attributes:
         signal: for the next command, and for that alone.
         struck: whether the last command was still there to be sent one.
+        seconds: that the last command took.
         env: variables of all commands.
     """
 
     def __init__(self) -> None:
         self.signal: Signal | None = None
         self.struck = False
+        self.seconds = 0.0
         self.env: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -90,7 +93,7 @@ class Warm:
             json.dumps(given | {"changes": list(changes), "out": str(out), "err": str(err)}) + "\n"
         )
         self._process.stdin.flush()
-        code, self.struck = json.loads(self._process.stdout.readline())
+        code, self.struck, self.seconds = json.loads(self._process.stdout.readline())
         return Ran(code, out.read_text(), err.read_text())
 
 
@@ -167,12 +170,16 @@ def _is_gone(group: int) -> bool:
 
 
 def main() -> None:
-    """Runs the commands that standard input has, a line each; prints their status, and if a signal met them."""
+    """Runs the commands that standard input has, a line each.
+
+    Prints of each its status, whether a signal met it, and its seconds.
+    """
     _import_all()
     wait_for_no_disk()
     gc.freeze()
     for line in sys.stdin:
         given = json.loads(line)
+        begin = time.monotonic()
         child = os.fork()
         if child == 0:
             try:
@@ -192,9 +199,10 @@ def main() -> None:
             os._exit(code)
         struck = bool(given["signal"]) and _send(child, *given["signal"])
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        seconds = time.monotonic() - begin
         if struck and not wait_until(lambda child=child: _is_gone(child)):  # type: ignore[misc]
             raise RuntimeError("expected the workers to end with the command")
-        print(json.dumps([code, struck]), flush=True)
+        print(json.dumps([code, struck, seconds]), flush=True)
 
 
 if __name__ == "__main__":

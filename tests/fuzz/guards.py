@@ -7,6 +7,7 @@ it, so each read or write outside ends the process. The code is the very machine
 import ctypes
 import mmap
 import resource
+import threading
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class Guards:
         at_end: whether arrays end where their room does, or begin where it begins.
         calls: of compiled code.
         elements: of the arrays that it was given.
+        large: arrays that had no room, and were given as they are.
     """
 
     def __init__(self) -> None:
@@ -45,11 +47,15 @@ class Guards:
             at = begin + GUARD + i * (GUARD + SLOT)
             assert libc.mprotect(at, SLOT, mmap.PROT_READ | mmap.PROT_WRITE) == 0
             self._slots.append((ctypes.c_char * SLOT).from_address(at))
-        self.at_end, self.calls, self.elements = True, 0, 0
+        self.at_end, self.calls, self.elements, self.large = True, 0, 0, 0
+        self._one = threading.Lock()
+        """Threads share the room."""
 
     def copy(self, slot: int, array: Array) -> Array:
         """Return a copy of an array in a room of its own."""
-        assert array.nbytes <= SLOT, "expected arrays that fit"
+        if array.nbytes > SLOT:
+            self.large += 1
+            return array
         offset = SLOT - array.nbytes if self.at_end else 0
         made: Array = np.ndarray(array.shape, array.dtype, self._slots[slot], offset)
         made[...] = array
@@ -60,6 +66,10 @@ class Guards:
         plain = Compiled.__call__
 
         def call(function: Compiled, *arguments: Any) -> None:
+            with self._one:
+                guard(function, *arguments)
+
+        def guard(function: Compiled, *arguments: Any) -> None:
             slots = iter(range(SLOTS))
 
             def guarded(argument: Any) -> Any:
@@ -72,7 +82,7 @@ class Guards:
             self.elements += sum(each.size for each in flat_values(arguments) if isinstance(each, np.ndarray))
             plain(function, *given)
             for old, new in zip(flat_values(arguments), flat_values(given), strict=True):
-                if isinstance(old, np.ndarray) and old.flags.writeable:
+                if isinstance(old, np.ndarray) and old.flags.writeable and old is not new:
                     old[...] = new
 
         Compiled.__call__ = call  # type: ignore[method-assign, assignment]

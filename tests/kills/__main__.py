@@ -19,15 +19,17 @@ from tests.storage.servers import Seaweed
 def table(played: list[Round]) -> str:
     """How often which command was struck by which signal, in Markdown."""
     names = ("SIGKILL", "SIGTERM", "SIGINT")
-    lines = ["| command | " + " | ".join(names) + " | of these with 2 processes | in a bucket |", "|---" * 6 + "|"]
+    also = "of these with 2 processes | in a bucket | with uploads unfinished"
+    lines = [f"| command | {' | '.join(names)} | {also} |", "|---" * 7 + "|"]
     for column in [*(column.name for column in COLUMNS), "all"]:
-        mine = [one for one in played if one.struck and column in (one.column.name.partition("*")[0], "all")]
+        mine = [one for one in played if column in (one.column.name.partition("*")[0], "all")]
         if not mine:
             continue
         sent = Counter(Signals(one.sent.number).name for one in mine)
         several = sum(one.processes > 1 for one in mine)
         away = sum(one.where == "bucket" for one in mine)
-        lines.append(f"| {column} | " + " | ".join(str(sent[name]) for name in names) + f" | {several} | {away} |")
+        counts = (*(sent[name] for name in names), several, away, sum(one.uploading for one in mine))
+        lines.append(f"| {column} | {' | '.join(map(str, counts))} |")
     return "\n".join(lines)
 
 
@@ -56,8 +58,8 @@ def main() -> int:
             for each in one.wrong:
                 print(f"{one}: {each}", flush=True)
     wrong = sum(bool(one.wrong) for one in played)
-    struck = sum(one.struck for one in played)
-    print(f"\n{table(played)}\n\n{len(played)} rounds, {struck} signals met a running command", end="")
+    missed = sum(one.missed for one in played)
+    print(f"\n{table(played)}\n\n{len(played)} signals met a running command, {missed} came too late", end="")
     print(f", {wrong} rounds judged wrong, {time.monotonic() - begin:.0f} s")
     return int(wrong > 0)
 

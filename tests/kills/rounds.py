@@ -6,14 +6,16 @@ column there is killed here, too.
 
 import random
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple
 
+from tests.conftest import Ran
 from tests.faults.cells import Bench
 from tests.faults.columns import COLUMNS, Column
-from tests.faults.judge import Disturbed, Undisturbed, half_written, rerun
-from tests.faults.places import Place, Strike
+from tests.faults.judge import Disturbed, half_written, rerun
+from tests.faults.places import Place, State, Strike
 from tests.faults.rows import Row
 from tests.faults.warm import Signal
 
@@ -22,6 +24,9 @@ SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 TOLD = {signal.SIGTERM: 143, signal.SIGINT: 130}
 """Exit status of a command that has heard a signal."""
+
+MISSES = 20
+"""Signals that may miss a command, one after the other."""
 
 KILLED = Row("killed", "gone", "disk", (), "")
 """As of a folder that vanishes: temporary files stay until the next run. It is what the judge asks a row for."""
@@ -37,7 +42,8 @@ class Round:
         where: `bucket` or `folder`.
         processes: that it had.
         sent: the signal, after so many seconds.
-        struck: whether it was still running then.
+        missed: signals that came when the command had ended already, before this one met it.
+        uploading: whether it left multipart uploads unfinished.
         wrong: as the judge says it.
     """
 
@@ -45,7 +51,8 @@ class Round:
     where: str
     processes: int
     sent: Signal
-    struck: bool
+    missed: int
+    uploading: bool
     wrong: list[str]
 
     def __str__(self) -> str:
@@ -62,12 +69,20 @@ def several(name: str, processes: int) -> Column:
     return replace(column, name=f"{name}*{processes}", more=(*column.more, ("processes", processes)))
 
 
+class _Struck(NamedTuple):
+    """A signal that has met a command, what came of the command, and how many signals had missed it before."""
+
+    sent: Signal
+    ran: Ran
+    missed: int
+
+
 class Campaign:
     """Rounds on a bench."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._known: dict[tuple[str, str], tuple[Undisturbed, float]] = {}
+        self._seconds: dict[tuple[str, str], float] = {}
 
     def _place(self, where: str) -> Place:
         if where == "folder":
@@ -75,27 +90,32 @@ class Campaign:
         assert self._bench.bucket
         return self._bench.bucket
 
-    def _undisturbed(self, place: Place, column: Column) -> tuple[Undisturbed, float]:
-        """What a command does when nobody disturbs it, and its seconds."""
+    def _strike(self, place: Place, column: Column, before: State, processes: int, chance: random.Random) -> _Struck:
+        """Send a signal to a running command at a moment that is drawn from its whole time.
+
+        That is the time of its last undisturbed run, and a tenth more: a signal that has missed its run tells how long
+        it takes now, because a machine is now more busy, now less.
+        """
         key = place.root, column.name
-        if key not in self._known:
-            undisturbed, _ = self._bench.undisturbed(place, column)
-            place.restore(undisturbed.before)
-            begin = time.monotonic()
-            self._bench.run(place, column, Strike())
-            self._known[key] = undisturbed, time.monotonic() - begin
-        return self._known[key]
+        for missed in range(MISSES):
+            place.restore(before)
+            whole = processes == 1 or chance.random() < 0.7
+            sent = Signal(chance.choice(SIGNALS), chance.uniform(0, 1.1 * self._seconds[key]), whole)
+            self._bench.warm.signal = sent
+            ran = self._bench.run(place, column, Strike())
+            if self._bench.warm.struck:
+                return _Struck(sent, ran, missed)
+            self._seconds[key] = self._bench.warm.seconds
+        raise RuntimeError(f"{column.name}: expected a signal to meet the command, {MISSES} have missed it")
 
     def play(self, column: Column, where: str, processes: int, chance: random.Random) -> Round:
         """Play a round at a moment that is drawn."""
         place = self._place(where)
         column = several(column.name, processes)
-        undisturbed, seconds = self._undisturbed(place, column)
-        sent = Signal(chance.choice(SIGNALS), chance.uniform(0, 0.7) * seconds, processes == 1 or chance.random() < 0.7)
-        place.restore(undisturbed.before)
-        self._bench.warm.signal = sent
-        ran = self._bench.run(place, column, Strike())
-        struck, after = self._bench.warm.struck, place.state()
+        undisturbed, _ = self._bench.undisturbed(place, column)
+        self._seconds.setdefault((place.root, column.name), undisturbed.seconds)
+        sent, ran, missed = self._strike(place, column, undisturbed.before, processes, chance)
+        after = place.state()
         again = self._bench.run(place, column, Strike())
         found = Disturbed(place.root, [], ran, after, again, place.state())
         row = KILLED if ran.code < 0 or not sent.group else TERMINATED
@@ -105,25 +125,26 @@ class Campaign:
             wrong.append(f"expected status {sorted(codes)}, got {ran.code}: {ran.err[-500:]}")
         if "Traceback" in ran.err and ran.code >= 0:
             wrong.append(f"a traceback: {ran.err[-1500:]}")
-        return Round(column, where, processes, sent, struck, wrong)
+        uploading = any("?upload=" in name for name in after.keys() - undisturbed.before.keys())
+        return Round(column, where, processes, sent, missed, uploading, wrong)
 
 
 def rounds(campaign: Campaign, signals: int, seed: int, places: list[str], names: list[str]) -> Iterator[Round]:
-    """Yield rounds until so many signals have met a running command: each command in turn, in an order that is drawn.
+    """Yield so many rounds: each command in turn, in an order that is drawn.
 
     Args:
         campaign: they are played in.
-        signals: wanted.
+        signals: that meet a running command, one a round.
         seed: of all that is drawn.
         places: `folder`, `bucket`.
         names: of columns; none are all.
     """
-    chance, struck = random.Random(seed), 0
+    return islice(_endless(campaign, random.Random(seed), places, names), signals)
+
+
+def _endless(campaign: Campaign, chance: random.Random, places: list[str], names: list[str]) -> Iterator[Round]:
     columns = [column for column in COLUMNS if not names or column.name in names]
     while True:
         for column in chance.sample(columns, len(columns)):
-            processes = 2 if column.configured and chance.random() < 0.15 else 1
-            yield (found := campaign.play(column, chance.choice(places), processes, chance))
-            struck += found.struck
-            if struck >= signals:
-                return
+            processes = 2 if column.configured and chance.random() < 0.25 else 1
+            yield campaign.play(column, chance.choice(places), processes, chance)

@@ -134,8 +134,30 @@ def test_damaged_rows_of_an_index_are_named_and_made_anew(project: Project) -> N
     rows.write_bytes(damaged)
     ran = project("mix", "--dry-run")
     assert (ran.code, str(rows) in ran.err) == (1, True), ran.err
+    assert rows.read_bytes() == damaged, "who only looks deletes nothing"
+    rows.unlink()
     project.ok("mix", "--dry-run")
     assert tree(project.root) == before
+
+
+@pytest.mark.parametrize("damage", ["records", "index"])
+def test_a_dry_run_writes_nothing_about_what_is_damaged(damage: str, project: Project) -> None:
+    """It indexes the documents for itself alone; what it says is the same."""
+    whole = project.ok("mix", "--dry-run", "--json").json
+    folder = project.data / ".toolkit"
+    if damage == "records":
+        [merged] = (folder / "journal").glob("records.*")
+        merged.write_bytes(merged.read_bytes()[:-60])
+    else:
+        next((folder / "rows").rglob("*.bin")).unlink()
+    before = tree(project.root, bookkeeping=True)
+    for options in (["--dry-run", "--json"], ["--explain", "1"], ["--dry-run", "processes=2"]):
+        ran = project("mix", *options)
+        if damage == "index":
+            assert ran.code == 0, ran.err
+        if options[-1] == "--json" and ran.code == 0:
+            assert ran.json == whole
+    assert tree(project.root, bookkeeping=True) == before
 
 
 def test_a_record_with_other_settings_than_its_set_is_found(project: Project) -> None:

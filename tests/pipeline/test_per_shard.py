@@ -19,6 +19,7 @@ from toolkit.errors import Unreadable
 from toolkit.ingest import attempts
 from toolkit.mix import publish
 from toolkit.storage import paths
+from toolkit.storage.owners import machine
 from toolkit.storage.paths import unlike_data
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
@@ -316,7 +317,7 @@ def test_a_publication_that_was_killed_is_finished_and_nothing_is_done_again(
 def test_what_killed_runs_left_is_deleted(project: Project) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    name = f".x.json.{os.uname().nodename.replace('.', '-')}.{gone.pid}-1.1.tmp"
+    name = f".x.json.{machine()}.{gone.pid}-1.1.tmp"
     for folder in (project.out / ".toolkit" / "claims", project.data / ".toolkit"):
         folder.mkdir(parents=True)
         (folder / name).write_text("half")
@@ -327,7 +328,7 @@ def test_what_killed_runs_left_is_deleted(project: Project) -> None:
 def test_what_a_killed_run_left_is_deleted_where_all_is_published(project: Project) -> None:
     project.ok("run", "--per-shard")
     before = tree(project.root, bookkeeping=True)
-    left = project.out / f".x.{os.uname().nodename.replace('.', '-')}.999999-1.0.tmp"
+    left = project.out / f".x.{machine()}.999999-1.0.tmp"
     left.touch()
     project.ok("run", "--per-shard")
     assert tree(project.root, bookkeeping=True) == before

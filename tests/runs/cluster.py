@@ -19,9 +19,19 @@ from typing import Any, Self
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
-PORT = 6399  # those that Ray gives to workers begin at 10002
+PORT = 6399
+"""Of the head, in a network of its own. Those that Ray gives to workers begin at 10002."""
+
+SHARED_PORTS = range(5000, 9000)
+"""From which the head's is drawn in a network that others use."""
+
 MARK = "TEST_RAY_NODE"
-IMPATIENT = {"RAY_health_check_period_ms": "500", "RAY_health_check_timeout_ms": "60000"}
+IMPATIENT = {
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "60000",
+    "RAY_raylet_start_wait_time_s": str(int(PATIENCE)),
+    "RAY_gcs_server_request_timeout_seconds": str(int(PATIENCE)),
+}
 """Ray misses a dead node, which refuses connections, after 2 or 3 seconds instead of 15, and waits for a busy one."""
 
 
@@ -34,24 +44,26 @@ class Cluster:
 
     Args:
         nodes: to begin with; the first one is the head, which the others and drivers need.
+        head_cpus: of the head.
         own_network: False to share this process's network, e.g. with other servers that tests have started.
     """
 
-    def __init__(self, nodes: int = 2, *, own_network: bool = True) -> None:
+    def __init__(self, nodes: int = 2, *, head_cpus: int = 1, own_network: bool = True) -> None:
         self._begin_with = nodes
+        self._head_cpus = head_cpus
         self._folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # paths of sockets are short
         self._name = secrets.token_hex(8)
         self._token = secrets.token_hex(32)
         self._network: subprocess.Popen[bytes] | None = None
         self._own_network = own_network
+        self._port = PORT if own_network else secrets.choice(SHARED_PORTS)
         self.nodes = 0
 
     def __enter__(self) -> Self:
         try:
             if self._own_network:
                 self._isolate()
-            for _ in range(self._begin_with):
-                self.add_node()
+            self._add_nodes()
         except BaseException:
             self.__exit__()
             raise
@@ -64,6 +76,17 @@ class Cluster:
             self._network.kill()
             self._network.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _add_nodes(self) -> None:
+        for number in range(self._begin_with):
+            self.add_node(self._head_cpus if number == 0 else 1)
+
+    def begin_anew(self) -> None:
+        """Ends all nodes, and begins another cluster with as many as at first."""
+        for number in reversed(range(self.nodes)):
+            self.kill_node(number)
+        self.nodes = 0
+        self._add_nodes()
 
     def _isolate(self) -> None:
         command = ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 100000"]
@@ -85,7 +108,7 @@ class Cluster:
     @property
     def address(self) -> str:
         """Of the head."""
-        return f"127.0.0.1:{PORT}"
+        return f"127.0.0.1:{self._port}"
 
     @property
     def env(self) -> dict[str, str]:
@@ -125,7 +148,7 @@ class Cluster:
         if number:
             role = [f"--address={self.address}"]
         else:
-            role = ["--head", f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={self._folder}"]
+            role = ["--head", f"--port={self._port}", "--include-dashboard=false", f"--temp-dir={self._folder}"]
         ray = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
         log = self._folder / f"start-{number}.log"
         with log.open("wb") as output:  # a pipe would stay open as long as the node

@@ -15,6 +15,7 @@ from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.runs import claims
 from toolkit.runs.claims import claimed, held
+from toolkit.storage import owners
 from toolkit.storage.outputs import write_file
 
 RUNS = 5
@@ -158,3 +159,23 @@ def test_a_claim_that_a_run_could_not_delete_does_not_stop_it(tmp_path: Path, mo
     assert len(list(tmp_path.iterdir())) == 1
     with claimed(str(tmp_path), "it", {"the output": ""}):
         assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_machine_that_is_called_the_same_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say, a node of another team's cluster that works on the same bucket: its processes cannot be looked at here."""
+    gone = f"{owners.machine()}.999999999-1"
+    assert owners.is_gone(gone)
+    other = tmp_path / "machine-id"
+    other.write_text("of another machine\n")
+    monkeypatch.setattr(owners, "MACHINE_IDS", (str(other),))
+    owners.machine.cache_clear()
+    try:
+        assert owners.machine().startswith(os.uname().nodename.replace(".", "-"))
+        assert not owners.is_gone(gone)
+        claim = claims.Claim(holds={"the output": ""}, since=0.0, owner=gone)
+        (tmp_path / "claims").mkdir()
+        (tmp_path / "claims" / f"{gone}.0.json").write_bytes(msgspec.json.encode(claim))
+        with pytest.raises(ConfigError, match="expected no other run"):
+            claimed(str(tmp_path / "claims"), "it", {"the output": "ours"}).__enter__()
+    finally:
+        owners.machine.cache_clear()

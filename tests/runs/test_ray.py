@@ -53,10 +53,11 @@ def toolkit(cluster: Cluster, project: Project, command: str, *arguments: object
     return cluster.run(sys.executable, "-m", "toolkit.cli", command, "-c", project.yaml, *arguments)
 
 
-def begin(cluster: Cluster, project: Project, command: str = "run") -> "subprocess.Popen[bytes]":
+def begin(cluster: Cluster, project: Project, command: str = "run", *arguments: str) -> "subprocess.Popen[bytes]":
     project.config["executor"] = {"type": "ray"}
     with (project.root / "log").open("wb") as log:
-        return cluster.begin(sys.executable, "-m", "toolkit.cli", command, "-c", project.yaml, stdout=log, stderr=log)
+        given = [sys.executable, "-m", "toolkit.cli", command, "-c", project.yaml, *arguments]
+        return cluster.begin(*given, stdout=log, stderr=log)
 
 
 def script(cluster: Cluster, code: str, *arguments: object) -> Any:
@@ -81,7 +82,8 @@ from toolkit.runs.executors.ray import Ray, RaySettings
 folder = Path(sys.argv[1])
 os.environ |= {"AWS_SECRET_ACCESS_KEY": sys.argv[2], "TOOLKIT_CACHE": str(folder)}
 reports, begun, found, refused = [], [], {}, []
-with Ray(lambda *report: reports.append(report), begun.append, settings=RaySettings(retries=2)) as ray:
+settings = RaySettings(retries=2, give_up=0)
+with Ray(lambda *report: reports.append(report), begun.append, settings=settings) as ray:
     for function, names in [
         (shout, ["one", "three", "two"]),
         (fail_on_b, "abcde"),
@@ -109,7 +111,7 @@ with Ray(lambda *_: None, settings=RaySettings(resources={"GPU": 1})) as ray:
     node.version = version
     for result in ray.run(environment, gpu):
         found[f"gpu {result.name}"] = result.failure or result.value
-with Ray(lambda *_: None, settings=RaySettings(resources={"GPU": 2, "disk": 0.5})) as ray:
+with Ray(lambda *_: None, settings=RaySettings(resources={"GPU": 2, "disk": 0.5}, give_up=0)) as ray:
     try:
         list(ray.run(shout, [Task("x", "x")]))
     except ConfigError as error:
@@ -157,7 +159,7 @@ def test_tasks_on_a_cluster_keep_the_contract_of_executors(cluster: Cluster, sec
     assert got["refused"][0].startswith("executor: expected a node that has 64 CPUs, got 2 nodes: ")
     assert found["gpu CUDA_VISIBLE_DEVICES"] == "0", "Ray shows a task the GPU that it has asked for"
     assert found["gpu PID"] == found["gpu PID "], "a process with a GPU keeps its model"
-    wanted = "executor: expected a node that has 1 CPUs and 2 GPU and 0.5 disk, got 2 nodes: "
+    wanted = "executor: expected a node that has 1 CPU and 2 GPU and 0.5 disk, got 2 nodes: "
     assert got["refused"][2].startswith(wanted)
     assert "and 1 GPU and 0 disk" in got["refused"][2]
     assert got["refused"][1].startswith(f"executor: expected tagmix 0.0.1 on every node, got {version()} on ")

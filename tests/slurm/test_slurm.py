@@ -87,11 +87,16 @@ def project(tmp_path: Path, run: Run) -> Project:
 
 def submit(cluster: Cluster, project: Project, submission: str = SUBMISSION) -> list[str]:
     """Types what the page says; the numbers of the array and of the last job, and another's if there is one."""
+    return typed(cluster, project, f"{submission}\necho $array $last ${{other-}}")
+
+
+def typed(cluster: Cluster, project: Project, line: str) -> list[str]:
+    """What a command line prints, word by word."""
     env = {
         "PATH": f"{Path(sys.executable).parent}:{cluster.env['PATH']}",
         "PYTHONPATH": str(ROOT),
     }
-    return cluster.run("bash", "-uc", f"{submission}\necho $array $last ${{other-}}", cwd=project.root, env=env).split()
+    return cluster.run("bash", "-uc", line, cwd=project.root, env=env).split()
 
 
 def tasks(array: str, count: int = 4) -> list[str]:
@@ -192,6 +197,31 @@ def test_a_grace_time_is_not_used_up(cluster: Cluster, project: Project) -> None
     until(lambda: any(cluster.job(name)["Restarts"] == "1" for name in names), "a preemption")
     assert logs(project).count("terminated; the same command goes on") == 1
     cluster.run("scancel", last, *names)
+
+
+@pytest.mark.long
+def test_what_a_job_has_not_done_at_its_time_limit_or_when_it_is_killed_is_done_by_the_next(
+    cluster: Cluster, project: Project
+) -> None:
+    """A job without the page's script, whose limit is a minute: Slurm sends it SIGTERM then."""
+    folder, line = project.root / "folder", "sbatch --parsable -c 2 -t 1 --wrap 'exec toolkit run -c crawl.yaml'"
+    (folder / "hold").touch()
+    [late] = typed(cluster, project, line)
+    until(lambda: bool(list(folder.glob("waiting-*"))), "an input")
+    until(lambda: cluster.state(late) == "TIMEOUT", f"the time limit; {logs(project)}")
+    until(lambda: "terminated; the same command goes on" in logs(project), "the end")
+    assert not list(project.root.rglob("*.tmp"))
+    assert not list(project.root.rglob("claims/*"))
+    for path in folder.glob("waiting-*"):
+        path.unlink()
+    [killed] = typed(cluster, project, line)
+    until(lambda: bool(list(folder.glob("waiting-*"))), "an input")
+    cluster.run("scancel", "--signal=KILL", "--full", killed)
+    until(lambda: cluster.state(killed) in ("FAILED", "CANCELLED"), "the end")
+    (folder / "hold").unlink()
+    [last] = typed(cluster, project, line)
+    finish(cluster, project, last)
+    assert_as_local(project)
 
 
 def test_a_job_that_is_cancelled_is_not_queued_again(cluster: Cluster, project: Project) -> None:

@@ -42,8 +42,11 @@ CONNECTION = ("reset", "cut", "500", "503", "403")
 KINDS = (*CONNECTION, "server", "worker", "driver", "all processes")
 """The others: the server is killed and started again; a process is killed."""
 
-RAY = "ray node"
-"""On a Ray cluster with two nodes, one of them is killed; by hand, where the package ray is installed."""
+RAY = ("ray worker", "ray node", "ray driver", "ray head")
+"""On a Ray cluster with two nodes, where the package ray is installed: what is killed. A node is replaced at once."""
+
+STANDS = ("ray worker", "ray node")
+"""What a run on a cluster survives."""
 
 BUCKET = "faults"
 
@@ -225,7 +228,7 @@ def play(
         corpus: what is run.
         server: may be killed.
         length: about how many seconds a run takes.
-        cluster: of Ray, whose second node is killed and replaced; tasks run on it.
+        cluster: of Ray, on which tasks run if the kind is one of it; it has two nodes before and behind.
 
     Raises:
         AssertionError: if anything is not as it should be.
@@ -247,9 +250,13 @@ def play(
                 time.sleep(chance.uniform(0.2, length))
                 happened = _strike(kind, chance, run, server, cluster)
             output, _ = run.communicate()
-            if cluster:
-                cluster.add_node()
             codes.append(run.returncode)
+            assert b"Traceback" not in output, f"{kind}, seed {seed}: {output!r}"
+            if cluster:
+                assert (codes[0] == 0) == (kind in STANDS or not happened), f"{kind}, seed {seed}: {codes} {output!r}"
+            if kind == "ray head":
+                assert cluster
+                cluster.begin_anew()
             happened += sum(faults.seen.values()) - faults.seen["none"]
         if codes[-1]:
             if kind == "server" and not _are_readable(root, corpus):
@@ -281,9 +288,20 @@ def _strike(
     kind: str, chance: random.Random, run: "subprocess.Popen[bytes]", server: Seaweed, cluster: Cluster | None
 ) -> int:
     """One of the faults that happen at a moment; whether there was anything to strike."""
-    if cluster:
-        cluster.kill_node(cluster.nodes - 1)
-        return int(run.poll() is None)
+    if cluster and run.poll() is None:
+        if kind == "ray worker":
+            workers = [pid for node in range(cluster.nodes) for pid in cluster.workers(node)]
+            for victim in chance.sample(workers, min(len(workers), 1)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+            return len(workers) and 1
+        if kind == "ray driver":
+            run.kill()
+        else:
+            cluster.kill_node(0 if kind == "ray head" else cluster.nodes - 1)
+        if kind == "ray node":
+            cluster.add_node()
+        return 1
     if kind == "server":
         server.kill()
         time.sleep(chance.uniform(0, 1))
@@ -318,12 +336,14 @@ def served() -> Iterator[Seaweed]:
             server.kill()
 
 
-def _length(corpus: Corpus) -> float:
+def _length(corpus: Corpus, cluster: Cluster | None) -> float:
     """Seconds that a run takes without faults."""
-    path = lay_out(f"s3://{BUCKET}/whole", corpus.inputs, processes=2)
+    path = lay_out(f"s3://{BUCKET}/{'cluster' if cluster else 'whole'}", corpus.inputs, processes=2)
     begin = time.monotonic()
-    subprocess.run([*COMMAND, "run", "-c", path, "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    print(f"a run without faults: {time.monotonic() - begin:.1f} s", flush=True)
+    command = [*COMMAND, "run", "-c", path, "--quiet", *(["executor={type: ray}"] if cluster else [])]
+    env = os.environ | (cluster.env if cluster else {})
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=env)
+    print(f"a run without faults{' on Ray' if cluster else ''}: {time.monotonic() - begin:.1f} s", flush=True)
     return time.monotonic() - begin
 
 
@@ -331,23 +351,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", action="append", choices=[*KINDS, RAY])
+    parser.add_argument("--kind", action="append", choices=[*KINDS, *RAY])
     parser.add_argument("--small", action="store_true", help="no file is uploaded in several parts")
     given = parser.parse_args()
     corpus = Corpus.made(large=not given.small)
     print(f"{len(corpus.expected)} files, {sum(corpus.sizes.values()) / 1e6:.1f} MB", flush=True)
-    kinds = given.kind or [*KINDS, *([RAY] if importlib.util.find_spec("ray") else [])]
+    kinds = given.kind or [*KINDS, *(RAY if importlib.util.find_spec("ray") else [])]
     rounds: list[Round] = []
-    length = 0.0
+    lengths: dict[Cluster | None, float] = {}
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(own_network=False)) if RAY in kinds else None
+        cluster = stack.enter_context(Cluster(own_network=False)) if set(RAY) & set(kinds) else None
         for begin in range(given.seed, given.seed + given.count, FRESH):
             with served() as server:
-                length = length or _length(corpus)
                 for seed in range(begin, min(begin + FRESH, given.seed + given.count)):
                     kind = kinds[seed % len(kinds)]
-                    root, on = f"s3://{BUCKET}/{seed}", cluster if kind == RAY else None
-                    rounds.append(play(kind, seed, root, corpus, server, length=length, cluster=on))
+                    root, on = f"s3://{BUCKET}/{seed}", cluster if kind in RAY else None
+                    if on not in lengths:
+                        lengths[on] = _length(corpus, on)
+                    rounds.append(play(kind, seed, root, corpus, server, length=lengths[on], cluster=on))
                     last = rounds[-1]
                     print(f"{seed}: {kind}: {last.happened} faults, {last.codes}, {last.seconds:.1f} s", flush=True)
     print("\nkind            rounds  faults  without a rerun")

@@ -13,6 +13,7 @@ from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
+from toolkit.storage.owners import machine
 from toolkit.storage.paths import expand, fixed_part, list_files, remove_stale_temporaries
 from toolkit.storage.stores.local.writing import temporary_name
 
@@ -248,7 +249,7 @@ def test_a_signal_that_comes_before_a_temporary_has_its_name_leaves_no_trace(
 def test_only_temporaries_of_dead_processes_of_this_machine_are_deleted(tmp_path: Path) -> None:
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     stale = temporary_name("x/.toolkit/a.jsonl.gz").replace(f".{os.getpid()}-", f".{int(dead.stdout)}-")
-    other_machine = stale.replace(os.uname().nodename.replace(".", "-"), "elsewhere")
+    other_machine = stale.replace(machine(), "elsewhere")
     kept = [temporary_name("x/a.jsonl.gz"), other_machine, "x/.mine.tmp", "x/a.jsonl.gz", "x/.a.b.c.d.tmp"]
     make(tmp_path, stale, *kept)
     assert remove_stale_temporaries(str(tmp_path)) == 1
@@ -270,8 +271,8 @@ def test_clean_refuses_what_is_no_folder(
 
 
 def test_clean_deletes_what_processes_that_are_gone_have_left(tmp_path: Path, run: Run) -> None:
-    stale = tmp_path / "data" / f".x.{os.uname().nodename.replace('.', '-')}.999999-1.0.tmp"
-    elsewhere = tmp_path / "data" / f".x.not-{os.uname().nodename.replace('.', '-')}.1-1.0.tmp"
+    stale = tmp_path / "data" / f".x.{machine()}.999999-1.0.tmp"
+    elsewhere = tmp_path / "data" / f".x.not-{machine()}.1-1.0.tmp"
     living = Path(temporary_name(str(tmp_path / "data" / "y")))
     for path in (stale, elsewhere, living):
         path.parent.mkdir(exist_ok=True)

@@ -7,6 +7,7 @@ a power cut has torn is none. If the same is asked again, the answer that comes 
 """
 
 import os
+import re
 import socket
 import threading
 import time
@@ -138,7 +139,7 @@ class Answers:
         """Return the descriptor of the file of this run, made for its first answer."""
         if self._own < 0:
             os.makedirs(self._folder, exist_ok=True)
-            name = f"{time.time_ns():020d}-{socket.gethostname()}-{os.getpid()}.jsonl"
+            name = f"{self._next_time():020d}-{socket.gethostname()}-{os.getpid()}.jsonl"
             path = os.path.join(self._folder, name)
             self._own = self._add(path)
             self._open[self._own] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
@@ -147,6 +148,11 @@ class Answers:
             os.fsync(folder)
             os.close(folder)
         return self._open[self._own]
+
+    def _next_time(self) -> int:
+        """Return the time for the name of a new file: behind all that are there, some by a clock that is ahead."""
+        found = (re.match(r"\d{20}(?=-)", os.path.basename(path)) for path in self._paths)
+        return max([time.time_ns(), *(int(each[0]) + 1 for each in found if each)])
 
     def _add(self, path: str) -> int:
         self._paths.append(path)

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.commands.command_line.options import Options
 from toolkit.config.settings import Config, Source
-from toolkit.data import journals
+from toolkit.data import journals, row_index
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, grouped, workers
@@ -114,7 +114,7 @@ class Running:
                     self._note(failed, task.key, found[task.name])
 
             def run(work: grouped.Work[P, R], tasks: list[Task[Any]]) -> Iterator[Result[Any]]:
-                return executor.run(partial(journals.knowing, uuid.uuid4().hex, work), tasks, at_once=at_once)
+                return executor.run(self._task(work), tasks, at_once=at_once)
 
             for result in work.results(run, left):
                 found[result.name] = result
@@ -129,6 +129,11 @@ class Running:
                         progress.tell(result.failure.details)
         journals.begin(uuid.uuid4().hex)
         return [found[task.name] for task in listed]
+
+    def _task(self, work: grouped.Work[P, R]) -> Callable[[Any, Report], Any]:
+        """Return what does a task: it knows the records as they are now, and keeps no index if nothing is kept."""
+        knowing: Callable[[Any, Report], Any] = partial(journals.knowing, uuid.uuid4().hex, work)
+        return knowing if self.options.keeps_indexes else partial(row_index.looking, knowing)
 
     @contextmanager
     def here(self, facts: Callable[[], list[str]]) -> Iterator[None]:

@@ -14,9 +14,11 @@ members, row groups.
 """
 
 import struct
+import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 import xxhash
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import numpy as np
+
+P = TypeVar("P")
+A = TypeVar("A")
+R = TypeVar("R")
 
 _ROW = struct.Struct("<QIIQ")
 _HELD = 1 << 15  # rows gathered before they are written
@@ -84,8 +90,40 @@ class DamagedIndex(DataError):
     """A row index is not what it was when it was written."""
 
 
+_apart: dict[tuple[str, str], ShardState | None] = {}
+"""Shards, below the records of their dataset, whose index is in `_folder`, with its state when it is complete."""
+
+_folder = ""
+"""Where indexes are made that are not kept; empty if they are."""
+
+
+def looking(function: Callable[[P, A], R], payload: P, report: A) -> R:
+    """Call the function of a task of a command that only looks: indexes that it makes are there for the call alone."""
+    with not_kept():
+        return function(payload, report)
+
+
+@contextmanager
+def not_kept() -> Iterator[None]:
+    """Let indexes that are made within the ``with`` block be there for it alone: it writes nothing to the dataset."""
+    global _folder
+    with tempfile.TemporaryDirectory(prefix="row-indexes-") as folder:
+        _folder = folder
+        try:
+            yield
+        finally:
+            _folder = ""
+            _apart.clear()
+
+
 def path_of(dataset: Dataset, shard: str) -> str:
     """Return the path of a shard's row index."""
+    if (key := (dataset.bookkeeping, shard)) in _apart:
+        return join(_folder, xxhash.xxh3_64_hexdigest("\0".join(key).encode()) + ".bin")
+    return _kept_path(dataset, shard)
+
+
+def _kept_path(dataset: Dataset, shard: str) -> str:
     return join(dataset.bookkeeping, "rows", shard + ".bin")
 
 
@@ -190,21 +228,22 @@ class RowIndexOutput:
         old = None if self._replaced else _load(self._dataset, self._shard)
         if old is None or old.reader != self._reader or self.rows >= old.rows:
             return
-        binary = stat(self._path)
+        before = _kept_path(self._dataset, self._shard)
+        binary = stat(before)
         if not binary or binary.size != old.rows * _ROW.size:
             return
         if not compression_of(self._documents) or _head(self._documents) != old.head:
             return
         beginning = xxhash.xxh3_128()
         left = self.rows * _ROW.size
-        with open_stored(self._path) as stream:
+        with open_stored(before) as stream:
             while block := stream.read(min(left, _HELD * _ROW.size)):
                 beginning.update(block)
                 left -= len(block)
         if beginning.digest() == self._digest.digest():
             raise DataError(
                 f"expected {old.rows} documents as before, got only the first {self.rows}: the file was cut short; "
-                f"restore it, or delete {self._path} if that is how it should be",
+                f"restore it, or delete {before} if that is how it should be",
                 path=self._documents,
                 line=self.rows + 1,
             )
@@ -251,7 +290,9 @@ class RowIndexOutput:
             source=lines.source if lines else "",
         )
         place, record = (journals.ROWS, self._shard), msgspec.json.encode(state)
-        if self._group:
+        if (key := (self._dataset.bookkeeping, self._shard)) in _apart:
+            _apart[key] = state
+        elif self._group:
             self._group.save(place, record)
         elif _load(self._dataset, self._shard) != state:
             journals.of(self._dataset).save({place: record})
@@ -302,6 +343,8 @@ def forget(dataset: Dataset, shards: Collection[str]) -> None:
 
 
 def _load(dataset: Dataset, shard: str) -> ShardState | None:
+    if state := _apart.get((dataset.bookkeeping, shard)):
+        return state
     state = journals.of(dataset).load(journals.ROWS, shard, ShardState)
     return state if state and state.version == VERSION else None
 
@@ -317,6 +360,8 @@ def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
 
 def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
     """Read a shard and write its row index; return its state."""
+    if _folder:
+        _apart[dataset.bookkeeping, shard] = None
     path = dataset.shard_path(shard)
     before = stat(path)
     with RowIndexOutput(dataset, shard) as index, dataset.lines(shard, max_bytes, digest=True) as lines:
@@ -336,7 +381,7 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
 
     Raises:
         DamagedIndex: behind the last block, if these are not the code points and bytes that were indexed; the index
-            is deleted, so that the next run makes it anew.
+            is deleted, so that the next run makes it anew, unless this one only looks.
     """
     import numpy as np
 
@@ -351,9 +396,12 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
             yield found
     state = _load(dataset, shard)
     if state and (chars, size) != (state.chars, state.bytes):
-        forget(dataset, [shard])
+        remedy = "delete it, and run again"
+        if not _folder:
+            forget(dataset, [shard])
+            remedy = "it was deleted, run again"
         raise DamagedIndex(
             f"expected a row index of {state.chars:,} code points and {state.bytes:,} bytes, got {chars:,} and "
-            f"{size:,}: it is damaged; it was deleted, run again",
+            f"{size:,}: it is damaged; {remedy}",
             path=path,
         )

@@ -1,8 +1,14 @@
 """Processes by names that tell afterwards whether they still run: of temporary files, and of claims."""
 
 import functools
+import hashlib
 import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+MACHINE_IDS = ("/etc/machine-id", "/var/lib/dbus/machine-id")
+"""Files that have the number of a machine, where there is one."""
 
 
 @functools.lru_cache(1)
@@ -22,9 +28,26 @@ def is_gone(name: str) -> bool:
     return bool(found and found[1] == machine() and not is_running(int(found[2]), int(found[3])))
 
 
+@functools.lru_cache(1)
 def machine() -> str:
-    """Return the name of this machine, as it stands in the names of processes."""
-    return os.uname().nodename.replace(".", "-")
+    """Return the name of this machine, as it stands in the names of processes.
+
+    Others may be called the same: a node of another team's cluster that works on the same bucket, a container with its
+    own process ids beside this one. So the name has a digest of what tells them apart, which a restart does not change
+    but for containers.
+    """
+    name = os.uname().nodename.replace(".", "-")
+    known = hashlib.sha256("\0".join(_marks()).encode()).hexdigest()[:8]
+    return f"{name}-{known}"
+
+
+def _marks() -> Iterator[str]:
+    """Yield what else tells this machine from others, and the process ids here from those elsewhere."""
+    for path in MACHINE_IDS:
+        with suppress(OSError), open(path, encoding="ascii", errors="replace") as stream:
+            yield stream.read().strip()
+    with suppress(OSError):
+        yield str(os.stat("/proc/self/ns/pid").st_ino)
 
 
 def is_running(pid: int, began: int) -> bool:

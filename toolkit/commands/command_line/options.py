@@ -129,6 +129,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return self.dry_run
 
     @property
+    def keeps_indexes(self) -> bool:
+        """Return whether row indexes that are missing, and so made on the way, are kept for others."""
+        return not self.only_shows
+
+    @property
     def remakes(self) -> bool:
         """Return whether the command makes sets anew, if commands of its name do; it may only write files of others."""
         return True

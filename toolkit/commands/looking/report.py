@@ -74,6 +74,10 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     def only_shows(self) -> bool:
         return True
 
+    @property
+    def keeps_indexes(self) -> bool:
+        return True
+
 
 def run(context: Context, options: Options) -> Outcome:
     """Gather the facts of a configuration or an output, or of two, and write the page."""

@@ -2,11 +2,13 @@
 
 import difflib
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from toolkit.commands.steps.context import Context
 from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
+from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix import joined_sets
 from toolkit.mix.join import ShardToMix
@@ -42,33 +44,44 @@ def check(
     Raises:
         ConfigError: for an attribute that no row has.
     """
-    _index(context, works)
+    made = _index(context, works)
     if complete:
         in_part = context.options.shard is not None
-        context.warn(_faults(stream, joined, _inline_keys(works), in_part=in_part))
+        context.warn(_faults(stream, joined, _inline_keys(works, made), in_part=in_part))
     _tell_compiled(context, settings, stream, joined)
 
 
-def _index(context: Context, works: list[ShardToMix]) -> None:
-    """Read the shards that have no row index yet, which tells whether documents have attributes of their own."""
+def _index(context: Context, works: list[ShardToMix]) -> dict[str, ShardState | None]:
+    """Read the shards that have no row index yet; return what that tells of each, by the path of its work."""
     todo = [work for work in works if row_index.current(work.dataset, work.shard) is None]
-    if todo:
-        context.run("index", index_shard, shard_tasks(todo))  # what is wrong with a shard is said where it is mixed
+    if not todo:
+        return {}
+    results = context.run("index", index_shard, shard_tasks(todo))  # what is wrong is said where a shard is mixed
+    return {work.path: result.value for work, result in zip(todo, results, strict=True)}
 
 
-def _inline_keys(works: list[ShardToMix]) -> set[str] | None:
-    """Return the names of the attributes that documents have of their own; None if they are not known."""
+def _inline_keys(works: list[ShardToMix], made: Mapping[str, ShardState | None]) -> set[str] | None:
+    """Return the names of the attributes that documents have of their own; None if they are not known.
+
+    Args:
+        works: the shards.
+        made: by the paths of some, the states that they have been found in just now: a dry run keeps none.
+    """
     found: set[str] = set()
-    for state in for_each(lambda work: row_index.current(work.dataset, work.shard), works):
+
+    def state_of(work: ShardToMix) -> ShardState | None:
+        return made[work.path] if work.path in made else row_index.current(work.dataset, work.shard)
+
+    for state in for_each(state_of, works):
         if state is None or state.inline_keys is None:
             return None
         found.update(state.inline_keys)
     return found
 
 
-def index_shard(work: ShardToMix, report: Any) -> None:
-    """Make the row index of a shard."""
-    row_index.ensure(work.dataset, work.shard, work.max_document_bytes)
+def index_shard(work: ShardToMix, report: Any) -> ShardState:
+    """Make the row index of a shard; return its state."""
+    return row_index.ensure(work.dataset, work.shard, work.max_document_bytes)
 
 
 def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *, in_part: bool) -> list[str]:

@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -23,19 +24,23 @@ import msgspec
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.distribution import NAME, missing_extra
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
 from toolkit.runs.lifeline import TOKEN_BYTES, Lifeline
 from toolkit.runs.node import Returned, Unfit, caller, version, work
 from toolkit.runs.processes import ONE_THREAD
+from toolkit.storage.options import in_words
 
 CONNECT_SECONDS = 5.0
 WAIT_SECONDS = 1.0
 LOOK_SECONDS = 5.0
 """After which the nodes are counted again."""
 
-ALONE_SECONDS = 60.0
-"""How long tasks wait when no node is left that has room for one."""
+TELL_SECONDS = 60.0
+"""After which it is told again what is waited for."""
+
+HEAD_SECONDS = 40.0
+"""How long the head may be silent. After 60 seconds Ray itself would end the process."""
 
 STOP_SECONDS = 3.0
 
@@ -68,16 +73,20 @@ class RaySettings(ConfigStruct):
         Count | None,
         Description(description="tasks that the cluster has at a time; default: 2 × its CPUs, divided by `cpus`"),
     ] = None
+    give_up: Annotated[
+        Annotated[float, msgspec.Meta(ge=0)],
+        Description(description="seconds for which tasks wait while no node has what one asks for; 0: none"),
+    ] = 600.0
     recycle: Annotated[
         Count | None, Description(description="tasks after which a worker process is replaced, against leaks")
     ] = None
 
     def __post_init__(self) -> None:
-        for name, amount in self.resources.items():
+        for name, asked in self.resources.items():
             if name in _OWN:
                 raise ValueError(f"resources: expected {name} as `{name.lower().replace('cpu', 'cpus')}`, got it here")
-            if amount > 1 and amount != int(amount):
-                raise ValueError(f"resources: expected whole numbers, or a part of 1, got {amount:g} of {name}")
+            if asked > 1 and asked != int(asked):
+                raise ValueError(f"resources: expected whole numbers, or a part of 1, got {asked:g} of {name}")
 
 
 class Ray(Executor):
@@ -109,23 +118,24 @@ class Ray(Executor):
 
     @property
     def cores(self) -> tuple[int, int]:
-        """The CPUs of all nodes together, and of the largest one."""
-        cpus = [int(node.get("CPU", 0)) for node in self._nodes()]
-        return sum(cpus), max(cpus, default=0)
+        """The CPUs of all nodes together, and of the largest one; 1 of a cluster that has yet to grow."""
+        cpus = [1, *(int(node.get("CPU", 0)) for node in self._nodes())]
+        return max(sum(cpus) - 1, 1), max(cpus)
 
     def run(
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
         waiting: deque[Task[Any]] = deque(largest_first(tasks))
         largest = max((self._cpus_of(task) for task in waiting), default=0)
-        if waiting and not self._room(largest):
-            raise ConfigError(f"executor: expected a node that has {self._wanted(largest)}, got {self._listed()}")
+        growth = _Growth(self, largest)
+        if waiting:
+            growth.look()
         begin = self._ray.remote(max_retries=0, max_calls=self.settings.recycle or 0, scheduling_strategy="SPREAD")(
             work
         )
-        flying: dict[Any, _Flight] = {}
+        flying, head = dict[Any, _Flight](), _Head(self._ray.get_runtime_context().gcs_address)
         deaths: Counter[str] = Counter()
-        room, looked, alone = at_once or self._limit(), time.monotonic(), 0.0
+        room, looked = at_once or self._limit(), time.monotonic()
         with Lifeline(self._ray.util.get_node_ip_address()) as lifeline, self._stopping(flying, lifeline):
             given = caller(lifeline.address)
             while waiting or flying:
@@ -143,7 +153,8 @@ class Ray(Executor):
                     flying[reference] = flight
                     self.begun(task.name)
                 for reference in self._ready(list(flying)):
-                    flight, alone = flying.pop(reference), 0.0
+                    flight = flying.pop(reference)
+                    growth.goes_on()
                     task = flight.task
                     found = self._received(reference)
                     if isinstance(found, Returned):
@@ -162,12 +173,10 @@ class Ray(Executor):
                     if known := by_token.get(news.token):
                         self._tell(known, known.documents + news.documents, known.bytes + news.bytes)
                 if time.monotonic() - looked > LOOK_SECONDS:
-                    now = time.monotonic()
-                    room = at_once or self._limit()
-                    alone = 0.0 if self._room(largest) else alone + now - looked
-                    looked = now
-                    if alone > ALONE_SECONDS:
-                        raise ToolkitError(f"the cluster has no node left that has {self._wanted(largest)}; run again")
+                    looked = time.monotonic()
+                    if head.answers():
+                        room = at_once or self._limit()
+                        growth.look()
 
     # --- the cluster --------------------------------------------------------------------------------------------------
 
@@ -180,23 +189,25 @@ class Ray(Executor):
     def _limit(self) -> int:
         return self.settings.in_flight or max(1, 2 * self.cores[0] // self.settings.cpus)
 
-    def _room(self, cpus: int) -> bool:
+    def has_room(self, cpus: int) -> bool:
         """Return whether some node could do a task that asks for so many CPUs."""
         wanted = {"CPU": cpus, "memory": self.settings.memory or 0, **self.settings.resources}
-        return any(all(node.get(name, 0) >= amount for name, amount in wanted.items()) for node in self._nodes())
+        return any(all(node.get(name, 0) >= asked for name, asked in wanted.items()) for node in self._nodes())
 
-    def _wanted(self, cpus: int) -> str:
+    def wanted(self, cpus: int) -> str:
+        """Return in words what a task asks for."""
         memory = [f"{self.settings.memory / 1e6:,.0f} MB of memory"] if self.settings.memory else []
-        others = [f"{amount:g} {name}" for name, amount in self.settings.resources.items()]
-        return " and ".join([f"{cpus} CPUs", *memory, *others])
+        others = [f"{asked:g} {name}" for name, asked in self.settings.resources.items()]
+        return " and ".join([amount(cpus, "CPU"), *memory, *others])
 
-    def _listed(self) -> str:
+    def listed(self) -> str:
+        """Return in words what the nodes have."""
         nodes = [
             f"{node.get('CPU', 0):.0f} CPUs with {node.get('memory', 0) / 1e6:,.0f} MB"
             + "".join(f" and {node.get(name, 0):g} {name}" for name in self.settings.resources)
             for node in self._nodes()
         ]
-        return f"{len(nodes)} nodes: {', '.join(nodes[:4])}{', …' if len(nodes) > 4 else ''}"
+        return f"{amount(len(nodes), 'node')}: {', '.join(nodes[:4])}{', …' if len(nodes) > 4 else ''}"
 
     # --- tasks --------------------------------------------------------------------------------------------------------
 
@@ -242,6 +253,87 @@ class Ray(Executor):
             if flying:
                 lifeline.cut()
                 self._ray.wait(list(flying), num_returns=len(flying), timeout=STOP_SECONDS)
+
+
+class _Growth:
+    """What tasks wait for where no node has room for the largest: a cluster grows when it sees them wait.
+
+    Args:
+        cluster: the executor.
+        cpus: that the largest task asks for.
+    """
+
+    def __init__(self, cluster: Ray, cpus: int) -> None:
+        self._cluster, self._cpus = cluster, cpus
+        self._had_room = False
+        self._since = self._told = 0.0
+
+    def goes_on(self) -> None:
+        """Note that a task has ended: the cluster works, though it may have no room for the largest one."""
+        self._since = time.monotonic() if self._since else 0.0
+
+    def look(self) -> None:
+        """Look whether there is room; tell what is waited for.
+
+        Raises:
+            ConfigError: if there has been none since the beginning, for longer than the settings allow.
+            ToolkitError: if there has been none for so long since a node was lost.
+        """
+        now, wanted = time.monotonic(), self._cluster.wanted(self._cpus)
+        if self._cluster.has_room(self._cpus):
+            if self._since:
+                _say(f"a node that has {wanted} is there")
+            self._had_room, self._since, self._told = True, 0.0, 0.0
+            return
+        self._since = self._since or now
+        limit, got = self._cluster.settings.give_up, self._cluster.listed()
+        if now - self._since >= limit:
+            kind = ToolkitError if self._had_room else ConfigError
+            waited = f" for {in_words(limit)}" if limit else ""
+            raise kind(
+                f"executor: expected a node that has {wanted}, got{waited} {got}; add one and run again, ask for less, "
+                "or raise `executor.give_up`"
+            )
+        if not self._told or now - self._told >= TELL_SECONDS:
+            self._told = now
+            left = in_words(limit - (now - self._since))
+            _say(f"waiting for a node that has {wanted}: there are {got}; at most {left} more (`executor.give_up`)")
+
+
+class _Head:
+    """The head of a cluster, which Ray asks for nodes: without it, that ends the process.
+
+    Args:
+        address: of the head.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._silent = 0.0
+
+    def answers(self) -> bool:
+        """Return whether somebody listens there; raise ToolkitError if nobody has for a while."""
+        host, _, port = self._address.rpartition(":")
+        now = time.monotonic()
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), WAIT_SECONDS).close()
+        except OSError as error:
+            why = error.strerror or str(error)
+            if not self._silent:
+                self._silent = now
+                _say(f"waiting for the head of the cluster at {self._address}, which does not answer: {why}")
+            if now - self._silent > HEAD_SECONDS:
+                raise ToolkitError(
+                    f"executor: expected the head of the cluster at {self._address} to answer, got for "
+                    f"{in_words(now - self._silent)}: {why}; begin a cluster, and run again"
+                ) from None
+            return False
+        self._silent = 0.0
+        return True
+
+
+def _say(what: str) -> None:
+    print(f"executor: {what}", file=sys.stderr, flush=True)
 
 
 @dataclass
