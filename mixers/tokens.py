@@ -87,16 +87,20 @@ class Tokens(Labelling, Writer):
         return self.encode_batch(MixedBatch([document], [mixed]))[0]
 
     def encode_batch(self, batch: MixedBatch) -> list[list[tuple[str, bytes]]]:
-        texts = [document.text for document in batch.documents]
+        texts: list[str] = []
+        numbers: list[int] = []  # of the text of each document: copies of one, which follow one another, share it
+        before = None
+        for document in batch.documents:
+            if document is not before:
+                texts.append(document.text)
+            numbers.append(len(texts) - 1)
+            before = document
         tokens, bounds = self._loaded.encode(texts)
         encoded = tokens.astype(self._dtype)
         found: list[list[tuple[str, bytes]]] = []
-        for i, (document, mixed) in enumerate(batch):
-            own = encoded[bounds[i] : bounds[i + 1]]
-            if not len(own):
-                found.append([])
-                continue
-            found.append([(self.label_in(mixed), self._line(document, mixed, own))])
+        for number, (document, mixed) in zip(numbers, batch, strict=True):
+            own = encoded[bounds[number] : bounds[number + 1]]
+            found.append([(self.label_in(mixed), self._line(document, mixed, own))] if len(own) else [])
         return found
 
     def _line(self, document: Document, mixed: Mixed, tokens: Array) -> bytes:
@@ -126,6 +130,9 @@ class Tokens(Labelling, Writer):
 
     def is_divided(self) -> bool:
         return self.layout == "one"
+
+    def is_per_shard(self) -> bool:
+        return self.layout == "inputs"
 
     def part(self, label: str, number: int, parts: int, compression: str) -> str:
         return super().part(label, number, parts, compression).removesuffix(self.SUFFIX) + self._kind.SUFFIX

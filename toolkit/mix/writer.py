@@ -274,6 +274,10 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """Return whether the documents of a label are divided into parts of the size that the configuration says."""
         return True
 
+    def is_per_shard(self) -> bool:
+        """Return whether each shard has an output of its own, whose label is `Mixed.shard`."""
+        return False
+
     def stem(self, label: str) -> str:
         """Return the path of a label's output below the output folder, without suffix and part number.
 

@@ -194,8 +194,11 @@ class Session:
             return
         view = self._makers[name]()
         stream = f"stream of {name}"
-        self._connection.register(stream, view.stream)
-        self._connection.execute(f"CREATE VIEW {quoted(name)} AS {view.query.replace(STREAM, quoted(stream))}")
+        # A stream that was registered would be a view of its own, among those that `SHOW TABLES` lists.
+        relation = self._connection.from_arrow(view.stream)
+        asked = relation.query(stream, view.query.replace(STREAM, quoted(stream)))
+        assert asked is not None  # it is a SELECT
+        asked.create_view(name)
         for alias, of in self.aliases.items():
             if of == name:
                 self._connection.execute(f"CREATE VIEW {quoted(alias)} AS FROM {quoted(name)}")
