@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.__main__ import bench as benched
 from tests.faults.cells import Bench
+from tests.faults.driver import bench as benched
 from tests.storage.conftest import seaweed as seaweed
 from tests.storage.servers import Seaweed
 

@@ -17,9 +17,9 @@ import pytest
 
 from tests.conftest import Ran
 from tests.faults import corpus
-from tests.faults.__main__ import bench
 from tests.faults.cells import Bench
 from tests.faults.columns import COLUMNS, Column
+from tests.faults.driver import bench
 from tests.faults.places import File, State, Strike
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\x00\x08"

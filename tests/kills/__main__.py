@@ -1,19 +1,13 @@
 """Signals at random moments: ``python -m tests.kills --signals 500 [--seed N] [--place folder] [--column mix]``."""
 
-import argparse
-import contextlib
 import random
 import sys
-import tempfile
-import time
 from collections import Counter
-from pathlib import Path
 from signal import Signals
 
-from tests.faults.__main__ import bench
 from tests.faults.columns import COLUMNS
+from tests.faults.driver import Driver, parser
 from tests.kills.rounds import Campaign, Round, rounds
-from tests.storage.servers import Seaweed
 
 
 def table(played: list[Round]) -> str:
@@ -34,34 +28,24 @@ def table(played: list[Round]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
-    parser.add_argument("--signals", type=int, default=200, help="that must meet a running command")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--place", action="append", choices=["folder", "bucket"])
-    parser.add_argument("--column", action="append", choices=[column.name for column in COLUMNS])
-    given = parser.parse_args()
+    line = parser("tests.kills", __doc__)
+    line.add_argument("--signals", type=int, default=200, help="that must meet a running command")
+    line.add_argument("--seed", type=int, default=random.randrange(10**6))
+    line.add_argument("--place", action="append", choices=["folder", "bucket"])
+    given = line.parse_args()
     places = given.place or ["folder", "bucket"]
     played: list[Round] = []
-    begin = time.monotonic()
+    driver = Driver()
     print(f"seed {given.seed}", flush=True)
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = None
-        if "bucket" in places:
-            server = Seaweed(folder / "server")
-            server.start()
-            stack.callback(server.kill)
-        campaign = Campaign(stack.enter_context(bench(folder, server)))
-        stack.enter_context(contextlib.suppress(KeyboardInterrupt))
-        for one in rounds(campaign, given.signals, given.seed, places, given.column or []):
+    with driver.playing(on_bucket="bucket" in places) as bench:
+        for one in rounds(Campaign(bench), given.signals, given.seed, places, given.column or []):
             played.append(one)
             for each in one.wrong:
                 print(f"{one}: {each}", flush=True)
-    wrong = sum(bool(one.wrong) for one in played)
     missed = sum(one.missed for one in played)
-    print(f"\n{table(played)}\n\n{len(played)} signals met a running command, {missed} came too late", end="")
-    print(f", {wrong} rounds judged wrong, {time.monotonic() - begin:.0f} s")
-    return int(wrong > 0)
+    print(f"\n{table(played)}\n")
+    told = f"{len(played)} signals met a running command, {missed} came too late"
+    return driver.ended(told, sum(bool(one.wrong) for one in played))
 
 
 if __name__ == "__main__":

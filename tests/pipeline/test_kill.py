@@ -333,7 +333,7 @@ def published(pipeline: Project) -> tuple[Project, dict[str, str], dict[str, str
         (json_files, "save", False),
         (publish, "remove", False),
         (publish, "remove", True),
-        (local, "_moved", True),
+        (local, "moved", True),
         (publish, "write_file", True),
         (publish, "clear_work", False),
         (publish, "clear_work", True),

@@ -1,0 +1,60 @@
+"""What plays faults by hand: the matrix (`tests.faults`), signals (`tests.kills`), power cuts (`tests.power`)."""
+
+import argparse
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.annotate.server import serving
+from tests.faults.cells import Bench
+from tests.faults.columns import COLUMNS
+from tests.faults.places import Bucket
+from tests.faults.warm import Warm
+from tests.storage.servers import Seaweed
+
+
+@contextlib.contextmanager
+def bench(folder: Path, server: Seaweed | None) -> Iterator[Bench]:
+    """What is played on, in a folder, with a server of language models, and one of S3 if there is one."""
+    with Warm() as warm, serving() as models:
+        bucket = Bucket(server, folder) if server else None
+        try:
+            yield Bench(warm, folder, bucket, models.url)
+        finally:
+            if bucket:
+                bucket.close()
+
+
+def parser(package: str, description: str | None) -> argparse.ArgumentParser:
+    """The command line of a package, with the columns that are wanted."""
+    found = argparse.ArgumentParser(prog=f"python -m {package}", description=description)
+    found.add_argument("--column", action="append", choices=[column.name for column in COLUMNS])
+    return found
+
+
+class Driver:
+    """Plays on a bench of its own until the end, or an interruption: what was played until then is shown."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+
+    @contextlib.contextmanager
+    def playing(self, *, on_bucket: bool) -> Iterator[Bench]:
+        """A bench in a new folder, and in a bucket if that is wanted."""
+        with contextlib.ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            server = None
+            if on_bucket:
+                server = Seaweed(folder / "server")
+                server.start()
+                stack.callback(server.kill)
+            found = stack.enter_context(bench(folder, server))
+            stack.enter_context(contextlib.suppress(KeyboardInterrupt))
+            yield found
+
+    def ended(self, played: str, wrong: int) -> int:
+        """Tell how much was played; the status of the process."""
+        print(f"{played}, {wrong} judged wrong, {time.monotonic() - self._begin:.0f} s")
+        return int(wrong > 0)
