@@ -11,29 +11,17 @@ from typing import IO, Annotated, Literal
 
 import msgspec
 
-from mixers._options import By, Name
+from mixers._options import By, Labelling, Name
 from mixers._packing import cut, fit
 from mixers._token_files import HELD, KINDS, Entry, TokenFiles, read_offsets, write_offsets
-from toolkit import (
-    ConfigError,
-    DataError,
-    Document,
-    Labelled,
-    Mixed,
-    MixedBatch,
-    Model,
-    Wanted,
-    Writer,
-    check_label,
-    label_of,
-)
+from toolkit import ConfigError, DataError, Document, Mixed, MixedBatch, Model, Writer
 from toolkit.text import Array, Tokenizer
 
 _HEAD = struct.Struct("<QIQ")  # bytes of the tokens, of the words, and the row
 _BOUNDS = ".documents.npy"
 
 
-class Tokens(Writer):
+class Tokens(Labelling, Writer):
     """The tokens of each document, then `eod`: the tokenizer's own, one document behind the other.
 
     - ``files: pbin``: ``.pbin`` of Modalities
@@ -95,14 +83,6 @@ class Tokens(Writer):
     def on_disk(self, stored: int, content: int) -> tuple[int, int]:
         return content, content if KINDS[self.files].HOLDS and content > HELD else 0
 
-    def label(self) -> str | None:
-        if self.layout == "inputs":
-            return None
-        return label_of(self.by) if self.by else repr(self.name)
-
-    def wants(self) -> dict[str, Wanted]:
-        return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
-
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         return self.encode_batch(MixedBatch([document], [mixed]))[0]
 
@@ -120,13 +100,8 @@ class Tokens(Writer):
         found: list[list[tuple[str, bytes]]] = []
         for number, (document, mixed) in zip(numbers, batch, strict=True):
             own = encoded[bounds[number] : bounds[number + 1]]
-            found.append([(self._label(mixed), self._line(document, mixed, own))] if len(own) else [])
+            found.append([(self.label_in(mixed), self._line(document, mixed, own))] if len(own) else [])
         return found
-
-    def _label(self, mixed: Mixed) -> str:
-        if self.layout == "inputs":
-            return mixed.shard
-        return check_label(mixed.values["by"].label if self.by else self.name)
 
     def _line(self, document: Document, mixed: Mixed, tokens: Array) -> bytes:
         first, last = self._around

@@ -242,12 +242,13 @@ def test_a_lock_that_was_changed_is_told(elsewhere: Callable[[str], Project], lo
     there = elsewhere("there")
     there.ok("mix")
     sound: dict[str, Any] = json.loads(lock.read_text())
-    found, said = sound, f"{lock}: {place}.digest: expected "
+    found: dict[str, Any] = sound
+    said = f"{lock}: {place}.digest: expected "
     for name in place.split(".", 1):
         found = found[name]
-    key, value = ("digest", "0" * 32) if "digest" in found else ("documents", found.get("documents", 0) + 1)
+    key, value = ("digest", "0" * 32) if "digest" in found else ("documents", int(found["documents"]) + 1)
     if key == "documents":
-        said = f"part documents/documents.jsonl.gz: documents: expected {value}, got {value - 1}"
+        said = f"part documents/documents.jsonl.gz: documents: expected {value}, got {found[key]}"
     found[key] = value
     lock.write_text(json.dumps(sound))
     ran = there.run("validate", there.out, "--lock", lock)
