@@ -75,7 +75,8 @@ class RaySettings(ConfigStruct):
     def __post_init__(self) -> None:
         for name, amount in self.resources.items():
             if name in _OWN:
-                raise ValueError(f"resources: expected {name} as `{name.lower().replace('cpu', 'cpus')}`, got it here")
+                option = name.lower().replace("cpu", "cpus")
+                raise ValueError(f"resources: expected no {name}; write `{option}:` beside `resources:`")
             if amount > 1 and amount != int(amount):
                 raise ValueError(f"resources: expected whole numbers, or a part of 1, got {amount:g} of {name}")
 
