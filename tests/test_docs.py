@@ -5,6 +5,7 @@ import json
 import re
 import runpy
 import shutil
+import tomllib
 from pathlib import Path
 
 import msgspec
@@ -197,6 +198,15 @@ def test_the_site_has_each_page_once_and_nothing_from_the_web() -> None:
     assert refused('<link rel="stylesheet" href="//fonts.example/a.css"/>')
     assert refused('<img alt="" src=https://badge.example/a.svg>')
     assert not refused('<a href="https://docs.ray.io">Ray</a><script src="_static/x.js"></script>')
+
+
+def test_every_extra_is_described() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    section = _text("configuration.md").split("\n## Extras\n")[1].split("\n## ")[0]
+    named = {
+        name for row in re.findall(r"^\| (`[^|]+`) \|", section, re.MULTILINE) for name in row.strip("`").split("`, `")
+    }
+    assert named == project["optional-dependencies"].keys() - {"docs", "fuzz", "test"}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

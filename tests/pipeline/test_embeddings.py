@@ -114,8 +114,8 @@ def test_some_documents_are_asked_and_others_left_out(project: Project) -> None:
     ("change", "message"),
     [
         ({"embeddings": "embed-0.vector"}, "embeddings: expected a key of the set embed-0, got 'vector'"),
-        ({"window": {"lead": 100}}, "window: expected it of the tagger `embedding`, got it of a head"),
-        ({"splits": {"train": 0.8, "test": 0.2}}, "splits: expected a share of valid, by whose loss training ends"),
+        ({"window": {"lead": 100}}, "window: expected none, because a head reads no text"),
+        ({"splits": {"train": 0.8, "test": 0.2}}, "splits: expected a share for valid, got none: the loss on valid"),
         ({"embeddings": "metadata.genre"}, "embeddings: expected a list of numbers, or null, got"),
         ({"hidden": -1}, "hidden"),
     ],

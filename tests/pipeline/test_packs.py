@@ -195,7 +195,7 @@ def test_damage_is_told_of_all_inputs_of_a_pack_and_the_others_wait(notes: Proje
     assert ran.code == 1
     assert f"{notes.root}/in/010a.txt.gz:1: expected" in ran.err
     assert f"{notes.root}/in/020a.txt.gz:1: expected" in ran.err
-    assert "(43 inputs) wait until that is mended: they share a shard" in ran.err
+    assert "(43 inputs) wait until that is corrected: they share a shard" in ran.err
     assert not list(notes.documents.rglob("*.gz"))
     assert strays(notes.attributes) == []
     for name in ("010a", "020a"):

@@ -334,7 +334,8 @@ def test_inputs_that_cannot_be_listed_are_no_reason_to_guess(project: Project, m
     ran = project("tag", "--shard", "0/2")
     assert ran.code == 2
     assert (
-        "the inputs cannot be listed, and they tell what the share owns: https://example.org/list: got 503" in ran.err
+        "expected inputs that can be listed, because shares divide them, got: https://example.org/list: got 503"
+        in ran.err
     )
     project.ok("tag")  # which need not know
 

@@ -341,7 +341,7 @@ def test_fasttext_models_are_the_same_again_and_loaded_by_the_tagger(project: Pr
         ({"labels": "'a b' if metadata.score is None else 'c'"}, "labels: expected labels without white space"),
         ({"characters": [3, 99]}, "characters: expected [LEAST, MOST] from 1 to 10"),
         ({"autotune": 2, "splits": {"train": 0.9, "test": 0.1}}, "autotune: expected a share of valid"),
-        ({"balance": True}, "balance: expected it of a linear model"),
+        ({"balance": True}, "balance: expected none: fastText"),
     ],
 )
 def test_what_fasttext_cannot_is_said(project: Project, change: dict[str, Any], message: str) -> None:

@@ -88,7 +88,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         check_models(tagger(write_encoder(tmp_path / "encoder", head=False)))
     with pytest.raises(ConfigError, match="max_tokens: expected at most the 64 that the model takes, got 65"):
         check_models(tagger(folder, max_tokens=65))
-    with pytest.raises(ConfigError, match="base: expected it for a model of ml_filter"):
+    with pytest.raises(ConfigError, match="base: expected it only for a model of ml_filter"):
         check_models(tagger(folder, base=str(folder / "config.json")))
     with pytest.raises(ConfigError, match="device: expected one that PyTorch can use here, got cuda:7"):
         said(tagger(folder, device="cuda:7"))

@@ -180,7 +180,7 @@ class NeedsOption(Tagger):
     ("tagger", "message"),
     [
         (WrongType, 'expected a value of the type that `tag` declares, int, got "many"'),
-        (NotATruth, "expected the value 3 as the example of 'two words' says, got 2; mend the example or the tagger"),
+        (NotATruth, "expected the value 3 as the example of 'two words' says, got 2; correct the example or"),
         (Remembers, "expected the same values again, in any order; keep nothing of other documents"),
         (OtherBatch, "expected the same values of tag_batch as of tag, in order; for the text"),
         (ShortBatch, "values of tag_batch, got"),

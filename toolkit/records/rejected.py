@@ -58,8 +58,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"{self.entry}: expected at most {100 * self.max_rejected:g} % of the items to be rejected "
             f"(`max_rejected: {self.max_rejected:g}`), got {self.rejected:,} of {self.read:,} "
-            f"({100 * self.rejected / self.read:.1f} %): {reasons}; see {self.file}. Mend the entry and run `toolkit "
-            "ingest --overwrite`, or raise its `max_rejected` and run `toolkit ingest` again"
+            f"({100 * self.rejected / self.read:.1f} %): {reasons}; see {self.file}. Correct the entry and run "
+            "`toolkit ingest --overwrite`, or raise its `max_rejected` and run `toolkit ingest` again"
         )
 
 

@@ -281,7 +281,7 @@ class Repository:
             return Forbidden(f"expected a token that may write {name}, {got}; make one, then {_TOKENS}", path=where)
         if code == 404:
             return Unreadable(f"expected the dataset and its branch, {got}; make the branch there", path=where)
-        return Unreadable(f"expected the Hub to take the files, {got}; mend that, and run again", path=where)
+        return Unreadable(f"expected the Hub to take the files, {got}; correct that, and run again", path=where)
 
 
 def _shown(said: str) -> str:

@@ -93,7 +93,7 @@ def check_examples(tagger: Tagger) -> None:
             expect(
                 _sameness(made)(found, as_json(example.value)),
                 f"{name_of(tagger)}: expected the value {example.value!r} as the example of {example.text!r} says, got "
-                f"{found!r}; mend the example or the tagger",
+                f"{found!r}; correct the example or the tagger",
             )
 
 

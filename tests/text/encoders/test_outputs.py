@@ -87,7 +87,7 @@ def test_grades_of_ours_have_a_mean() -> None:
         ({"id2label": {"0": "a"}, "problem_type": "token"}, {}, "problem_type: expected one of transformers"),
         ({**ANNOTATOR, "num_tasks": 3}, {}, "num_targets_per_task: expected 3 numbers of classes"),
         (ANNOTATOR, {"targets": ["edu"]}, "targets: expected 2 different names, got edu"),
-        ({}, {"targets": ["edu"]}, "targets: expected it for a model of ml_filter"),
+        ({}, {"targets": ["edu"]}, "targets: expected it only for a model of ml_filter"),
         ({}, {"target": "edu"}, "target: expected one of none, got 'edu'"),
     ],
 )

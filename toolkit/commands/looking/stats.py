@@ -226,7 +226,7 @@ def _check_together(options: Options) -> None:
         idle["--json"] = ("--format",)
     for option, others in idle.items():
         if found := next((other for other in others if given[other]), None):
-            raise ConfigError(f"expected {option} without {found}, which does nothing beside it{_REMEDIES[option]}")
+            raise ConfigError(f"expected {option} without {found}, which has no effect here{_REMEDIES[option]}")
 
 
 def _rendered(found: list[tables.Table], merged: Merged, *, lengths: bool) -> dict[str, str]:

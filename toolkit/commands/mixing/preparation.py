@@ -215,7 +215,7 @@ def _weigh(context: Context, prepared: PreparedMix) -> PreparedMix:
     """
     found = context.run("weigh", preview.preview_shard, shard_tasks(prepared.works))
     if broken := failures(found):
-        raise ConfigError("the weights of the streams cannot be told:\n" + "\n".join(broken))
+        raise ConfigError("weights need the characters of each stream, which cannot be counted:\n" + "\n".join(broken))
     chars = {stream.name: 0 for stream in prepared.settings.streams}
     for work, result in zip(prepared.works, found, strict=True):
         totals = result.value.totals if result.value else Totals()

@@ -250,7 +250,7 @@ def _blocklists(
 
 def failed(output: str, messages: list[str]) -> Outcome:
     """Return the outcome of a mix that published nothing."""
-    text = f"nothing was published in {output}: {len(messages)} failed; run the same command again when that is mended"
+    text = f"nothing was published in {output}: {len(messages)} failed; correct that, then run the command again"
     return Outcome(
         text=text, data={"output": output, "published": False, "failed": messages}, failures=messages, exit_code=1
     )

@@ -42,7 +42,7 @@ def unlike_dolma(documents: int, rows: int) -> str:
     return (
         f"\n\nwarning: {documents:,} of {amount(rows, 'document')} {'is' if documents == 1 else 'are'} kept or dropped "
         "otherwise than by Dolma:\n1 and 1.0 are one number here, so that `>= 1.0` matches 1; in Dolma's JSONPath they "
-        "are two numbers.\n`compat: strict` (of a rule `strict: true`) decides as Dolma does; without it, it stays so."
+        "are two numbers.\n`compat: strict` (in a rule: `strict: true`) decides as Dolma does."
     )
 
 

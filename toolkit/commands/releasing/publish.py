@@ -67,7 +67,7 @@ def run(context: Context, options: Options) -> Outcome:
     size = sum(file.size for file in files)
     data: dict[str, Any] = {"output": output, "to": options.to, "bytes": size, "files": [file.path for file in files]}
     if findings:
-        told = f"{output}: {amount(len(findings), 'finding')}; nothing is published; mend that, then run again"
+        told = f"{output}: {amount(len(findings), 'finding')}; nothing is published; correct that, then run again"
         return Outcome("\n".join([*findings, "", told]), data | {"findings": findings}, exit_code=1)
     listed = f"{amount(len(files), 'file')} ({in_words(size)})"
     if options.dry_run:

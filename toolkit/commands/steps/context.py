@@ -325,8 +325,8 @@ class Context(Running):
             inputs = self.inputs(there=True) if self.has("ingest") else []
         except DataError as error:
             raise ConfigError(
-                f"--shard: the inputs cannot be listed, and they tell what the share owns: {error}; mend that, or use "
-                "a configuration without `ingest:`, for which the documents are shared as they are"
+                f"--shard: expected inputs that can be listed, because shares divide them, got: {error}; correct "
+                "that, or use a configuration without `ingest:`, which divides the documents"
             ) from None
         return Share(*self.options.shard, self.dataset if self.has_dataset else None, inputs)
 

@@ -166,7 +166,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
         if rule.foreign:
             raise ConfigError(
                 f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.foreign.syntax}: "
-                "what its patterns ask for is held against the attributes of all shards"
+                "its patterns are checked against the attributes of all shards"
             )
     return settings
 

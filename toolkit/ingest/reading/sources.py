@@ -76,7 +76,7 @@ class Sources:
         if len(self._bytes) == 1 and faults:
             raise faults[0]
         if faults:
-            wait = f"the other inputs of {self._work.name} wait until that is mended: they share a shard"
+            wait = f"the other inputs of {self._work.name} wait until that is corrected: they share a shard"
             raise DataError("\n".join([*map(str, faults), wait]))
 
     def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[Written]:

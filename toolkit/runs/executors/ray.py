@@ -84,7 +84,8 @@ class RaySettings(ConfigStruct):
     def __post_init__(self) -> None:
         for name, asked in self.resources.items():
             if name in _OWN:
-                raise ValueError(f"resources: expected {name} as `{name.lower().replace('cpu', 'cpus')}`, got it here")
+                option = name.lower().replace("cpu", "cpus")
+                raise ValueError(f"resources: expected no {name}; write `{option}:` beside `resources:`")
             if asked > 1 and asked != int(asked):
                 raise ValueError(f"resources: expected whole numbers, or a part of 1, got {asked:g} of {name}")
 

@@ -136,7 +136,7 @@ def _loaded(asked: ClassifierAsked, _digest: str) -> Classifier:
     path = os.path.join(asked.model, CONFIG)
     config = read_config(path)
     if asked.base and not config.is_annotator:
-        raise ConfigError("base: expected it for a model of ml_filter, got it for one that has its own config.json")
+        raise ConfigError("base: expected it only for a model of ml_filter; this one has a config.json of its own")
     encoder: ModelConfig = read_config(asked.base) if asked.base else config
     try:
         outputs = Outputs.of(config, asked.targets, asked.target)

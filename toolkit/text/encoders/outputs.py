@@ -43,7 +43,7 @@ class Outputs:
         """
         found = cls._annotator(config, targets) if config.is_annotator else cls._usual(config)
         if targets and not config.is_annotator:
-            raise ConfigError("targets: expected it for a model of ml_filter, got it for one that names its labels")
+            raise ConfigError("targets: expected it only for a model of ml_filter; this one names its labels itself")
         if target is None:
             return found
         if target not in found.targets:

@@ -291,8 +291,8 @@ def _word_table(contents: Contents) -> WordTable:
     _fill(words, len(places), probes)
     if probes[0] < 0:
         raise ConfigError(
-            f"{contents.path}: words: expected a table of them in which each is soon found, got words that lie in the "
-            "way of each other, as no training finds them; fetch the model again"
+            f"{contents.path}: words: expected words as a training writes them, got words whose hashes collide "
+            "so often that to look one up would take too long; fetch the model again"
         )
     return words
 

@@ -99,7 +99,9 @@ class Fasttext(Trainer, kw_only=True):
     def check(self) -> None:
         super().check()
         if self.balance:
-            raise ConfigError("balance: expected it of a linear model, got it of fastText, whose rows all count alike")
+            raise ConfigError(
+                "balance: expected none: fastText gives all documents the same weight; `kind: linear` has it"
+            )
         if self.characters is not None and not 1 <= self.characters[0] <= self.characters[1] <= 10:
             raise ConfigError(f"characters: expected [LEAST, MOST] from 1 to 10, got {[*self.characters]}")
         if self.quantize is not None and 0 < self.quantize.cutoff < _LEAST_KEPT:

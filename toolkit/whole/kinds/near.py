@@ -62,10 +62,10 @@ class Near(Competing, kw_only=True):
         if self.containment is not None and not self.jaccard < self.containment <= 1:
             raise ConfigError(
                 f"containment: expected a number above jaccard ({self.jaccard}) and up to 1, got {self.containment}: "
-                "the part that two documents share of one is never less than what they share of both"
+                "the containment is never less than the Jaccard similarity, so a lower limit has no effect"
             )
         if self.containment is not None and not self.verify:
-            raise ConfigError("containment: expected it with `verify: true`, without nothing is compared")
+            raise ConfigError("containment: expected it only with `verify: true`, because only then texts are compared")
         super().check()
         self.cut()
 

@@ -65,9 +65,9 @@ class Head(Trainer, kw_only=True):
     def check(self) -> None:
         super().check()
         if self.window is not None:
-            raise ConfigError("window: expected it of the tagger `embedding`, got it of a head, which reads no text")
+            raise ConfigError("window: expected none, because a head reads no text; set it in the tagger `embedding`")
         if self.split is None and not self.shares[1]:
-            raise ConfigError("splits: expected a share of valid, by whose loss training ends, got none")
+            raise ConfigError("splits: expected a share for valid, got none: the loss on valid says when training ends")
 
     def asked(self) -> dict[str, Asked]:
         """Return the expressions of the options."""
@@ -97,7 +97,7 @@ class Head(Trainer, kw_only=True):
         """Train in a task of its own; the loss on valid says when it is enough."""
         examples = work.examples
         if not examples.of_split(VALID).any():
-            raise DataError("expected labelled documents in valid, by whose loss training ends, got none")
+            raise DataError("expected labelled documents in valid, got none: the loss on valid says when training ends")
         about = Predicts(task=self.task, labels=examples.names)
         targets, weights = examples.targets(), self.weights_of(examples)
         write_sealed(join(work.folder, TARGETS), np.stack([targets, weights]).tobytes())
