@@ -209,6 +209,13 @@ def in_words(fault: str) -> str:
     return (told[:1].lower() + told[1:]).replace("`", "")
 
 
+def duration(seconds: float) -> str:
+    """Return seconds for people: ``8 s``, ``4 min 30 s``, ``1 h``."""
+    whole = round(seconds)
+    parts = ((whole // 3600, "h"), (whole // 60 % 60, "min"), (whole % 60, "s"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+
+
 def amount(number: int, what: str) -> str:
     """Return a number with what it counts: ``1 value``, ``2,000 values``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

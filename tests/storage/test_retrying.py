@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from toolkit.errors import Unreadable
+from toolkit.errors import Unreadable, duration
 from toolkit.storage import retrying
-from toolkit.storage.options import Duration, StorageOptions, in_words, options, set_options
+from toolkit.storage.options import Duration, StorageOptions, options, set_options
 from toolkit.storage.retrying import Trouble, persist
 
 
@@ -137,6 +137,6 @@ def test_options_travel_to_other_processes(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_seconds_for_people() -> None:
-    assert [in_words(seconds) for seconds in (0.2, 8, 300, 272.4, 3600, 3661)] == [
+    assert [duration(seconds) for seconds in (0.2, 8, 300, 272.4, 3600, 3661)] == [
         "0 s", "8 s", "5 min", "4 min 32 s", "1 h", "1 h 1 min 1 s",
     ]  # fmt: skip

@@ -22,9 +22,8 @@ from toolkit.annotate.annotator import Asked, judge
 from toolkit.annotate.answers import Answer
 from toolkit.annotate.endpoint import Endpoint, Interrupted, Refused, Reply
 from toolkit.annotate.estimates import CHARS_PER_TOKEN, Tokens, annotator_of, is_wanted, limits_of
-from toolkit.errors import DataError, ToolkitError
+from toolkit.errors import DataError, ToolkitError, duration
 from toolkit.runs.executors import Report
-from toolkit.storage.options import in_words
 from toolkit.tag import run as tagging
 
 IN_A_ROW = 20
@@ -186,7 +185,7 @@ class Asking:
         if trouble := self._endpoint.trouble:
             found.append(f"asking again after: {trouble}")
         if 0 < numbers.requests < expected:
-            found.append(f"about {in_words(seconds * (expected / numbers.requests - 1))} left")
+            found.append(f"about {duration(seconds * (expected / numbers.requests - 1))} left")
         return found
 
     @property

@@ -18,9 +18,8 @@ from typing import Any, Protocol, Self
 import msgspec
 
 from toolkit.config import sizes
-from toolkit.errors import amount
+from toolkit.errors import amount, duration
 from toolkit.runs.executors import Report
-from toolkit.storage.options import in_words
 
 LINE_SECONDS = 10.0
 """After which a line is written where there is no terminal."""
@@ -271,9 +270,9 @@ class Progress:
                 self._draw(self._bar)
             elif self._clock() - self._last >= LINE_SECONDS:
                 self._last = self._clock()
-                facts = [*self._facts(self.pace.rate()), in_words(self.pace.seconds)]
+                facts = [*self._facts(self.pace.rate()), duration(self.pace.seconds)]
                 left = None if self._more else self.pace.left()
-                self._write(", ".join(facts) + ("" if left is None else f", about {in_words(left)} left"))
+                self._write(", ".join(facts) + ("" if left is None else f", about {duration(left)} left"))
 
     def _keep_showing(self) -> None:
         with suppress(OSError):  # nobody reads it any more
@@ -286,7 +285,7 @@ class Progress:
         bar.ncols = columns
         tasks, documents, done, *rate = self._facts(pace.rate())
         left = None if self._more else pace.left()
-        facts = [done, *rate, *([] if left is None else [f"{in_words(left)} left"]), documents, tasks]
+        facts = [done, *rate, *([] if left is None else [f"{duration(left)} left"]), documents, tasks]
         bar.facts = ", ".join(facts)
         if len(self._what) + len(bar.facts) > columns - BAR_COLUMNS:
             bar.facts = ", ".join(facts[:-1])

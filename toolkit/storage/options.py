@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from toolkit.errors import duration
+
 _VARIABLE = "TOOLKIT_STORAGE"
 """Carries the options to processes that work for this one, wherever they run."""
 
@@ -28,14 +30,7 @@ class Duration(float):
         raise ValueError(f"expected a time such as 90 s, 5 min or 1 h, got {value!r}")
 
     def __str__(self) -> str:
-        return in_words(self)
-
-
-def in_words(seconds: float) -> str:
-    """Return seconds for people: ``8 s``, ``4 min 30 s``, ``1 h``."""
-    whole = round(seconds)
-    parts = ((whole // 3600, "h"), (whole // 60 % 60, "min"), (whole % 60, "s"))
-    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+        return duration(self)
 
 
 class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

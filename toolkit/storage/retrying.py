@@ -20,10 +20,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from toolkit.errors import Unreadable
+from toolkit.errors import Unreadable, duration
 from toolkit.interrupts import is_ending, pause
 from toolkit.storage.addresses import cleaned
-from toolkit.storage.options import in_words, options
+from toolkit.storage.options import options
 
 T = TypeVar("T")
 
@@ -188,7 +188,7 @@ def _wait(attempt: int, asked: float | None) -> float:
 
 
 def _given_up(trouble: Trouble, path: str, host: str, waited: float, attempts: int, *, known: bool) -> Unreadable:
-    for_ = f" for {in_words(waited)}" if waited >= 1 else ""
+    for_ = f" for {duration(waited)}" if waited >= 1 else ""
     times = f" ({attempts} attempts)" if attempts > 1 else ""
     if is_ending():
         advice = "the run was ended meanwhile"
@@ -209,7 +209,7 @@ def _say(host: _Host, cause: str, now: float, waited: float, left: float) -> Non
         host.said = now
     option = " (`storage.give_up`)" if host.known else ""
     print(
-        f"waiting for {host.name}: {cause}; {in_words(waited)} so far, at most {in_words(left)} more{option}",
+        f"waiting for {host.name}: {cause}; {duration(waited)} so far, at most {duration(left)} more{option}",
         file=sys.stderr,
         flush=True,
     )

@@ -24,12 +24,11 @@ import msgspec
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.distribution import NAME, missing_extra
-from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.errors import ConfigError, ToolkitError, amount, duration
 from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
 from toolkit.runs.lifeline import TOKEN_BYTES, Lifeline
 from toolkit.runs.node import Returned, Unfit, caller, version, work
 from toolkit.runs.processes import ONE_THREAD
-from toolkit.storage.options import in_words
 
 CONNECT_SECONDS = 5.0
 WAIT_SECONDS = 1.0
@@ -290,14 +289,14 @@ class _Growth:
         limit, got = self._cluster.settings.give_up, self._cluster.listed()
         if now - self._since >= limit:
             kind = ToolkitError if self._had_room else ConfigError
-            waited = f" for {in_words(limit)}" if limit else ""
+            waited = f" for {duration(limit)}" if limit else ""
             raise kind(
                 f"executor: expected a node that has {wanted}, got{waited} {got}; add one and run again, ask for less, "
                 "or raise `executor.give_up`"
             )
         if not self._told or now - self._told >= TELL_SECONDS:
             self._told = now
-            left = in_words(limit - (now - self._since))
+            left = duration(limit - (now - self._since))
             _say(f"waiting for a node that has {wanted}: there are {got}; at most {left} more (`executor.give_up`)")
 
 
@@ -326,7 +325,7 @@ class _Head:
             if now - self._silent > HEAD_SECONDS:
                 raise ToolkitError(
                     f"executor: expected the head of the cluster at {self._address} to answer, got for "
-                    f"{in_words(now - self._silent)}: {why}; begin a cluster, and run again"
+                    f"{duration(now - self._silent)}: {why}; begin a cluster, and run again"
                 ) from None
             return False
         self._silent = 0.0
