@@ -31,7 +31,6 @@ print(json.dumps([after - before, made.resolutions["set-0"].counts]))
 
 
 LINES = {"lines": 4_000_000, "distinct": 1_003_000, "duplicates": 2_997_000}
-NEAR = {"duplicates": 2997, "clusters": 1000, "candidates": 3997, "unverified": 0}
 PASSAGES = {"bytes": 31_134_000, "repeated bytes": 23_328_330, "spans": 3000, "documents with spans": 3000}
 
 

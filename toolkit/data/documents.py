@@ -291,7 +291,8 @@ class LateDocument(Document):
     def __getattr__(self, name: str) -> Any:
         if name != "text":
             raise AttributeError(name)
-        self.text = msgspec.json.decode(self.raw_text, type=str)
+        utf8 = self.__dict__.get("utf8")
+        self.text = msgspec.json.decode(self.raw_text, type=str) if utf8 is None else utf8.decode()
         return self.text
 
     @property

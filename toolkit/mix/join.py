@@ -37,6 +37,7 @@ from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
 from toolkit.storage.paths import exists
 from toolkit.text.counting import measure, measure_json
+from toolkit.text.json_strings import decoded
 
 
 class JoinedShard(ConfigStruct, kw_only=True):
@@ -305,6 +306,18 @@ class Joiner:
                     cast("LateDocument", row[0]).counted = each[1]
                 return zip(rows, listed, strict=True)
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
+
+    def encoded(self, block: JointBlock) -> Iterator[Joint]:
+        """Return `rows`, each with its text in UTF-8 alone; of a joiner of late texts, which are looked at here."""
+        found = self._at_once(block)
+        if found is not None:
+            rows = list(found)
+            texts = decoded([cast("LateDocument", row[0]).raw_text for row in rows])
+            if texts is not None:
+                for row, text in zip(rows, texts, strict=True):
+                    row[0].utf8 = text
+                return iter(rows)
+        return self._one_by_one(block)
 
     def fresh(
         self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]], *, unicode: bool

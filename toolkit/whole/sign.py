@@ -140,9 +140,9 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
     state, digests = inputs_of(whole, learn=True)
     before = stat(whole.path)
     with Signing(work, todo) as signing, ExitStack() as stack:
-        joiner = Joiner(whole, signing.keys)
+        joiner = Joiner(whole, signing.keys, late=True)
         for block in joint_blocks(whole, stack):
-            rows = [(document, values) for document, _, _, values in joiner.rows(block)]
+            rows = [(document, values) for document, _, _, values in joiner.encoded(block)]
             signing.add(block.number, rows)
             report(len(rows), block.documents.stored)
         signing.finish()
@@ -248,7 +248,7 @@ class _EntrySigning:
         self.signer = entry.configured().signer(self.files)
         checked = entry.checked()
         self.keys = {name for each in checked for name in each.expression.names if name != "document"}
-        self._evaluator = Evaluator(checked, len(entry.joined))
+        self._evaluator, self._asks = Evaluator(checked, len(entry.joined)), bool(checked)
         self._columns = [next(i for i, each in enumerate(sets) if each is mine) for mine in entry.joined]
         self.compared = 0
 
@@ -257,7 +257,9 @@ class _EntrySigning:
         competes: list[bool] = []
         columns: list[list[Any]] = []
         blank = [None] * len(self._evaluator.names)
-        for i, (document, values) in enumerate(rows):
+        if not self._asks:
+            competes, columns = [True] * len(rows), [blank] * len(rows)
+        for i, (document, values) in enumerate(rows if self._asks else ()):
             mine = [values[column] for column in self._columns]
             try:
                 competes.append(self._evaluator.competes(mine, document))

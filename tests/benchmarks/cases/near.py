@@ -24,7 +24,9 @@ def ours(name: str, given: Input, *more: str, **options: object) -> Contender:
         return toolkit("dedup", "-c", path, "--quiet", "--json", *more)
 
     def counts(folder: Path, usage: Usage) -> Counts:
-        told = usage.told["sets"]["near-0"]
+        told = usage.told.get("sets", {}).get("near-0")
+        if told is None:  # a share has signatures alone
+            return {"files": sum(path.is_file() for path in folder.rglob("signatures/**/*"))}
         counted = {name: told["counts"][name] for name in ("candidates", "duplicates") if name in told["counts"]}
         return {"documents": told["documents"], **counted}
 

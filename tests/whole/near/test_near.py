@@ -85,7 +85,7 @@ def test_planted_copies_are_found_and_nothing_else_is_removed(near: Near) -> Non
 
 @pytest.mark.parametrize("preset", ["fineweb", "dolma3"])
 def test_with_a_preset_as_many_pairs_are_found_as_its_curve_says(near: Near, preset: str) -> None:
-    """Inside the 99 % interval: each copy has its own original, and all pairs are those of brute force."""
+    """No more pairs are missed than the upper end of the 99 % interval allows; pairs are those of brute force."""
     texts = planted(9, 400)
     near.write(texts)
     values = near.near(preset=preset)

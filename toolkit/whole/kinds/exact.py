@@ -144,18 +144,26 @@ class _Signer(Signer):
             self._add_pieces(block, ranks, seeds)
             return
         found = zip(block.documents, block.competes, ranks, seeds, strict=True)
-        texts: Sequence[str | None] = block.values.get("of") or [document.text for document in block.documents]
-        for i, ((document, competes, rank, seed), text) in enumerate(zip(found, texts, strict=True)):
+        for i, (document, competes, rank, seed) in enumerate(found):
             hashes: list[bytes | None] = [None]
-            if competes and text is not None:
-                try:
-                    compared = whole(self._kind.normalize, text).encode()
-                except DataError as error:
-                    raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
-                if compared:
-                    hashes = [self._hash(compared, seed)]
+            try:
+                compared = self._compared(block, i) if competes else b""
+            except DataError as error:
+                raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
+            if compared:
+                hashes = [self._hash(compared, seed)]
             name = msgspec.json.encode((document.source, document.id))
             self._runs.add(hashes, self._rank(rank), name)
+
+    def _compared(self, block: Block, i: int) -> bytes:
+        """Return what is compared of a document; nothing of one that is not."""
+        if "of" in block.values:
+            text = block.values["of"][i]
+        elif self._kind.normalize == "none":
+            return block.documents[i].utf8
+        else:
+            text = block.documents[i].text
+        return b"" if text is None else whole(self._kind.normalize, text).encode()
 
     def _add_pieces(self, block: Block, ranks: Sequence[float | None], seeds: list[int]) -> None:
         pieces, hash_ = PIECES[self._kind.unit](block.documents, self._kind.normalize), self._hash
