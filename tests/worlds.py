@@ -94,6 +94,16 @@ def _attributes_of_others(folder: Path) -> None:
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_pylist(found), folder / name)
+    name, texts = "2023-06/0000/en_head.json.gz", ["word " * n for n in (40, 60, 80)]
+    signals = [{"rps_doc_word_count": [[0, len(text), len(text.split())]], "ccnet_perplexity": []} for text in texts]
+    for path, rows in {
+        f"rpv2/documents/{name}": [{"raw_content": text, "url": "http://a.example"} for text in texts],
+        f"rpv2/quality_signals/{name.replace('.json', '.signals.json')}": [
+            {"id": f"{name}/{i}", "id_int": i, "quality_signals": each} for i, each in enumerate(signals)
+        ],
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        _lines(folder / path, rows)
 
 
 def _calibration(folder: Path) -> None:

@@ -54,7 +54,12 @@ def _check_checksums(folder: str) -> Iterator[str]:
 
 
 def _is_of_label(path: str) -> bool:
-    """Return whether a file lies in the folder of its label, as releases have them, each with its checksums."""
+    """Return whether a file lies in the folder of its label, as releases have them, each with its checksums.
+
+    Parts of releases are counted from 1, without zeros before the number; others (CulturaX) have no checksums.
+    """
+    if "_part_0" in os.path.basename(path):
+        return False
     folder = os.path.basename(os.path.dirname(path))
     label = label_of_path(path)
     return label is not None and folder.removesuffix("_meta") == label and os.path.basename(path).startswith(label)
