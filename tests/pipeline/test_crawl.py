@@ -321,7 +321,7 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
     behaviour = Behaviour(only=path.name, half=threading.Event())
     decode, found = wet.decode, []
 
-    def meeting(block: bytes, invalid: str, source: Any) -> str | None:
+    def meeting(block: bytes, invalid: str, source: Any) -> tuple[str | None, bytes | None]:
         assert behaviour.half
         behaviour.half.set()
         found.append(behaviour.sent.wait(PATIENCE))

@@ -4,7 +4,6 @@ import json
 import sys
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -84,7 +83,7 @@ def test_lines_that_are_joined_by_line_feeds(text: str, lines: int) -> None:
 
 
 def test_sums_have_unicode_words_where_they_were_counted() -> None:
-    rows = np.array([[1, 2, 3, 4, 5], [10, 20, 30, 40, 50]])
+    rows = [[1, 2, 3, 4, 5], [10, 20, 30, 40, 50]]
     counts = Counts()
     counts.add_rows(rows, unicode=False)
     assert counts == Counts(2, 11, 22, 33, 44)

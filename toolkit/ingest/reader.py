@@ -58,6 +58,7 @@ class Draft(msgspec.Struct, kw_only=True):
         attributes: by key, as JSON text, for the attribute set that the reader declares.
         number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
         raw: a row that already is a document, kept byte by byte.
+        utf8: the text in UTF-8, if it is at hand.
     """
 
     text: str
@@ -70,6 +71,7 @@ class Draft(msgspec.Struct, kw_only=True):
     extra: dict[str, Any] = {}
     attributes: dict[str, msgspec.Raw] | None = None
     raw: bytes | None = None
+    utf8: bytes | None = None
 
 
 class DraftColumns(Sequence[Draft]):

@@ -282,7 +282,7 @@ class _ShardsOutput:
             for draft, row, line in drafts:
                 block.rows.append(row)
                 block.lines.append(line)
-                block.texts.append(row.text.encode())
+                block.texts.append(row.text.encode() if draft.utf8 is None else draft.utf8)
                 index.add(row_index.entry_of(row, len(block.texts[-1])), offset)
                 offset += len(line) + 1
                 if carried:

@@ -56,9 +56,9 @@ class Counts(msgspec.Struct):
         if other.unicode_words is not None:
             self.unicode_words = (self.unicode_words or 0) + other.unicode_words
 
-    def add_rows(self, rows: Array, *, unicode: bool) -> None:
-        """Add documents that were measured, a row for each."""
-        lines, chars, size, words, unicode_words = rows.sum(axis=0).tolist()
+    def add_rows(self, rows: Sequence[Sequence[int]], *, unicode: bool) -> None:
+        """Add documents that were measured, at least one, a row for each."""
+        lines, chars, size, words, unicode_words = map(sum, zip(*rows, strict=True))
         self.add(Counts(len(rows), lines, chars, size, words, unicode_words if unicode else None))
 
 

@@ -1,10 +1,9 @@
 """Do all steps for which there is a section: ingest, align, tag, dedup, sample, annotate, calibrate, mix and so on."""
 
-from collections.abc import Callable
-from typing import Annotated
+import importlib
+from typing import Annotated, Any
 
 from toolkit.commands.command_line.options import Configured, Flag, Stage
-from toolkit.commands.making import align, annotate, calibrate, dedup, ingest, mix, sample, tag, tokenize
 from toolkit.commands.stages import STAGES
 from toolkit.commands.steps import conflicts, one_pass, per_shard
 from toolkit.commands.steps.context import Context
@@ -44,23 +43,14 @@ def run(context: Context, options: Options) -> Outcome:
     ahead = None
     if context.has("ingest") and not options.dry_run:
         ahead = one_pass.plan(context, checked.tagged, checked.wholes)
-    stages: dict[str, Callable[[], Outcome]] = {
-        "ingest": lambda: ingest.run(context, options.as_of(ingest.Options), checked.inputs, ahead),
-        "align": lambda: align.run(context, options.as_of(align.Options)),
-        "tag": lambda: tag.run(context, options.as_of(tag.Options), ahead.tagged if ahead else ()),
-        "dedup": lambda: dedup.run(context, options.as_of(dedup.Options)),
-        "sample": lambda: sample.run(context, options.as_of(sample.Options)),
-        "annotate": lambda: annotate.run(context, options.as_of(annotate.Options)),
-        "calibrate": lambda: calibrate.run(context, options.as_of(calibrate.Options)),
-        "mix": lambda: mix.run(context, options.as_of(mix.Options)),
-        "tokenize": lambda: tokenize.run(context, options.as_of(tokenize.Options)),
-    }
+    known: dict[str, tuple[Any, ...]] = {"ingest": (checked.inputs, ahead), "tag": (ahead.tagged if ahead else (),)}
     outcome, texts = Outcome(), list[str]()
     for name in present:
         if options.dry_run and name != present[0]:
             break
         context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
-        stage = stages[name]()
+        command = importlib.import_module(f"toolkit.commands.making.{name}")  # only of stages that there are
+        stage: Outcome = command.run(context, options.as_of(command.Options), *known.get(name, ()))
         texts.append(stage.text)
         outcome.data[name] = stage.data
         outcome.failures += stage.failures

@@ -25,9 +25,9 @@ class Text(Reader):
 
     def read(self, source: Input) -> Iterator[Draft]:
         for number, block in self._blocks(source):
-            text = decode(block, self.invalid_utf8, source)
+            text, utf8 = decode(block, self.invalid_utf8, source)
             if text is not None:
-                yield Draft(text=text, number=number)
+                yield Draft(text=text, number=number, utf8=utf8)
 
     def _blocks(self, source: Input) -> Iterator[tuple[int, bytes]]:
         """Yield the documents, numbered; one that is too large is bad, and is not held."""

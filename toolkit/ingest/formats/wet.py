@@ -44,10 +44,11 @@ class Wet(Reader):
                 source.counts[f"record.{record.type}"] += 1
                 continue
             texts += 1
-            text = decode(record.block or b"", self.invalid_utf8, source)
+            text, utf8 = decode(record.block or b"", self.invalid_utf8, source)
             if text is not None:
                 yield Draft(
                     text=text,
+                    utf8=utf8,
                     number=number,
                     id=record.id,
                     added=record.date,
@@ -63,17 +64,23 @@ class Wet(Reader):
             raise DataError(message, path=source.path)
 
 
-def decode(block: bytes, invalid: str, source: Input) -> str | None:
-    """Return the text of some bytes, by what is to be done about invalid ones; None if the document is dropped."""
+def decode(block: bytes, invalid: str, source: Input) -> tuple[str | None, bytes | None]:
+    """Return the text of some bytes, None if the document is dropped; and the bytes, if they are the text's in UTF-8.
+
+    Args:
+        block: the bytes.
+        invalid: what is to be done about those that are not UTF-8.
+        source: that they are from.
+    """
     try:
-        return block.decode()
+        return block.decode(), block
     except UnicodeDecodeError:
         source.counts[f"invalid_utf8.{invalid}"] += 1
     if invalid == "drop_document":
-        return None
+        return None, None
     if invalid == "drop_line":
-        return b"\n".join(line for line in block.split(b"\n") if _is_utf8(line)).decode()
-    return block.decode(errors="replace")
+        return b"\n".join(line for line in block.split(b"\n") if _is_utf8(line)).decode(), None
+    return block.decode(errors="replace"), None
 
 
 def _is_utf8(line: bytes) -> bool:

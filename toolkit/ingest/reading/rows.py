@@ -96,7 +96,7 @@ class Documents:
                         counts["trim"] += 1
                         continue
                     if trimmed != draft.text:
-                        draft.text, draft.raw = trimmed, _with_text(draft.raw, trimmed)
+                        draft.text, draft.raw, draft.utf8 = trimmed, _with_text(draft.raw, trimmed), None
                 row, line = self._row(draft)
             except BAD_ROW as error:
                 raw = draft.raw or draft.text.encode(errors="replace")
@@ -126,11 +126,12 @@ class Documents:
             )
         id = draft.id if draft.id is not None else self._new_id(draft)
         if draft.raw is not None:
-            line = draft.raw
+            line, has_own = draft.raw, b'"attributes"' in draft.raw  # or so; more is not asked
         else:
             fields = _Fields(id, draft.text, source, draft.added, draft.created, draft.metadata)
             line = ENCODER.encode(fields if not draft.extra else _without_nulls(fields) | draft.extra)
-        own = msgspec.Raw(b"{}") if b'"attributes"' in line else NO_ATTRIBUTES  # or so; more is not asked
+            has_own = "attributes" in draft.extra
+        own = msgspec.Raw(b"{}") if has_own else NO_ATTRIBUTES
         return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
 
     def _new_id(self, draft: Draft) -> str:

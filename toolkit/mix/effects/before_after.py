@@ -1,6 +1,5 @@
 """Sizes of what a mix reads and keeps, by label: documents, lines, code points, bytes and words."""
 
-import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -58,16 +57,14 @@ class Tally:
 
     def counted(self) -> SizesByLabel:
         """Return the sizes of all that was noted."""
-        import numpy as np
-
         found: SizesByLabel = defaultdict(BeforeAfter)
         for label, rows in self._read.items():
-            found[label].before.add_rows(np.array(rows), unicode=self._unicode)
+            found[label].before.add_rows(rows, unicode=self._unicode)
         for label, rows in self._kept.items():
-            found[label].after.add_rows(np.array(rows), unicode=self._unicode)
+            found[label].after.add_rows(rows, unicode=self._unicode)
         if self._texts:
-            measured = measure([text for texts in self._texts.values() for text in texts], unicode=self._unicode)
-            bounds = np.cumsum([0, *map(len, self._texts.values())]).tolist()
-            for label, (begin, end) in zip(self._texts, itertools.pairwise(bounds), strict=True):
-                found[label].after.add_rows(measured[begin:end], unicode=self._unicode)
+            texts = [text for texts in self._texts.values() for text in texts]
+            measured = iter(measure(texts, unicode=self._unicode).tolist())
+            for label, of_label in self._texts.items():
+                found[label].after.add_rows([next(measured) for _ in of_label], unicode=self._unicode)
         return dict(found)
