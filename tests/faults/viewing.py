@@ -22,6 +22,7 @@ def browse() -> None:
     The answers are printed. What they say of faults goes to standard error; then the status is 1.
     """
     ViewServer.serve = _asked  # type: ignore[method-assign]
+    ViewServer.url = property(lambda _: "its address, with a token")  # type: ignore[assignment,method-assign]
 
 
 def _asked(server: ViewServer) -> None:

@@ -23,8 +23,10 @@ def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
         fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
         path: dotted; empty for the first of `URL_FIELDS`.
     """
-    values = (value_at(fields, each) for each in ((path,) if path else URL_FIELDS))
-    return next((value for value in values if isinstance(value, str)), None)
+    for each in (path,) if path else URL_FIELDS:
+        if isinstance(value := value_at(fields, each), str):
+            return value
+    return None
 
 
 def has_scheme(text: str) -> bool:

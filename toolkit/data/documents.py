@@ -60,7 +60,7 @@ def value_at(fields: Any, path: str) -> Any:
     (1, None)
     """
     for key in path.split("."):
-        fields = fields.get(key) if isinstance(fields, Mapping) else None
+        fields = fields.get(key) if isinstance(fields, dict | Mapping) else None  # what most are is looked for first
     return fields
 
 
