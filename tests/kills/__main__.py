@@ -53,13 +53,16 @@ def main() -> int:
             stack.callback(server.kill)
         campaign = Campaign(stack.enter_context(bench(folder, server)))
         stack.enter_context(contextlib.suppress(KeyboardInterrupt))
+        stack.callback(lambda: print(table(played)))
         for one in rounds(campaign, given.signals, given.seed, places, given.column or []):
             played.append(one)
             for each in one.wrong:
                 print(f"{one}: {each}", flush=True)
+            if len(played) % 25 == 0:
+                print(f"{len(played)} signals", flush=True)
     wrong = sum(bool(one.wrong) for one in played)
     missed = sum(one.missed for one in played)
-    print(f"\n{table(played)}\n\n{len(played)} signals met a running command, {missed} came too late", end="")
+    print(f"\n{len(played)} signals met a running command, {missed} came too late", end="")
     print(f", {wrong} rounds judged wrong, {time.monotonic() - begin:.0f} s")
     return int(wrong > 0)
 
