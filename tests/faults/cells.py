@@ -143,7 +143,7 @@ class Bench:
 
     def run(self, place: Place, column: Column, strike: Strike, change: str = "") -> Ran:
         """What a column's command does while a fault strikes."""
-        storage = {"give_up": PATIENT if strike.times else GIVE_UP}
+        storage = {"give_up": GIVE_UP if strike.fault and not strike.times else PATIENT}
         config = corpus.config(place.root, storage=storage)
         for name, value in column.more:
             config[name] = {**config.get(name, {}), **value} if isinstance(value, dict) else value
@@ -157,6 +157,8 @@ class Bench:
         with place.striking(strike) as (env, disk):
             env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}
             settings = SETTINGS | dict(column.constants) | (IMPATIENT if strike.fault == "hang" else {})
+            if not strike.fault:  # a busy server is no fault
+                del settings["toolkit.storage.retrying.STRANGER"]
             changes = [each for each in (column.change, change) if each]
             return self.warm.run(arguments, env, disk=disk, settings=settings, changes=changes)
 

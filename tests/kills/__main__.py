@@ -42,6 +42,8 @@ def main() -> int:
             played.append(one)
             for each in one.wrong:
                 print(f"{one}: {each}", flush=True)
+            if len(played) % 25 == 0:
+                print(f"{len(played)} signals", flush=True)
     missed = sum(one.missed for one in played)
     print(f"\n{table(played)}\n")
     told = f"{len(played)} signals met a running command, {missed} came too late"

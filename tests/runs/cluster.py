@@ -29,8 +29,6 @@ MARK = "TEST_RAY_NODE"
 IMPATIENT = {
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_timeout_ms": "60000",
-    "RAY_raylet_start_wait_time_s": str(int(PATIENCE)),
-    "RAY_gcs_server_request_timeout_seconds": str(int(PATIENCE)),
 }
 """Ray misses a dead node, which refuses connections, after 2 or 3 seconds instead of 15, and waits for a busy one."""
 
