@@ -74,7 +74,8 @@ def covering(times: int) -> list[Cell]:
             found.append(cell)
             for mark in marks:
                 taken[mark] = taken.get(mark, 0) + 1
-    return sorted(found, key=cells().index)
+    places = {cell.id: number for number, cell in enumerate(cells())}
+    return sorted(found, key=lambda each: places[each.id])
 
 
 SAMPLE = (

@@ -24,10 +24,23 @@ from toolkit.inspect.describe.about import About
 from toolkit.inspect.describe.card import head as hub
 from toolkit.inspect.describe.card.licences import identifiers
 from toolkit.inspect.describe.card.page import read
+from toolkit.inspect.describe.card.picture import Picture
 from toolkit.inspect.describe.ingest_counts import counted
 
 Head = dict[str, Any]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@pytest.fixture
+def drawn() -> None:
+    """Asks for pictures as they are."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves pictures undrawn, unless a test asks for them: each takes as long as all the rest of a card."""
+    if "drawn" not in request.fixturenames:
+        monkeypatch.setattr(Picture, "drawn", lambda picture: b"\x89PNG " + picture.digest.encode())
 
 
 def card(folder: Path) -> str:
@@ -156,6 +169,7 @@ def test_what_nobody_says_is_not_made_up(released: Project) -> None:
     assert "\n## Citation\n" not in card(released.out)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_same_data_give_the_same_card(small: Project) -> None:
     small.ok("mix")
     printed = small.ok("card", "--dry-run", "processes=2", "executor={type: local}").out
@@ -470,6 +484,7 @@ def test_globs_match_the_files_and_no_others() -> None:
     ]
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_example_of_the_page_is_what_is_made(golden: Project) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
     pytest.importorskip("ddsketch", reason="the extra `stats` is not installed")

@@ -4,7 +4,6 @@ import functools
 import json
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.conftest import ROOT, Run
@@ -19,6 +18,8 @@ MADE_UP = "shouting"
 
 @functools.cache
 def _validator() -> Any:
+    import jsonschema  # which takes a second, in every process that collects tests
+
     schema = whole()
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)

@@ -58,7 +58,9 @@ def samples() -> dict[str, list[str]]:
     return picked
 
 
-CHARS = st.sampled_from(sorted(samples())).flatmap(lambda name: st.sampled_from(samples()[name]))
+CHARS = st.deferred(
+    lambda: st.sampled_from(sorted(samples())).flatmap(lambda name: st.sampled_from(samples()[name]))
+)  # which takes a second, in every process that collects tests
 COMMON = st.sampled_from(list("aB1 '\".,:_-\n\r\t\0é\u0301\u200d\xad\u202f\U0001f1e9\U0001f600文אก"))
 TEXT = st.lists(COMMON | CHARS, max_size=15).map("".join) | st.text(st.characters(exclude_categories=["Cs", "Cn"]))
 TEXTS = st.lists(TEXT, max_size=5)

@@ -7,7 +7,7 @@ import: commands are imported when they are called.
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from toolkit.in_python.carrying import carried_out, configured, part
+from toolkit.in_python.carrying import carried_out, configured, made, part
 from toolkit.in_python.given import Configuration, Overrides
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def ingest(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
-    outcome = carried_out(Options(**how))
-    return results.checked(results.typed(results.Ingested, outcome), outcome)
+    return made(results.Ingested, Options(**how))
 
 
 def align(
@@ -86,8 +85,7 @@ def align(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress)
-    outcome = carried_out(Options(**how, overwrite=overwrite))
-    return results.checked(results.typed(results.Aligned, outcome), outcome)
+    return made(results.Aligned, Options(**how, overwrite=overwrite))
 
 
 def tag(
@@ -110,8 +108,7 @@ def tag(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
-    outcome = carried_out(Options(**how, accept_code=tuple(accept_code)))
-    return results.checked(results.typed(results.Tagged, outcome), outcome)
+    return made(results.Tagged, Options(**how, accept_code=tuple(accept_code)))
 
 
 def dedup(
@@ -129,8 +126,7 @@ def dedup(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
-    outcome = carried_out(Options(**how))
-    return results.checked(results.typed(results.Resolved, outcome), outcome)
+    return made(results.Resolved, Options(**how))
 
 
 def sample(
@@ -148,8 +144,7 @@ def sample(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
-    outcome = carried_out(Options(**how))
-    return results.checked(results.typed(results.Resolved, outcome), outcome)
+    return made(results.Resolved, Options(**how))
 
 
 def annotate(
@@ -171,8 +166,7 @@ def annotate(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
-    outcome = carried_out(Options(**how, retry_failed=retry_failed))
-    return results.checked(results.typed(results.Annotated, outcome), outcome)
+    return made(results.Annotated, Options(**how, retry_failed=retry_failed))
 
 
 def calibrate(
@@ -194,8 +188,7 @@ def calibrate(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
-    outcome = carried_out(Options(**how, refit=refit))
-    return results.checked(results.typed(results.Resolved, outcome), outcome)
+    return made(results.Resolved, Options(**how, refit=refit))
 
 
 def train(
@@ -210,9 +203,9 @@ def train(
     from toolkit.commands.making.train import Options
     from toolkit.in_python import results
 
-    options = Options(**configured(configuration, overrides, settings, progress), overwrite=overwrite)
-    outcome = carried_out(options)
-    return results.checked(results.typed(results.Trained, outcome), outcome)
+    return made(
+        results.Trained, Options(**configured(configuration, overrides, settings, progress), overwrite=overwrite)
+    )
 
 
 def mix(
@@ -236,8 +229,7 @@ def mix(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
-    outcome = carried_out(Options(**how, lock=lock, locked=locked))
-    return results.checked(results.typed(results.Mixed, outcome), outcome)
+    return made(results.Mixed, Options(**how, lock=lock, locked=locked))
 
 
 def tokenize(
@@ -261,5 +253,4 @@ def tokenize(
     from toolkit.in_python import results
 
     how = configured(configuration, overrides, settings, progress) | part(overwrite, limit, shard)
-    outcome = carried_out(Options(**how, lock=lock, locked=locked))
-    return results.checked(results.typed(results.Mixed, outcome), outcome)
+    return made(results.Mixed, Options(**how, lock=lock, locked=locked))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.in_python import given
 from toolkit.in_python.given import Configuration, Overrides
@@ -11,7 +11,10 @@ from toolkit.in_python.given import Configuration, Overrides
 if TYPE_CHECKING:
     from toolkit.commands.command_line.options import Options
     from toolkit.commands.steps.outcome import Outcome
+    from toolkit.in_python.results.result import Result
     from toolkit.runs.progress import Reached
+
+R = TypeVar("R", bound="Result")
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """A path, or several."""
@@ -67,6 +70,18 @@ def carried_out(options: "Options") -> "Outcome":
 
     with _as_before():
         return carry_out(options)
+
+
+def made(kind: "type[R]", options: "Options") -> "R":
+    """Run a command; return its outcome as a result of this kind.
+
+    Raises:
+        Failed: with the result, if something has failed.
+    """
+    from toolkit.in_python import results
+
+    outcome = carried_out(options)
+    return results.checked(results.typed(kind, outcome), outcome)
 
 
 @contextmanager

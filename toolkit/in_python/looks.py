@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolkit.in_python import given
-from toolkit.in_python.carrying import carried_out, configured, looked_at, of_dataset
+from toolkit.in_python.carrying import carried_out, configured, looked_at, made, of_dataset
 from toolkit.in_python.given import Configuration, Overrides
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def dry_run(
     options = Options(
         **configured(configuration, overrides, settings, progress), limit=given.positive("limit", limit), dry_run=True
     )
-    outcome = carried_out(options)
-    return results.checked(results.typed(results.Previewed, outcome), outcome)
+    return made(results.Previewed, options)
 
 
 def compare(
@@ -61,8 +60,7 @@ def compare(
         other=given.read(other),
         count=given.positive("samples", samples),
     )
-    outcome = carried_out(options)
-    return results.checked(results.typed(results.Compared, outcome), outcome)
+    return made(results.Compared, options)
 
 
 def evaluate(  # noqa: PLR0913  # each is an option, given by its name
@@ -126,8 +124,7 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
         plots=None if plots is None else os.fspath(plots),
         limit=given.positive("limit", limit),
     )
-    outcome = carried_out(options)
-    return results.checked(results.typed(results.Evaluated, outcome), outcome)
+    return made(results.Evaluated, options)
 
 
 def compare_sets(
@@ -158,8 +155,7 @@ def compare_sets(
         count=given.positive("samples", samples),
         seed=seed,
     )
-    outcome = carried_out(options)
-    return results.checked(results.typed(results.ComparedSets, outcome), outcome)
+    return made(results.ComparedSets, options)
 
 
 def validate(
@@ -228,8 +224,7 @@ def stats(
         unicode_words=unicode_words,
         first=given.positive("first", first),
     )
-    outcome = carried_out(options)
-    return results.checked(results.typed(results.Counted, outcome), outcome)
+    return made(results.Counted, options)
 
 
 def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "results.Status":

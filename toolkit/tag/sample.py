@@ -152,12 +152,9 @@ def keys_of(hashes: "np.ndarray", seed: int) -> "np.ndarray":
     """Return the keys of documents by which they are drawn: their hashes, mixed with the seed (splitmix64)."""
     import numpy as np
 
-    start = np.uint64((seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
-    keys = hashes.astype(np.uint64) + start  # uint64 arithmetic is modulo 2**64
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    found: np.ndarray = keys ^ (keys >> np.uint64(31))
-    return found
+    from toolkit.text.split_mix import GAMMA, finalized
+
+    return finalized(hashes.astype(np.uint64) + np.uint64((seed + 1) * GAMMA % 2**64))  # which is modulo 2**64
 
 
 def key_of(hash_: int, seed: int) -> int:

@@ -40,6 +40,12 @@ class SealedOutput(Output):
                 super().write(_sealed(view[:whole]))
             del self._held[:whole]
 
+    def put(self, data: bytes) -> int:
+        """Write bytes; return the offset at which they begin."""
+        offset = self.length
+        self.write(data)
+        return offset
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
             if kind is None and self._held:

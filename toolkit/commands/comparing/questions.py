@@ -41,6 +41,10 @@ class Finder:
     def _others(self, name: str) -> str:
         return did_you_mean(name, self._all) or f"; there are: {', '.join(self._all) or 'none'}"
 
+    def where(self, text: str | None) -> list[Question]:
+        """Return the question which documents are looked at; none if it is all of them."""
+        return [] if text is None else [self.question(WHERE, text, "--where")]
+
     def question(self, name: str, text: str, option: str) -> Question:
         """Return a question, with the sets that it reads.
 
@@ -111,4 +115,4 @@ def named(questions: Sequence[Question]) -> list[str]:
     return list(dict.fromkeys(name for each in questions for name in each.sets))
 
 
-__all__ = ["LABELS", "LANGUAGE", "LENGTH", "WHERE", "Finder", "Question", "named", "of_lengths"]
+__all__ = ["LABELS", "LANGUAGE", "LENGTH", "Finder", "Question", "named", "of_lengths"]

@@ -8,7 +8,7 @@ import xxhash
 
 from toolkit.commands.command_line.options import Flag, Stage
 from toolkit.commands.comparing import sets_read
-from toolkit.commands.comparing.questions import WHERE, Finder, Question
+from toolkit.commands.comparing.questions import Finder, Question
 from toolkit.commands.labelling.naming import key_of, names_of
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
@@ -91,8 +91,7 @@ def write(context: Context, options: FileOptions) -> Outcome:
         _check_set(options.from_, dataset.sets())
     asked = [finder.question(options.from_, options.from_, "--from")] if options.from_ is not None else []
     value = asked[0] if asked else None
-    if options.where is not None:
-        asked.append(finder.question(WHERE, options.where, "--where"))
+    asked += finder.where(options.where)
     works, unreadable = sets_read.works_for(context, dataset, asked, "")
     outcome = (
         _experiment(context, options, works, asked)

@@ -7,7 +7,7 @@ import numpy as np
 
 from toolkit.commands.command_line.options import Flag, Limited, Words, natural
 from toolkit.commands.comparing import judgement, questions, sets_read
-from toolkit.commands.comparing.questions import LABELS, LANGUAGE, LENGTH, WHERE, Finder, Question
+from toolkit.commands.comparing.questions import LABELS, LANGUAGE, LENGTH, Finder, Question
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.data.dataset import Dataset
@@ -155,8 +155,7 @@ def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[l
     asked = [finder.question(text, text, "prediction") for text in options.targets]
     if not in_files:
         asked.append(finder.question(LABELS, options.against, "--against"))
-    if options.where is not None:
-        asked.append(finder.question(WHERE, options.where, "--where"))
+    asked += finder.where(options.where)
     language = finder.language() if options.language is None else None
     if options.language is not None:
         language = finder.question(LANGUAGE, options.language, "--language")

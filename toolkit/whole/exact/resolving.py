@@ -24,6 +24,7 @@ from toolkit.storage.json_files import load
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
+from toolkit.text.split_mix import GAMMA, finalized
 from toolkit.whole.exact import bloom
 from toolkit.whole.exact.runs import Array, Layout, RunOfShard, runs_of
 from toolkit.whole.exact.table import numbered
@@ -248,10 +249,7 @@ def _mixed(numbers: Array, seed: int) -> Array:
     """Return well mixed numbers (the finaliser of splitmix64)."""
     with np.errstate(over="ignore"):
         found = numbers * np.uint64(2) + np.uint64(seed)
-        found = (found + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xD1342543DE82EF95)
-        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return found ^ (found >> np.uint64(31))
+        return finalized((found + np.uint64(GAMMA)) * np.uint64(0xD1342543DE82EF95))
 
 
 class _Documents:

@@ -196,15 +196,14 @@ class RunsOutput:
         if self._layout.names:
             keys["size"] = list(map(len, names))
             keys["name"] = np.r_[0, np.cumsum(keys["size"], dtype=np.uint64)[:-1]] if names else []
-        at = [self._put(np.asarray(fan, dtype="<u4").tobytes()), self._put(keys.tobytes()), self._put(b"".join(names))]
-        at += [self._put(items.tobytes())]
-        at += [self._put(np.array(each, dtype="<u4").tobytes()) for each in (self._sizes, self._bounds)]
+        at = [
+            self._out.put(np.asarray(fan, dtype="<u4").tobytes()),
+            self._out.put(keys.tobytes()),
+            self._out.put(b"".join(names)),
+        ]
+        at += [self._out.put(items.tobytes())]
+        at += [self._out.put(np.array(each, dtype="<u4").tobytes()) for each in (self._sizes, self._bounds)]
         self.runs.append(Run(len(keys), len(items), self._documents, bits, *at))
-
-    def _put(self, data: bytes) -> int:
-        offset = self._out.length
-        self._out.write(data)
-        return offset
 
 
 def _sorted(high: Array, low: Array | None) -> Array:

@@ -6,11 +6,12 @@ is ``y = a[i] * x + b[i]; y ^= y >> 15; y *= 0x2C1B3C6D`` (mod 2^32); a key is a
 Nothing here depends on a library: the same text has the same keys for ever, or `VERSION` changes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, UInt32s, UInt64s
+from toolkit.text.split_mix import sequence
 from toolkit.whole.near.bands import Bands
 from toolkit.whole.near.shingles import Shingles, Size, fewest
 
@@ -81,7 +82,7 @@ class Signer:
 
         self.bands = bands
         self.size = size
-        numbers = list(_split_mix(bands.hashes))
+        numbers = sequence(bands.hashes)
         factors = np.array([number >> 32 | 1 for number in numbers], dtype=np.uint32)
         terms = np.array([number & 0xFFFFFFFF for number in numbers], dtype=np.uint32)
         self._functions = Functions(*bands, fewest(size), factors, terms)
@@ -96,13 +97,3 @@ class Signer:
         enough = np.zeros(len(texts), dtype=np.uint8)
         _find(shingles, len(texts), self._functions, self._room, keys, enough)
         return Signatures(keys, enough.astype(bool), np.diff(shingles.bounds))
-
-
-def _split_mix(count: int) -> Iterator[int]:
-    """Yield the first so many numbers of SplitMix64 from 0."""
-    state, width = 0, (1 << 64) - 1
-    for _ in range(count):
-        state = (state + 0x9E3779B97F4A7C15) & width
-        mixed = ((state ^ state >> 30) * 0xBF58476D1CE4E5B9) & width
-        mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & width
-        yield mixed ^ mixed >> 31

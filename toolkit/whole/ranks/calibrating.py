@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from toolkit.config.settings import Description
 from toolkit.data.schema import Type
 from toolkit.whole.kind import Asked, Block, Files, Kind, Signer
-from toolkit.whole.ranks.runs import Layout, RunsOutput
+from toolkit.whole.ranks.runs import Layout, ScoresOutput
 
 MANY = 20
 """Groups that a note names, at most."""
@@ -62,7 +62,7 @@ class _Scores(Signer):
 
     def __init__(self, kind: Calibrating, files: Files) -> None:
         super().__init__(kind, files)
-        self._runs = RunsOutput(files, kind.layout)
+        self._runs = ScoresOutput(files, kind.layout)
 
     def add(self, block: Block) -> None:
         """Take the next documents."""

@@ -83,7 +83,7 @@ class Run(msgspec.Struct, frozen=True):
     labelled_at: int
 
 
-class RunsOutput:
+class ScoresOutput:
     """Writes the runs of a shard.
 
     Args:
@@ -139,7 +139,7 @@ class RunsOutput:
         table[there] = np.arange(len(there), dtype=np.uint32)
         mine = table[groups[ranked]]
         labels = [all_labels[number] for number in there]
-        self._put(msgspec.json.encode(labels))  # so that they are part of what tells these signatures from others
+        self._out.put(msgspec.json.encode(labels))  # so that they are part of what tells these signatures from others
         columns = [self._column(len(groups), ranked, mine, len(there), column[ranked]) for column in scores]
         labelled = np.zeros(0, dtype=LABELLED)
         if self._layout.labels:
@@ -148,7 +148,7 @@ class RunsOutput:
             labelled = np.zeros(len(chosen), dtype=LABELLED)
             labelled["group"], labelled["score"] = mine[chosen], scores[0][ranked][chosen]
             labelled["label"] = of_labels[chosen] + 0.0
-        at = self._put(labelled.tobytes())
+        at = self._out.put(labelled.tobytes())
         self.runs.append(Run(len(groups), len(ranked), labels, columns, len(labelled), at))
         self._begin()
 
@@ -168,13 +168,13 @@ class RunsOutput:
         return Column(
             step,
             len(keys),
-            self._put(starts.tobytes()),
-            self._put(keys[step // 2 :: step].tobytes() if self._layout.sketch == 0 else b""),
-            self._put(keys.tobytes()),
-            self._put(counts.tobytes()),
-            self._put(items.tobytes()),
-            self._put(knots.tobytes()),
-            self._put(ends.tobytes()),
+            self._out.put(starts.tobytes()),
+            self._out.put(keys[step // 2 :: step].tobytes() if self._layout.sketch == 0 else b""),
+            self._out.put(keys.tobytes()),
+            self._out.put(counts.tobytes()),
+            self._out.put(items.tobytes()),
+            self._out.put(knots.tobytes()),
+            self._out.put(ends.tobytes()),
         )
 
     def _knots(self, keys: Array, counts: Array, starts: Array) -> tuple[Array, Array]:
@@ -189,11 +189,6 @@ class RunsOutput:
             found.append(knots)
             ends.append(ends[-1] + len(knots))
         return np.concatenate(found), np.array(ends, dtype="<u4")
-
-    def _put(self, data: bytes) -> int:
-        offset = self._out.length
-        self._out.write(data)
-        return offset
 
 
 def _check_finite(block: Block, values: Sequence[float | None]) -> None:
