@@ -78,9 +78,6 @@ class Dolma(Labelling, Writer):
         values: Any = {name: msgspec.json.decode(value) for name, value in fields.items()}
         return msgspec.json.encode(values, order="deterministic")
 
-    def is_per_shard(self) -> bool:
-        return self.layout == "inputs"
-
     def stem(self, label: str) -> str:
         if self.layout == "mixer":
             return label
