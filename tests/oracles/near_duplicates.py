@@ -87,7 +87,7 @@ def shingles(texts: Sequence[str]) -> list[frozenset[int]]:
 
 def theirs(folder: Path, python: Path) -> set[int]:
     """What datatrove keeps."""
-    command = [python, "-I", HERE / "datatrove_minhash.py", folder / "documents", folder / "out"]
+    command: list[str | Path] = [python, "-I", HERE / "datatrove_minhash.py", folder / "documents", folder / "out"]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     return {int(row.id) for path in (folder / "out" / "kept").rglob("*.gz") for row in datasets.rows(path)}
 

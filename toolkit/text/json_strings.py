@@ -26,7 +26,7 @@ def decoded(raws: Sequence[msgspec.Raw]) -> list[bytes] | None:
     import numpy as np
 
     source_bounds, bounds = np.zeros((2, len(raws) + 1), dtype=np.int64)
-    np.cumsum([_BEFORE, *map(len, map(memoryview, raws))], out=source_bounds)
+    np.cumsum([_BEFORE, *(memoryview(raw).nbytes for raw in raws)], out=source_bounds)
     source = np.frombuffer(b"".join([b" " * _BEFORE, *raws, b" " * _PADDING]), dtype=np.int8)
     slashes = np.flatnonzero(source == ord("\\"))
     utf8 = np.empty(len(source), dtype=np.int8)
