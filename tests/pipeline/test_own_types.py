@@ -287,10 +287,10 @@ def test_conditions_of_taggers_options_lists_and_samples_know_them_too(tmp_path:
     assert looked.code == 0, looked.err
     wrong = {"statistics-0": {"tagger": "statistics", "language": "metadata.lnag"}}
     listed = {"drop": "blocklist", "files": str(tmp_path / "hosts.txt"), "url": "metadata.lnag"}
-    for section, given in (
+    for section, wrong_one in (
         ("tag", {"tag": {"length-1": {"tagger": "length", "when": 'metadata.lnag == "en"'}}}),
         ("tag", {"tag": wrong}),
         ("mix", {"mix": {"rules": [listed], "output": {"format": "dolma", "path": str(tmp_path / "out")}}}),
     ):
-        found = run(section, "-c", configured(**dataset, **given))
+        found = run(section, "-c", configured(**dataset, **wrong_one))
         assert (found.code, "did you mean 'lang'" in found.err) == (2, True), found.err

@@ -114,8 +114,8 @@ def resolved(
     for key, name in sorted(read.items()):
         type_ = None if name in here else schema.to_json(elsewhere()[name][key])
         reads.append(Read(set=name, key=key, type=type_))
-    known = documents() if asking.reads_document(expression) else None
-    return When(text=when.text, sets=when.sets, expression=expression, reads=reads, own=known)
+    own_types = documents() if asking.reads_document(expression) else None
+    return When(text=when.text, sets=when.sets, expression=expression, reads=reads, own=own_types)
 
 
 class Condition:

@@ -99,7 +99,9 @@ def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
         is_text = "delimiter" in class_.__struct_fields__
         found = fields.chosen(rows, typed=is_text)
         entry |= found
-        notes["typed"] = "values of CSV are texts; these are not" if is_text else "has numbers such as NaN, which are null"
+        notes["typed"] = (
+            "values of CSV are texts; these are not" if is_text else "has numbers such as NaN, which are null"
+        )
         if 0 < (lacking := fields.lacks_text(rows, found)) < len(rows):
             entry["on_error"] = "skip"
             notes["on_error"] = f"{lacking:,} of the first {len(rows):,} rows"

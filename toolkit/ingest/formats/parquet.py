@@ -22,8 +22,9 @@ class Parquet(FieldReader):
 
     Row groups are read one after the other, and of them the columns alone that are not left out. Files need the
     package pyarrow: `tagmix[parquet]`. Ids may be integers. `metadata` and `attributes` may be JSON texts, as the
-    output format `parquet` writes them. Dates and times become texts of ISO 8601, in microseconds; bytes become
-    base64. Numbers that JSON does not have (NaN, infinities) become null, and are counted as `not_finite`.
+    output format `parquet` writes them. Dates and times become texts of ISO 8601, with nine digits where there is a
+    part of a microsecond; bytes become base64. Numbers that JSON does not have (NaN, infinities) become null, and are
+    counted as `not_finite`.
     """
 
     SUFFIXES = (".parquet", ".parq", ".pq")
