@@ -93,13 +93,17 @@ def test_compiled_code_finds_what_fastwarc_finds(
 
 
 def test_plain_records_need_no_fastwarc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, but for what follows the last one: nothing."""
-
+    """It is asked once, about what follows the last one: nothing."""
     path = tmp_path / "a.warc.wet"
     path.write_bytes(PLAIN * 100)
-    asked: list[int] = []
-    found = records._records
-    monkeypatch.setattr(records, "_records", lambda tape, *rest, **more: asked.append(1) or found(tape, *rest, **more))
-    assert len(_outcome(path, skip=False)) == 101
-    assert asked == [1]
-    assert _outcome(path, skip=False)[0][3]["x-quoted"] == '"a" \\ b: c'
+    asked, found = [], records._records
+
+    def asking(tape: Any, source: Input, *, large: bool) -> Iterator[plain_records.Record]:
+        asked.append(tape.take())
+        return found(tape, source, large=large)
+
+    monkeypatch.setattr(records, "_records", asking)
+    outcome = _outcome(path, skip=False)
+    assert len(outcome) == 101
+    assert asked == [(b"", 100 * len(PLAIN))]
+    assert outcome[0][3]["x-quoted"] == '"a" \\ b: c'
