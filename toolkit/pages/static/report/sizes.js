@@ -242,12 +242,13 @@
     ];
   });
 
-  page.section("duplicates", (run) => {
+  page.section("duplicates", (run, label) => {
+    const everywhere = label === null ? "" : ", in all languages";
     if (!run.duplicates.length && !run.orphans.length) return null;
     return [
       run.orphans.length
         ? page.table({
-            caption: `${page.some(report.total(run.orphans.map((each) => each.documents)), "document")} dropped as copies of documents that are not kept: nothing stands for them`,
+            caption: `${page.some(report.total(run.orphans.map((each) => each.documents)), "document")} dropped as copies of documents that are not kept${everywhere}: nothing stands for them`,
             rows: run.orphans,
             columns: [
               { title: "Rule", head: true, value: (row) => row.rule, cell: (row) => el("bdi", {}, row.rule) },
@@ -258,7 +259,7 @@
         : null,
       run.duplicates.length
         ? page.table({
-            caption: "Duplicates by set",
+            caption: `Duplicates by set${everywhere}`,
             rows: run.duplicates,
             columns: [
               { title: "Set", head: true, value: (row) => row.set },
