@@ -96,14 +96,15 @@ def _attributes_of_others(folder: Path) -> None:
         pq.write_table(pa.Table.from_pylist(found), folder / name)
     name, texts = "2023-06/0000/en_head.json.gz", ["word " * n for n in (40, 60, 80)]
     signals = [{"rps_doc_word_count": [[0, len(text), len(text.split())]], "ccnet_perplexity": []} for text in texts]
-    for path, rows in {
+    files: dict[str, list[dict[str, Any]]] = {
         f"rpv2/documents/{name}": [{"raw_content": text, "url": "http://a.example"} for text in texts],
         f"rpv2/quality_signals/{name.replace('.json', '.signals.json')}": [
             {"id": f"{name}/{i}", "id_int": i, "quality_signals": each} for i, each in enumerate(signals)
         ],
-    }.items():
+    }
+    for path, lines in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        _lines(folder / path, rows)
+        _lines(folder / path, lines)
 
 
 def _calibration(folder: Path) -> None:

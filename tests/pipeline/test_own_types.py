@@ -254,7 +254,7 @@ def test_conditions_of_taggers_options_lists_and_samples_know_them_too(tmp_path:
     pq.write_table(pa.Table.from_pylist(_rows(40)), tmp_path / "a.parquet")
     (tmp_path / "hosts.txt").write_text("a.example\n")
     form = {"format": "parquet", "source": "s", "metadata": "rest"}
-    files = {"ingest": [{**form, "from": "a.parquet"}]}
+    files: dict[str, Any] = {"ingest": [{**form, "from": "a.parquet"}]}
     if way == "in place":
         files = {"documents": {**form, "path": "a.parquet"}}
     rules: list[dict[str, Any]] = [{"keep": "length is not None"}, {"keep": "metadata.score > 2", "name": "high"}]
