@@ -21,7 +21,7 @@ def browse() -> None:
 
     The answers are printed. What they say of faults goes to standard error; then the status is 1.
     """
-    ViewServer.serve = _asked  # type: ignore[method-assign]
+    ViewServer.serve = _asked  # type: ignore[assignment,method-assign]
     ViewServer.url = property(lambda _: "its address, with a token")  # type: ignore[assignment,method-assign]
 
 
