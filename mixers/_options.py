@@ -1,8 +1,10 @@
-"""Options of output formats that have one output, or one for each label."""
+"""What output formats have in common that write one output, or one for each label, or one for each shard."""
 
 from typing import Annotated
 
 import msgspec
+
+from toolkit import Labelled, Mixed, Wanted, check_label, label_of
 
 By = Annotated[
     str | None,
@@ -11,3 +13,25 @@ By = Annotated[
     ),
 ]
 Name = Annotated[str, msgspec.Meta(description="the name of the single output, if there is no `by`")]
+
+
+class Labelling:
+    """Which output a document goes to, by the options `by`, `name`, and `layout` (`inputs`: that of its shard)."""
+
+    by: str | None
+    name: str
+    layout: str = ""
+
+    def label(self) -> str | None:
+        if self.layout == "inputs":
+            return None
+        return label_of(self.by) if self.by else repr(self.name)
+
+    def wants(self) -> dict[str, Wanted]:
+        return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
+
+    def label_in(self, mixed: Mixed) -> str:
+        """Return the label of a document."""
+        if self.layout == "inputs":
+            return mixed.shard
+        return check_label(mixed.values["by"].label if self.by else self.name)

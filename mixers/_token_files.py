@@ -7,7 +7,6 @@ little-endian.
 import csv
 import gzip
 import io
-import pickle
 import re
 import shutil
 import struct
@@ -19,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO, Any, ClassVar, NamedTuple, Protocol
 
-from toolkit import DataError, open_stored, pairs_in
+from toolkit import DataError, open_stored, pairs_in, pickled_pairs
 
 HELD = 64 << 20
 """Bytes of tokens that are held in memory where the size of the data stands before them; more go to a temporary file.
@@ -105,16 +104,15 @@ class Pbin:
 
     @staticmethod
     def write(entries: Iterable[Entry], width: int, out: IO[bytes], *beside: IO[bytes]) -> None:
-        pairs: list[tuple[int, int]] = []
+        lengths = array("q")
         with _temporary(out) as held:
-            at = 0
             for entry in entries:
                 held.write(entry.tokens)
-                pairs.append((at, len(entry.tokens)))
-                at += len(entry.tokens)
-            out.write(struct.pack("<QI", at, width))
+                lengths.append(len(entry.tokens))
+            out.write(struct.pack("<QI", sum(lengths), width))
             _copy(held, out)
-        out.write(pickle.dumps(pairs, protocol=4))
+        for piece in pickled_pairs(zip(_begins(lengths, 1), lengths, strict=True)):
+            out.write(piece)
 
     @staticmethod
     def check(path: str, beside: Sequence[str]) -> int:

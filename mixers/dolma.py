@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from mixers._options import By, Name
-from toolkit import Document, Labelled, Mixed, Wanted, Writer, check_label, label_of, merge_fields
+from mixers._options import By, Labelling, Name
+from toolkit import Document, Mixed, Writer, merge_fields
 
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 """White space as Dolma has it: that of Unicode, without the separators U+001C to U+001F that Python adds."""
 
 
-class Dolma(Writer):
+class Dolma(Labelling, Writer):
     """Each document with all its keys and their order; with `attributes`, the mix's attributes under ``attributes``.
 
     Annotations become ``metadata.annotation``, where there are any.
@@ -50,14 +50,6 @@ class Dolma(Writer):
         bool, msgspec.Meta(description="as Dolma's mixer: keys in alphabetical order, the last part `.json.gz`")
     ] = False
 
-    def label(self) -> str | None:
-        if self.layout == "inputs":
-            return None
-        return label_of(self.by) if self.by else repr(self.name)
-
-    def wants(self) -> dict[str, Wanted]:
-        return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
-
     def takes_all(self) -> bool:
         return bool(self.attributes)
 
@@ -68,8 +60,7 @@ class Dolma(Writer):
         if self.min_text_length and len(document.text.strip(_WHITE_SPACE).encode()) < self.min_text_length:
             mixed.counts["documents below min_text_length"] += 1
             return []
-        label = mixed.shard if self.layout == "inputs" else mixed.values["by"].label if self.by else self.name
-        return [(label if self.layout == "inputs" else check_label(label), self._line(document, mixed) + b"\n")]
+        return [(self.label_in(mixed), self._line(document, mixed) + b"\n")]
 
     def _line(self, document: Document, mixed: Mixed) -> bytes:
         added = dict(mixed.fields) | ({"annotation": mixed.annotations} if mixed.annotations else {})
@@ -86,6 +77,9 @@ class Dolma(Writer):
             return msgspec.json.encode(fields)
         values: Any = {name: msgspec.json.decode(value) for name, value in fields.items()}
         return msgspec.json.encode(values, order="deterministic")
+
+    def is_per_shard(self) -> bool:
+        return self.layout == "inputs"
 
     def stem(self, label: str) -> str:
         if self.layout == "mixer":

@@ -10,7 +10,7 @@ from typing import IO, Annotated, Any, Literal, Self
 
 import msgspec
 
-from mixers._options import By, Name
+from mixers._options import By, Labelling, Name
 from toolkit import (
     DataError,
     Document,
@@ -18,10 +18,7 @@ from toolkit import (
     Mixed,
     Reading,
     Size,
-    Wanted,
     Writer,
-    check_label,
-    label_of,
     merge_fields,
     missing_extra,
     open_parquet,
@@ -84,7 +81,7 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str | None)
 
 
-class Parquet(Writer):
+class Parquet(Labelling, Writer):
     """One row a document. The columns are always these, null where a document has no value.
 
     - `id`, `source`, `text`: texts, never null
@@ -123,12 +120,6 @@ class Parquet(Writer):
         if find_spec("pyarrow") is None:
             raise missing_extra("parquet", "Parquet files", "pyarrow")
 
-    def label(self) -> str | None:
-        return label_of(self.by) if self.by else repr(self.name)
-
-    def wants(self) -> dict[str, Wanted]:
-        return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
-
     def takes_all(self) -> bool:
         return self.attributes
 
@@ -164,7 +155,7 @@ class Parquet(Writer):
             metadata=metadata,
             attributes=_checked(attributes),
         )
-        return [(check_label(found.label if found else self.name), _ENCODER.encode(row) + b"\n")]
+        return [(self.label_in(mixed), _ENCODER.encode(row) + b"\n")]
 
     def assemble(self, pieces: Iterator[bytes], out: IO[bytes]) -> None:
         """Write row groups: rows become Arrow's piece by piece, and a group once they are as many as one holds."""

@@ -11,29 +11,17 @@ from typing import IO, Annotated, Literal
 
 import msgspec
 
-from mixers._options import By, Name
+from mixers._options import By, Labelling, Name
 from mixers._packing import cut, fit
 from mixers._token_files import HELD, KINDS, Entry, TokenFiles, read_offsets, write_offsets
-from toolkit import (
-    ConfigError,
-    DataError,
-    Document,
-    Labelled,
-    Mixed,
-    MixedBatch,
-    Model,
-    Wanted,
-    Writer,
-    check_label,
-    label_of,
-)
+from toolkit import ConfigError, DataError, Document, Mixed, MixedBatch, Model, Writer
 from toolkit.text import Array, Tokenizer
 
 _HEAD = struct.Struct("<QIQ")  # bytes of the tokens, of the words, and the row
 _BOUNDS = ".documents.npy"
 
 
-class Tokens(Writer):
+class Tokens(Labelling, Writer):
     """The tokens of each document, then `eod`: the tokenizer's own, one document behind the other.
 
     - ``files: pbin``: ``.pbin`` of Modalities
@@ -95,34 +83,25 @@ class Tokens(Writer):
     def on_disk(self, stored: int, content: int) -> tuple[int, int]:
         return content, content if KINDS[self.files].HOLDS and content > HELD else 0
 
-    def label(self) -> str | None:
-        if self.layout == "inputs":
-            return None
-        return label_of(self.by) if self.by else repr(self.name)
-
-    def wants(self) -> dict[str, Wanted]:
-        return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
-
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         return self.encode_batch(MixedBatch([document], [mixed]))[0]
 
     def encode_batch(self, batch: MixedBatch) -> list[list[tuple[str, bytes]]]:
-        texts = [document.text for document in batch.documents]
+        texts: list[str] = []
+        numbers: list[int] = []  # of the text of each document: copies of one, which follow one another, share it
+        before = None
+        for document in batch.documents:
+            if document is not before:
+                texts.append(document.text)
+            numbers.append(len(texts) - 1)
+            before = document
         tokens, bounds = self._loaded.encode(texts)
         encoded = tokens.astype(self._dtype)
         found: list[list[tuple[str, bytes]]] = []
-        for i, (document, mixed) in enumerate(batch):
-            own = encoded[bounds[i] : bounds[i + 1]]
-            if not len(own):
-                found.append([])
-                continue
-            found.append([(self._label(mixed), self._line(document, mixed, own))])
+        for number, (document, mixed) in zip(numbers, batch, strict=True):
+            own = encoded[bounds[number] : bounds[number + 1]]
+            found.append([(self.label_in(mixed), self._line(document, mixed, own))] if len(own) else [])
         return found
-
-    def _label(self, mixed: Mixed) -> str:
-        if self.layout == "inputs":
-            return mixed.shard
-        return check_label(mixed.values["by"].label if self.by else self.name)
 
     def _line(self, document: Document, mixed: Mixed, tokens: Array) -> bytes:
         first, last = self._around
@@ -151,6 +130,9 @@ class Tokens(Writer):
 
     def is_divided(self) -> bool:
         return self.layout == "one"
+
+    def is_per_shard(self) -> bool:
+        return self.layout == "inputs"
 
     def part(self, label: str, number: int, parts: int, compression: str) -> str:
         return super().part(label, number, parts, compression).removesuffix(self.SUFFIX) + self._kind.SUFFIX

@@ -20,7 +20,7 @@ from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
 from toolkit.data.addresses import host_of, split_url, url_of
 from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, value_at
-from toolkit.data.line_index import pairs_in
+from toolkit.data.line_index import pairs_in, pickled_pairs
 from toolkit.data.lines import joined_lines, split_lines
 from toolkit.data.metadata_fields import label_of
 from toolkit.data.tables.footers import open_parquet
@@ -103,6 +103,7 @@ __all__ = [
     "open_parquet",
     "open_stored",
     "pairs_in",
+    "pickled_pairs",
     "publish",
     "read_list",
     "report",

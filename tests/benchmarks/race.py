@@ -194,7 +194,7 @@ def _run(contender: Contender, folder: Path) -> Run:
         wall=usage.wall,
         peak=usage.peak,
         output=size_of(folder / contender.output),
-        inner=float(seconds) if seconds is not None else None,
+        inner=float(seconds) if isinstance(seconds, int | float) else None,
         counts=counts,
     )
     shutil.rmtree(folder)

@@ -31,6 +31,16 @@ def test_what_pickle_writes_is_read(pairs: list[tuple[int, int]], protocol: int)
         assert list(line_index.read("x.idx")) == pairs
 
 
+@given(
+    st.integers(0, 3) | st.sampled_from([999, 1000, 1001, 2000, 9001, 30_000]),
+    st.sampled_from([1, 200, 256, 65_535, 1 << 31, 1 << 33, 1 << 70]),
+    st.integers(0, 1 << 40),
+)
+def test_pickles_written_in_pieces_are_those_of_pickle(pairs: int, step: int, first: int) -> None:
+    listed = [(first + i * step, i % (step + 1)) for i in range(pairs)]
+    assert b"".join(line_index.pickled_pairs(iter(listed))) == pickle.dumps(listed, protocol=4)
+
+
 class _Runs:
     def __reduce__(self) -> tuple[Any, ...]:
         return os.system, ("touch ran",)

@@ -7,7 +7,7 @@ from toolkit.errors import ToolkitError
 from toolkit.storage import json_files
 from toolkit.storage.journal import journal
 from toolkit.storage.journal.entries import Contents
-from toolkit.storage.stores import local
+from toolkit.storage.stores.local import writing
 
 
 def _replace(original: Any, other: Any) -> None:
@@ -43,13 +43,13 @@ def swallow_errors() -> None:
 
 def write_in_place() -> None:
     """Files are written under their own names."""
-    local.temporary_name = lambda path: path
+    writing.temporary_name = lambda path: path
     leave_temporaries()
 
 
 def leave_temporaries() -> None:
     """A file that could not be written stays."""
-    local._Writing._discard = lambda self: None  # type: ignore[method-assign]
+    writing.LocalWriting._discard = lambda self: None  # type: ignore[method-assign]
 
 
 def publish_without_manifest() -> None:

@@ -154,8 +154,6 @@ class Bench:
         path.write_text(text.replace("{endpoint}", self._endpoint))
         arguments = shlex.split(column.command.format(root=place.root))
         arguments += ["-c", str(path)] if column.configured else []
-        if arguments[0] in ("fetch", "publish"):  # which take it as a setting, and else wait for minutes
-            arguments.append(f"storage.give_up={storage['give_up']}")
         with place.striking(strike) as (env, disk):
             env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}
             settings = SETTINGS | dict(column.constants) | (IMPATIENT if strike.fault == "hang" else {})

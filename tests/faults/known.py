@@ -7,10 +7,7 @@ _STAYS = "what may not be deleted stays: the former index is in the way, and so 
 
 _EDITED = "people may edit a card, so that nobody can tell that it is damaged; its numbers are compared, and are there"
 
-_MOVED = "a folder that vanishes between the moves of a publication: the error names the file, and not the folder"
-
 OPEN: dict[str, dict[str, str]] = {
-    "lock-gone-checksums": {"STAT": _MOVED},
     "in-place-EACCES-row_indexes": {"REMOVE": _STAYS},
     "in-place-EIO-row_indexes": {"REMOVE": _STAYS},
     "publish-truncated-descriptions": {"out/README.md": _EDITED},

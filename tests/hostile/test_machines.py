@@ -15,7 +15,8 @@ import pytest
 from tests.pipeline.conftest import Project, document, strays, write_rows
 from tests.pipeline.test_ingest import INFO, record, write_wet
 from toolkit.errors import Unreadable, advice
-from toolkit.storage.stores.local import Local, temporary_name
+from toolkit.storage.stores.local import Local
+from toolkit.storage.stores.local.writing import temporary_name
 
 LIMITED = """
 import resource, sys

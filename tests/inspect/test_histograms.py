@@ -53,6 +53,14 @@ def test_thresholds_are_found_in_expressions() -> None:
     ]
 
 
+def test_a_threshold_is_not_for_labels_that_have_one_of_the_same_comparison() -> None:
+    """One of the other side is: ``prob < least or prob > 0.99``."""
+    for_all, serbian = Threshold(0.3, "", "unsure", "prob < 0.3"), Threshold(0.8, "sr", "unsure", "prob < 0.8")
+    upper, of_another = Threshold(0.99, "", "unsure", "prob > 0.99"), Threshold(0.5, "fi", "other", "prob < 0.5")
+    listed = [for_all, serbian, upper, of_another]
+    assert [each.others(listed) for each in listed] == [["sr"], [], [], []]
+
+
 @pytest.mark.parametrize(
     ("attribute", "expected"),
     [

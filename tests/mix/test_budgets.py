@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolkit.config import settings
 from toolkit.errors import ConfigError
 from toolkit.mix.budget import bounds
-from toolkit.mix.budget.bounds import Drawn, find_bounds
+from toolkit.mix.budget.bounds import Bound, Drawn, find_bounds, settled
 from toolkit.mix.budget.settings import BudgetSettings, read_budget
 from toolkit.rules.kinds.budget import EVERYTHING
 
@@ -38,11 +38,11 @@ def test_the_bound_is_where_the_amounts_up_to_it_are_nearest_to_the_goal(
     goals = {group: float(given.get(group, 100)) for group in "abc"}
     cells, bounds._CELLS = bounds._CELLS, 12 if few else bounds._CELLS
     try:
-        several, sums_of = find_bounds(read, {group: [goal, goal / 2] for group, goal in goals.items()})
+        several = find_bounds(read, {group: [goal, goal / 2] for group, goal in goals.items()})
     finally:
         bounds._CELLS = cells
-    found, taken = ({g: each[0] for g, each in of.items()} for of in (several, sums_of))
-    assert all(each[1] <= each[0] for each in several.values())
+    found, taken = ({group: each[0][0][i] for group, each in several.items()} for i in (0, 1))
+    assert all(each[1][0].hash <= each[0][0].hash for each in several.values())
     for group, goal in goals.items():
         amounts: dict[int, float] = defaultdict(float)
         for name, hash_, amount in itertools.chain.from_iterable(shards):
@@ -52,6 +52,29 @@ def test_the_bound_is_where_the_amounts_up_to_it_are_nearest_to_the_goal(
         assert taken[group] == sum(amounts[hash_] for hash_ in mine if hash_ <= found[group])
         assert abs(taken[group] - goal) == min(abs(each - goal) for each in sums)
         assert found[group] == EVERYTHING or sums[-1] > goal
+        around = [bound.taken for bound in several[group][0]]
+        if len(around) == 2:
+            assert [min(around), max(around)] == [
+                max(each for each in sums if each <= goal),
+                min(each for each in sums if each > goal),
+            ]
+        else:
+            assert goal in sums or sums[-1] < goal
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 40), st.booleans()), min_size=1, max_size=40))
+def test_groups_together_come_to_the_sum_within_half_a_document(given: list[tuple[float, int, bool]]) -> None:
+    goals, around = dict[str, float](), dict[str, list[Bound]]()
+    for i, (part, size, is_enough) in enumerate(given):
+        below, goal = 100.0 * i, 100.0 * i + part * size
+        goals[f"{i:02}"] = goal
+        options = [Bound(0, below), Bound(1, below + size)] if is_enough else [Bound(EVERYTHING, below)]
+        around[f"{i:02}"] = sorted(options, key=lambda bound, goal=goal: abs(bound.taken - goal))  # type: ignore[misc]
+    found = settled(around, goals)
+    assert all(found[group] in options for group, options in around.items())
+    met = [group for group, options in around.items() if len(options) == 2]
+    largest = max((size for _, size, is_enough in given if is_enough), default=0)
+    assert abs(sum(found[group].taken - goals[group] for group in met)) <= largest / 2 + 1e-6
 
 
 def budget(text: str) -> BudgetSettings:

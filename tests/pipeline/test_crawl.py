@@ -24,6 +24,7 @@ from toolkit.ingest.reading import input_bytes
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.storage import Stat
 from toolkit.storage import reading as storage_reading
+from toolkit.storage.stores.http import Http
 
 CRAWL = "CC-MAIN-2024-10"
 WORDS = [f"word{i}" for i in range(500)]
@@ -483,3 +484,24 @@ def test_real_files_give_the_same_from_the_web_as_from_disk(project: Project, sh
     assert len(found) == 2
     found_record = next(record for key, record in inputs_of(project).items() if "hplt" in key)
     assert found_record.size == (shared / "wet" / names[0]).stat().st_size
+
+
+def test_a_server_is_asked_for_several_of_the_named_files_at_a_time(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [path.relative_to(project.root / "www") for path in write_crawl(project.root / "www", 6)]
+    both, stat = threading.Barrier(2), Http.stat
+
+    def meets(self: Http, path: str) -> Stat | None:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(PATIENCE)
+        both.abort()  # two have met; the others need not
+        return stat(self, path)
+
+    monkeypatch.setattr(Http, "stat", meets)
+    begun = time.monotonic()
+    with web(project.root / "www", Behaviour()) as url:
+        ran = project.ingest({"format": "wet", "from": [f"{url}/{name}" for name in files], "source": "cc"})
+    assert ran.code == 0
+    assert len(tree(project.documents)) == 6
+    assert time.monotonic() - begun < PATIENCE, "one after the other: nobody has met"

@@ -17,6 +17,7 @@ from tests.pipeline.conftest import Project, document, write_rows
 from tests.storage.conftest import bucket, seaweed
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE, wait_until
+from toolkit.storage.options import Duration, StorageOptions, options, set_options
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
 
@@ -263,3 +264,14 @@ def test_a_release_in_a_bucket(tmp_path: Path, run: Run, bucket: str) -> None:
         assert ran.code == 0, ran.err
         assert list(list_files(folder, hidden=True)) == sorted(files)
         assert run("validate", folder).code == 0
+
+
+def test_how_files_are_reached_stays_where_no_configuration_says_it(tmp_path: Path, run: Run) -> None:
+    """A command that is begun by another has the storage of that one; what the command line gives replaces it."""
+    write_release(str(tmp_path / "release"))
+    fetch = ("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got", "--dry-run")
+    set_options(StorageOptions(give_up=Duration(2)))
+    assert run(*fetch).code == 0
+    assert options() == StorageOptions(give_up=Duration(2))
+    assert run(*fetch, "storage.give_up=3 s").code == 0
+    assert options() == StorageOptions(give_up=Duration(3))

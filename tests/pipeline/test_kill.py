@@ -20,6 +20,7 @@ from tests.waiting import PATIENCE
 from toolkit.mix import publish
 from toolkit.storage import json_files, outputs
 from toolkit.storage.stores import local
+from toolkit.storage.stores.local import writing
 
 SIZE = 250
 """Documents of each of the `INPUTS`: enough that every stage takes a moment."""
@@ -378,7 +379,7 @@ def test_a_publication_that_was_killed_is_finished_before_another_begins(
     project, _, _ = published
     project.config["mix"]["output"]["part_size"] = 3000
     with monkeypatch.context() as patch:
-        patch.setattr(local, "_moved", DiesAt(local._moved, 2, after=True))
+        patch.setattr(local, "moved", DiesAt(writing.moved, 2, after=True))
         with pytest.raises(Killed):
             project("mix")
     findings = project("validate")

@@ -237,6 +237,25 @@ def test_parts_that_come_out_otherwise_are_a_failure(elsewhere: Callable[[str], 
     assert there.out.exists()
 
 
+@pytest.mark.parametrize("place", ["configuration", "sets.size-0", "parts.documents/documents.jsonl.gz"])
+def test_a_lock_that_was_changed_is_told(elsewhere: Callable[[str], Project], lock: Path, place: str) -> None:
+    there = elsewhere("there")
+    there.ok("mix")
+    sound: dict[str, Any] = json.loads(lock.read_text())
+    found: dict[str, Any] = sound
+    said = f"{lock}: {place}.digest: expected "
+    for name in place.split(".", 1):
+        found = found[name]
+    key, value = ("digest", "0" * 32) if "digest" in found else ("documents", int(found["documents"]) + 1)
+    if key == "documents":
+        said = f"part documents/documents.jsonl.gz: documents: expected {value}, got {found[key]}"
+    found[key] = value
+    lock.write_text(json.dumps(sound))
+    ran = there.run("validate", there.out, "--lock", lock)
+    assert ran.code in (1, 2)
+    assert said in ran.out + ran.err
+
+
 def test_editions_have_locks_of_their_own(elsewhere: Callable[[str], Project]) -> None:
     def with_edition(project: Project, rule: str) -> Project:
         output = {"path": str(project.root / "second")}

@@ -95,6 +95,9 @@ def test_what_is_not_ready_is_not_published(mixed: Project, run: Run) -> None:
     assert "expected no credentials, got a key of AWS" in said
     assert key not in said
     (mixed.out / "README.md").write_text(card)
+    (mixed.out / "card.html").write_text(f"<p>{key}</p>\n")
+    assert f"{mixed.out / 'card.html'}:1: expected no credentials, got a key of AWS" in refused(1)
+    (mixed.out / "card.html").unlink()
     part = next(mixed.out.rglob("*.txt.gz"))
     whole = part.read_bytes()
     part.write_bytes(whole + b"x")

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import struct
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,11 @@ def of_pbin(path: Path) -> list[list[int]]:
     return [np.frombuffer(data, kind, length // width, 12 + offset).tolist() for offset, length in index]
 
 
-def of_dolma(path: Path) -> list[list[int]]:
+def of_dolma(path: Path, second: Sequence[str] = ("0-2", "a/0", "3")) -> list[list[int]]:
     data = np.memmap(path, np.uint16, "r")
     with gzip.open(path.with_suffix(".csv.gz"), "rt", newline="") as stream:
         rows = list(csv.reader(stream))
-    assert rows[1][2:] == ["0-2", "a/0", "3"]
+    assert not second or rows[1][2:] == list(second)
     return [data[int(row[0]) : int(row[1])].tolist() for row in rows]
 
 
@@ -141,10 +142,40 @@ def test_parts_and_inputs(project: Project, tokens: Tokenizer) -> None:
     assert [path.name for path in project.out.rglob("*.npy")] == []
 
 
-def test_copies_are_told_apart_in_the_words_of_dolma(project: Project) -> None:
+@pytest.mark.parametrize("format", ["tokens", "dolma"])
+def test_shards_whose_outputs_would_have_one_name_are_refused(project: Project, format: str) -> None:
+    lay_out(project, "pbin", layout="inputs")
+    if format == "dolma":
+        project.config["mix"]["output"] = {"format": "dolma", "path": str(project.out), "layout": "inputs"}
+    (project.documents / "a" / "1.jsonl.gz").rename(project.documents / "a" / "0.json.gz")
+    ran = project("mix")
+    assert ran.code == 2, ran.err
+    assert "expected a name of its own for each shard with `layout: inputs`, got 'a/0' for " in ran.err
+    del project.config["mix"]["output"]["layout"]
+    project.ok("mix")
+    streams = [{"name": name, "dataset": str(project.data)} for name in "ab"]
+    project.config["mix"] |= {"streams": streams, "output": project.config["mix"]["output"] | {"layout": "inputs"}}
+    (project.documents / "a" / "0.json.gz").unlink()
+    assert "got 'a/0' for a: " in project("mix").err
+
+
+def test_copies_are_told_apart_in_the_words_of_dolma_and_tokenized_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+
+    def noted(tokenizer: Tokenizer, texts: Sequence[str]) -> Any:
+        encoded.extend(texts)
+        return encode(tokenizer, texts)
+
+    encode = Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", noted)
     lay_out(project, "dolma")
     project.config["mix"]["rules"] = [{"repeat": 3, "when": "document.id == '0-2'"}]
     project.ok("mix")
+    assert encoded.count(TEXTS[2]) == 2, "of each shard once"
+    found = of_dolma(project.out / "tokens.npy", second=())
+    assert found[1] == found[2] == found[3] != found[0]
     with gzip.open(project.out / "tokens.csv.gz", "rt") as file:
         ids = [row[2] for row in csv.reader(file)]
     assert [id for id in ids if id.partition("#")[0] == "0-2"] == ["0-2", "0-2#2", "0-2#3"]

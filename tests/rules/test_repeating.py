@@ -45,6 +45,14 @@ def test_the_fraction_is_drawn_as_a_sample_draws_and_independently_of_one() -> N
     assert abs(sum(both) - 1000) < 4 * math.sqrt(4000 * 0.25 * 0.75)
 
 
+def test_what_when_tests_is_not_null_in_the_amount() -> None:
+    for when, amount in (("n is not None", "n"), ("not n is None and n > 0", "n + 0")):
+        compiled = rules(f"- {{repeat: {{score: {amount}, curve: [[0, 0], [4, 4]]}}, when: {when}}}")
+        assert [copies(compiled, n=n) for n in (3, None)] == [3, 1]
+    for when in ("n is None", "n is not None or lang is None", "lang is not None"):
+        assert "a value that may be null; test it first" in refused(f"- {{repeat: n, when: {when}}}")
+
+
 @given(st.floats(-1, 2, allow_nan=False))
 def test_a_curve_is_straight_between_its_points_and_level_beyond_them(score: float) -> None:
     amount = CURVE.times((0, None, [], _Scored(score)))

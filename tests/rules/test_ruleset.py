@@ -181,6 +181,8 @@ def test_the_first_route_that_holds_counts_and_knows_the_label_of_the_format() -
         assert found.route(applied, "en-piece", *values) == folder
         assert applied == {1: [0], 2: [1]}.get(n or 0, [])
     assert "expected a text, the folder, got a value that may be null" in refused("- route: lang", label="lang")
+    tested = rules("- {route: lang, when: lang is not None}")
+    assert [tested.applied(1, lang, [], doc()) for lang in ("en", None)] == [[0], []]
     assert "got a value of type int" in refused("- route: '3'")
     broken = rules("- route: get(document.metadata, 'x', None)")
     with pytest.raises(DataError, match="expected a text, the folder, got None"):

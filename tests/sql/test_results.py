@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,3 +161,11 @@ def test_a_table_is_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     assert [len(line) <= 40 for line in shown] == [True] * 4
     assert shown[2].startswith("  1  aaaa")
     assert "…" in shown[2]
+
+
+def test_the_end_of_a_process_says_nothing(small: Project) -> None:
+    """DuckDB complains if its types outlive the interpreter, as what tasks have frozen would."""
+    small.config |= {"executor": {"type": "in_process"}, "tag": {"new-0": ["noise"]}}
+    code = f"import duckdb; from toolkit import cli; cli.main(['tag', '-c', {str(small.yaml)!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "leaked" not in done.stderr

@@ -241,3 +241,12 @@ def test_in_python(small: Project) -> None:
         dataset.sql("FROM joined").read_all()
     with pytest.raises(toolkit.ConfigError, match=r"sql:1:8: .*nois"):
         dataset.sql("SELECT nois FROM joined")
+
+
+def test_what_there_is_are_the_views(small: Project, query: Query) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    if int(duckdb.__version__.partition(".")[0]) < 2:
+        pytest.skip("DuckDB before 2 lists what its relations are made of, too")
+    assert [row["name"] for row in query("SHOW TABLES")] == ["documents", "joined", "shape-0", "shape_0"]
+    found = query("SELECT table_schema, table_name FROM information_schema.tables")
+    assert {row["table_schema"] for row in found} == {"main"}

@@ -347,10 +347,12 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
     looks: list[Callable[[], object]] = [
         lambda: store.stat(path), lambda: store.read(path), lambda: store.open(path), lambda: store.folders(path),
         lambda: list(store.files(str(root))), lambda: store.is_folder(path), lambda: json_files.load(path, int),
+        lambda: store.writing(path), lambda: store.move(str(tmp_path / "away" / "a" / "x"), path),
     ]  # fmt: skip
     for look in looks:
         with pytest.raises(Unreadable, match="which was there when the run began, it has vanished; was it unmounted"):
             look()
+    assert not root.exists()
     (tmp_path / "away").rename(root)
     assert store.stat(path) is None
     before = roots._identity(str(root))
@@ -379,7 +381,7 @@ def test_errors_of_the_system_are_no_files_that_are_not_there(
         for name in ("stat", "listdir", "scandir"):
             patch.setattr(os, name, fail)
         patch.setattr("builtins.open", fail)
-        patch.setattr("toolkit.storage.stores.local._File", fail)
+        patch.setattr("toolkit.storage.stores.local.reading.File", fail)
         looks: list[Callable[[], object]] = [
             lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
             lambda: list(store.files(str(tmp_path))), lambda: store.folders(str(tmp_path)),

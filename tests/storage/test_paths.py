@@ -15,7 +15,7 @@ from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.owners import machine
 from toolkit.storage.paths import expand, fixed_part, list_files, remove_stale_temporaries
-from toolkit.storage.stores.local import temporary_name
+from toolkit.storage.stores.local.writing import temporary_name
 
 
 def make(root: Path, *names: str) -> None:
@@ -240,7 +240,7 @@ def test_a_signal_that_comes_before_a_temporary_has_its_name_leaves_no_trace(
     def interrupted(path: str) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toolkit.storage.stores.local.temporary_name", interrupted)
+    monkeypatch.setattr("toolkit.storage.stores.local.writing.temporary_name", interrupted)
     with pytest.raises(KeyboardInterrupt):  # and no error of the finalizer, which would be one of this test
         store_of("").writing(str(tmp_path / "a"))
     assert os.listdir(tmp_path) == []

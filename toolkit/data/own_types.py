@@ -29,8 +29,8 @@ from toolkit.data.schema import (
     nullable,
     to_json,
 )
+from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
-from toolkit.storage.json_files import decoder_of
 
 MOST_FIELDS = 200
 """Fields that an object has in rows; one with more has keys that are data, and its fields have no types."""

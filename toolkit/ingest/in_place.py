@@ -20,6 +20,7 @@ from toolkit.data.dataset import open_dataset as open_places
 from toolkit.data.in_place import START, Begin
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.places import is_within, normal
+from toolkit.decoders import decoded
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import own_types
 from toolkit.ingest.plan import InputFile
@@ -84,7 +85,7 @@ class FilesInPlace(ConfigStruct):
         return RowsInPlace(_read(self.entry)[0], path, relative, max_bytes, begin, self.own_types())
 
     def own_types(self) -> OwnTypes | None:
-        return json_files.decoded(self.types.encode(), OwnTypes) if self.types else None
+        return decoded(self.types.encode(), OwnTypes) if self.types else None
 
     def settings(self) -> dict[str, Any]:
         return {name: value for name, value in settings_of(_read(self.entry)[0]).items() if name != "shard_size"}
@@ -92,7 +93,7 @@ class FilesInPlace(ConfigStruct):
 
 @functools.lru_cache(64)
 def _read(entry: str) -> tuple[Entry, Reader]:
-    found = json_files.decoded(entry.encode(), Entry)
+    found = decoded(entry.encode(), Entry)
     return found, found.reader()
 
 

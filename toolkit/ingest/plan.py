@@ -3,6 +3,8 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
@@ -17,6 +19,9 @@ from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.roots import note_roots
+from toolkit.storage.threads import for_each
+
+T = TypeVar("T")
 
 SUFFIXES = {COMPRESSION: ".jsonl.gz", "zstd": ".jsonl.zst"}
 """Of the shards that are written, by their compression."""
@@ -282,21 +287,37 @@ def _listed(entry: Entry, common: Common, absent: list[NothingThere] | None) -> 
     """Yield the paths of an entry's input files, what names their shards, and what a listing says of them."""
     patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
     note_roots(fixed_part(pattern) or "." for pattern in patterns if is_glob(pattern))
-    for pattern in patterns if common.crawl is None else [None]:
-        place = entry.place
-        try:
-            if pattern is not None:
-                yield from entry.reader().inputs(pattern)
-            else:
-                paths = crawls.listed(common.crawl or "", common.format, common.base_url)
-                place = entry.files_place
-                for path in crawls.choose(paths, common.files):
-                    yield *crawls.place_of(path, common.base_url), None
-        except ConfigError as error:
-            placed = type(error)(f"{place}: {error}" if place else str(error))
-            if absent is None or not isinstance(placed, NothingThere):
-                raise placed from None
-            absent.append(placed)
+    if common.crawl is not None:
+        listings = [_of_crawl(entry, common)]
+    else:  # the web is asked for each file that is named, so for several at a time
+        reader = entry.reader()
+        listings = for_each(lambda pattern: _or_error(entry.place, partial(reader.inputs, pattern)), patterns)
+    for found in listings:
+        if not isinstance(found, ConfigError):
+            yield from found
+        elif absent is None or not isinstance(found, NothingThere):
+            raise found
+        else:
+            absent.append(found)
+
+
+def _of_crawl(entry: Entry, common: Common) -> Sequence[Found] | ConfigError:
+    """Return the files of a crawl that an entry takes, or why there are none."""
+    paths = _or_error(entry.place, partial(crawls.listed, common.crawl or "", common.format, common.base_url))
+    if isinstance(paths, ConfigError):
+        return paths
+    chosen = _or_error(entry.files_place, partial(crawls.choose, paths, common.files))
+    if isinstance(chosen, ConfigError):
+        return chosen
+    return [(*crawls.place_of(path, common.base_url), None) for path in chosen]
+
+
+def _or_error(place: str, inputs: Callable[[], T]) -> T | ConfigError:
+    """Return what is called for; an error names the place in the configuration."""
+    try:
+        return inputs()
+    except ConfigError as error:
+        return type(error)(f"{place}: {error}" if place else str(error))
 
 
 def is_on_the_web(entry: Entry) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from toolkit.data import schema
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import Document
+from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
 from toolkit.mix.effects.before_after import NO_LABEL, Tally
@@ -21,7 +22,6 @@ from toolkit.mix.shuffle.frames import framed
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records import outdated
-from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch
 from toolkit.text.counting import COLUMNS

@@ -25,6 +25,7 @@ from toolkit.data.documents import (
     check_metadata,
     to_document,
 )
+from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding
 from toolkit.mix.joined_sets import JoinedSet, compile_rules
@@ -34,7 +35,6 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
-from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import exists
 from toolkit.text.counting import measure, measure_json
 

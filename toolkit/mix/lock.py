@@ -147,7 +147,11 @@ def _set(keys: list[dict[str, Any]], reads: dict[str, str]) -> LockedSet:
         if settings and isinstance(settings.get("tagger"), str):
             settings["tagger"] = _named(settings["tagger"])
         found[key["key"]] = {"name": key["name"], "type": key["type"], "settings": settings}
-    return LockedSet(digest=json_digest([found, reads]), keys=found, reads=reads)
+    return LockedSet(digest=_digest_of(found, reads), keys=found, reads=reads)
+
+
+def _digest_of(keys: dict[str, dict[str, Any]], reads: dict[str, str]) -> str:
+    return json_digest([keys, reads])
 
 
 def _named(plugin: str) -> str:
@@ -177,6 +181,14 @@ def load(path: str) -> Lock:
         raise ConfigError(str(error).replace("a record of", "a lock of", 1)) from None
     if found is None:
         raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}{not_in(path)}")
+    digests = {"configuration": (found.configuration.digest, json_digest(found.configuration.settings))}
+    digests |= {f"sets.{name}": (each.digest, _digest_of(each.keys, each.reads)) for name, each in found.sets.items()}
+    for place, (noted, digest) in digests.items():
+        if noted != digest:
+            raise ConfigError(
+                f"{path}: {place}.digest: expected {digest}, that of what is beside it, got {noted}: the lock was "
+                f"changed; {remedy}"
+            )
     return found
 
 
@@ -217,7 +229,8 @@ def part_differences(wanted: Lock, found: Lock) -> list[str]:
                 f"(uncompressed), got {now.documents} with {now.sha256}"
             )
         else:
-            lines += _each(f"part {name}", [before.label, *sorted(before.files)], [now.label, *sorted(now.files)])
+            shown = ({**msgspec.structs.asdict(part), "files": [*sorted(part.files)]} for part in (before, now))
+            lines += _each(f"part {name}", *shown)
     return lines
 
 

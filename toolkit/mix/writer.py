@@ -15,9 +15,9 @@ import msgspec
 
 from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
+from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
-from toolkit.storage.json_files import decoder_of
 from toolkit.text.batch import Batch
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -273,6 +273,10 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     def is_divided(self) -> bool:
         """Return whether the documents of a label are divided into parts of the size that the configuration says."""
         return True
+
+    def is_per_shard(self) -> bool:
+        """Return whether each shard has an output of its own, whose label is `Mixed.shard`."""
+        return False
 
     def stem(self, label: str) -> str:
         """Return the path of a label's output below the output folder, without suffix and part number.

@@ -14,10 +14,11 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.data.tables import attributes as table_rows
 from toolkit.data.tables.attributes import TABLE
+from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.records.sets import set_folder
 from toolkit.storage import Stat
-from toolkit.storage.json_files import decoder_of, load, save
+from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import join, stat
 from toolkit.storage.reading import stored_digest
 

@@ -1,13 +1,16 @@
 """Numbers in decimal buckets of two significant digits: histograms whose edges are chosen when all is counted.
 
 A bucket is ``[m·10^e, (m + 1)·10^e)`` with m from 10 to 99, likewise below zero, and one for zero itself. So counts of
-shards can be added up, and any edges of two digits give exact counts.
+shards can be added up, and any edges of two digits give exact counts, which a threshold needs that is moved on a page.
+What a card or `toolkit stats` shows are quantiles: `toolkit.inspect.stats` counts for these in buckets of one per cent.
 """
 
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from toolkit.inspect.stats.tallies import binned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,12 +171,7 @@ def counts(found: Iterable[tuple[int, int]], begins: Sequence[int]) -> list[int]
         found: codes and how many numbers each has.
         begins: of the bins, and what is behind the last: `edges`.
     """
-    result = [0] * max(0, len(begins) - 1)
-    place = 0
-    for code, count in sorted(found):
-        while place < len(result) - 1 and code >= begins[place + 1]:
-            place += 1
-        result[place] += count
+    result = binned(sorted(found), begins)
     while result and not result[-1]:
         result.pop()
     return result

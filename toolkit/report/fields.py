@@ -9,13 +9,12 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.schema import SPANS, Type
-from toolkit.errors import ToolkitError
 from toolkit.inspect.stats.distributions import Leaf, leaves
-from toolkit.inspect.stats.thresholds import numbers, path_of, thresholds
+from toolkit.inspect.stats.thresholds import HOLDS, numbers, path_of, thresholds
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.rules import Role, Rule
 from toolkit.rules.expression_tree import ExpressionError, parse
-from toolkit.tag.tagger import TAGGERS
+from toolkit.tag.tagger import says
 
 MOST_SCORES = 80
 """Scores that are counted; those with thresholds come first."""
@@ -160,11 +159,11 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
         inner = type_.item if type_.kind == "nullable" and type_.item else type_
         settings = key.settings or {}
         tagger = str(settings.get("tagger", ""))
-        personal = _says(tagger, "PERSONAL")
+        personal = says(tagger, "PERSONAL")
         for names in _spans(inner):
             fields = [schema.field_name(name) for name in names]
             spans.append(SpansAt(place, ".".join([key.name, *names]), fields, joined.set, personal))
-        if tokens is None and _says(tagger, "TOKENS") and inner.kind == "int":
+        if tokens is None and says(tagger, "TOKENS") and inner.kind == "int":
             tokens = place
         if lines is None and schema.is_per_line(type_) and _has(inner.item, "label", "prob"):
             lines = place
@@ -195,14 +194,6 @@ def _spans(type_: Type) -> Iterator[list[str]]:
         yield []
     for name, field in inner.fields:
         yield from ([name, *more] for more in _spans(field))
-
-
-def _says(tagger: str, what: str) -> bool:
-    """Return what the class of a tagger says of its values; of one that is not installed here nobody knows."""
-    try:
-        return bool(tagger) and bool(getattr(TAGGERS.find(tagger), what))
-    except ToolkitError:
-        return False
 
 
 def _plain(place: Place, joined: JoinedSet, leaf: Leaf) -> ScoreAt:
@@ -250,11 +241,8 @@ def _type_at(type_: Type, path: str) -> Type | None:
 def _marks(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
     found = thresholds([rule], path)
     for each in found:
-        sign = each.text.removeprefix(path).split()[0]
-        others = (
-            [mark.label for mark in found if mark.label and mark.text.split()[-2] == sign] if not each.label else []
-        )
-        yield MarkAt(number, each.label, each.number, sign, _drops(rule, path, sign), each.text, others)
+        drops = _drops(rule, path, each.sign)
+        yield MarkAt(number, each.label, each.number, each.sign, drops, each.text, each.others(found))
 
 
 def ratios_of(rules: Sequence[Rule], known: Mapping[str, ScoreAt]) -> list[ScoreAt]:
@@ -374,10 +362,7 @@ def holds(mark: MarkAt, values: Any, lower: Any = None) -> Any:
         values: of the score; of a mark of a product what is compared with it.
         lower: what the value is multiplied by, for such a mark.
     """
-    import operator
-
-    signs = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}
     bound = mark.value if lower is None else mark.value * lower
     if mark.sign == "!=":
         return (values != bound) & (values == values)  # noqa: PLR0124  (NaN stands for null)
-    return signs[mark.sign](values, bound)
+    return HOLDS[mark.sign](values, bound)

@@ -81,6 +81,7 @@ class Compiler:
         self._arguments = arguments
         self.constants: dict[str, Any] = {}
         self._noting: dict[int, str] = {}
+        self._if_applied: dict[int, Facts] = {}
         self._label: Expression | None = None
         self._label_names: set[str] = set()
 
@@ -128,11 +129,15 @@ class Compiler:
         return CompiledRule(rule, names, self.function, code)
 
     def condition(self, rule: Written, names: Names) -> str:
-        """Return the code of a rule's `when`; empty if there is none."""
+        """Return the code of a rule's `when`; empty if there is none.
+
+        What it tests is known not to be null in the values of the rule that are asked for behind it.
+        """
         if not rule.when:
             return ""
         found = self.checked(rule, names, rule.when)
         self._note_nulls(rule, found)
+        self._if_applied[id(rule)] = found.if_true
         return _truth(found)
 
     def value(self, rule: Written, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
@@ -155,7 +160,7 @@ class Compiler:
     def checked(self, rule: Written, names: Names, text: str, how: _Check = check_condition) -> Expression:
         """Return a checked expression, by default a condition; what it reads is noted."""
         try:
-            found = how(text, names, self.known)
+            found = how(text, names, self.known | self._if_applied.get(id(rule), frozenset()))
         except ExpressionError as error:
             raise refused(rule, error) from None
         self._note(found)

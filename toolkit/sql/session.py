@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from toolkit.data.excerpts import escaped
+from toolkit.decoders import know_types
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.sql.columns import literal, quoted
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View
-from toolkit.storage.json_files import know_types
 
 T = TypeVar("T")
 
@@ -194,8 +194,11 @@ class Session:
             return
         view = self._makers[name]()
         stream = f"stream of {name}"
-        self._connection.register(stream, view.stream)
-        self._connection.execute(f"CREATE VIEW {quoted(name)} AS {view.query.replace(STREAM, quoted(stream))}")
+        # A stream that was registered would be a view of its own, among those that `SHOW TABLES` lists.
+        relation = self._connection.from_arrow(view.stream)
+        asked = relation.query(stream, view.query.replace(STREAM, quoted(stream)))
+        assert asked is not None  # it is a SELECT
+        asked.create_view(name)
         for alias, of in self.aliases.items():
             if of == name:
                 self._connection.execute(f"CREATE VIEW {quoted(alias)} AS FROM {quoted(name)}")

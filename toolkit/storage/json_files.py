@@ -1,21 +1,17 @@
 """Records of ours, a JSON file each: there, not there, damaged in itself, or not to be read just now."""
 
 import sys
-from contextlib import suppress
-from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
 import xxhash
 
+from toolkit.decoders import decoded
 from toolkit.errors import DataError, in_words
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 
 T = TypeVar("T")
-
-_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-_making = Lock()
 
 _told: set[str] = set()
 """Damaged records of which that was said."""
@@ -24,42 +20,6 @@ _told: set[str] = set()
 def json_digest(value: Any) -> str:
     """Return a digest of a value as JSON, in which the order of keys is that of their names."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(value, order="sorted"))
-
-
-def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
-    """Return a new decoder of a type; for types that several threads may ask for at a time.
-
-    msgspec looks into a class when its first decoder is made, or its first value is decoded or converted. Two threads
-    that do so at a time end the process by a segmentation fault (msgspec 0.22), so one thread at a time does.
-    """
-    with _making:
-        return msgspec.json.Decoder(type_)
-
-
-def decoded(data: bytes, type_: type[T]) -> T:
-    """Return a value of JSON; for what several threads may decode, as `decoder_of`.
-
-    Raises:
-        msgspec.DecodeError: if it is none of this type.
-        UnicodeDecodeError: if it is no UTF-8.
-    """
-    decoder = _decoders.get(type_)
-    if decoder is None:
-        decoder = _decoders[type_] = decoder_of(type_)
-    found: T = decoder.decode(data)
-    return found
-
-
-def know_types() -> None:
-    """Let msgspec look into all classes that there are, before threads decode or convert values of them.
-
-    Classes that are made later, as those of the values of sets, get their decoders by `decoder_of`.
-    """
-    listed = [msgspec.Struct]
-    for class_ in listed:
-        listed += class_.__subclasses__()
-        with suppress(Exception):  # of types that are never decoded
-            decoder_of(class_)
 
 
 def load(path: str, type_: type[T]) -> T | None:

@@ -7,7 +7,7 @@ source, one sentence and the edge cases, examples, options, ``tag``. It imports 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -16,7 +16,7 @@ from toolkit.config.settings import FROZEN
 from toolkit.data import schema
 from toolkit.data.documents import Document, is_reference
 from toolkit.data.metadata_fields import ROOTS, MetadataField
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.plugins import Kind
 from toolkit.storage import models, store_of
 
@@ -112,6 +112,14 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
 
 
 TAGGERS: Kind[Tagger] = Kind("tagger", "taggers", "toolkit.taggers", Tagger)
+
+
+def says(tagger: str, what: Literal["TOKENS", "PERSONAL"]) -> bool:
+    """Return what the class of a tagger says of its values; of one that is not installed here nobody knows."""
+    try:
+        return bool(tagger) and bool(getattr(TAGGERS.find(tagger), what))
+    except ToolkitError:
+        return False
 
 
 @dataclass(frozen=True)

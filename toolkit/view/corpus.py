@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from toolkit.data.schema import Type
+from toolkit.view.stopping import Stop
 
 
 class At(NamedTuple):
@@ -79,10 +80,11 @@ class Question(Protocol):
     def reads_documents(self) -> bool:
         """Return whether it asks for more than attributes and row indexes tell, so that the texts are read."""
 
-    def scan(self, shard: int) -> Iterator[Scanned]:
+    def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
         """Yield what the documents of a shard say, in order.
 
         Raises:
+            Ended: if the work was ended.
             ToolkitError: if the shard, or what is joined to it, is not what it should be.
         """
 

@@ -21,10 +21,11 @@ from toolkit.mix.joined_sets import JoinedSet
 from toolkit.storage import Stat
 from toolkit.storage.paths import exists, stat
 from toolkit.storage.threads import for_each
+from toolkit.view.conditions import AsInMix
 from toolkit.view.corpus import At, Found, Shard, Values
 from toolkit.view.members import MemberFile, OrderedFile, RowFile
 from toolkit.view.pieces import Pieces
-from toolkit.view.questions import DatasetQuestion
+from toolkit.view.questions import DatasetQuestion, Wanted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +59,7 @@ class DatasetCorpus:
         own: types of the documents' own fields.
         sources: that documents may have, as far as they are known beforehand.
         max_bytes: a longer row is an error.
+        mix: whose rules may be asked as they are written.
     """
 
     kind = "dataset"
@@ -72,8 +74,9 @@ class DatasetCorpus:
         own: OwnTypes | None,
         sources: Iterable[str],
         max_bytes: int,
+        mix: AsInMix = AsInMix(),  # noqa: B008  # which nobody changes
     ) -> None:
-        self.title, self.dataset, self.joined, self.own = title, dataset, joined, own
+        self.title, self.dataset, self.joined, self.own, self.mix = title, dataset, joined, own, mix
         self.names, self.max_bytes = list(shards), max_bytes
         self.sets: Sequence[Values] = [
             Values(name, {key.name: key.declared for key in each.keys}) for name, each in joined.items()
@@ -173,7 +176,10 @@ class DatasetCorpus:
         )
         taken, _ = rows.take(document.id, document.source, row + 1)
         values = msgspec.json.decode(taken.attributes)
-        return values if isinstance(values, dict) else {}
+        if not isinstance(values, dict):
+            return {}
+        named: dict[str, str] = {key.key: key.name for key in self.joined[name].keys}
+        return {named.get(str(key), str(key)): value for key, value in values.items()}
 
     def lines_at(self, at: At, sets: Sequence[str]) -> tuple[bytes, list[bytes]]:
         """Return the row of a document, and those beside it in some sets, as JSON.
@@ -278,7 +284,13 @@ class DatasetCorpus:
 
     def question(self, where: str, sort: str, sets: Sequence[str]) -> DatasetQuestion:
         return DatasetQuestion(
-            self.dataset, self.names, self.joined, self.own, self.max_bytes, where=where, sort=sort, first=sets
+            self.dataset,
+            self.names,
+            self.joined,
+            self.own,
+            self.max_bytes,
+            wanted=Wanted(where, sort, sets),
+            mix=self.mix,
         )
 
     def has_files(self, name: str) -> bool:

@@ -13,6 +13,7 @@ from toolkit.mix.join import Joiner, JointBlock, ShardToMix, inputs_of
 from toolkit.runs.blocks import Block
 from toolkit.view.corpus import At, Question, Scanned
 from toolkit.view.dataset import DatasetCorpus
+from toolkit.view.stopping import Stop
 
 
 class Explainer:
@@ -50,7 +51,7 @@ class Explainer:
             found.append({"stream": work.stream.name, **explanation})
         return found
 
-    def rows_dropped_by(self, shard: int, rule: str | None) -> set[int]:
+    def rows_dropped_by(self, shard: int, rule: str | None, stop: Stop) -> set[int]:
         """Return the rows of a shard, from 0, that a rule drops as the first one; those that stay without a rule.
 
         Of several streams that take the shard, one is enough.
@@ -62,7 +63,8 @@ class Explainer:
         for work in self._of(self._corpus.names[shard]):
             inputs_of(work)
             rules, first = work.compile_rules(), 0
-            for block in blocks(work, rules):
+            for block in blocks(work, rules, stop.computing):
+                stop.check()
                 for row, outcome in enumerate(block.outcomes, first):
                     if (rules.rules[outcome].name if isinstance(outcome, int) else None) == rule:
                         found.add(row)
@@ -108,10 +110,10 @@ class DroppedBy:
         self._question, self._explainer, self._rule = question, explainer, rule
         self.reads_documents = question.reads_documents
 
-    def scan(self, shard: int) -> Iterator[Scanned]:
+    def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
         """Yield what these documents of a shard say, in order."""
-        among = self._explainer.rows_dropped_by(shard, self._rule)
-        for block in self._question.scan(shard):
+        among = self._explainer.rows_dropped_by(shard, self._rule, stop)
+        for block in self._question.scan(shard, stop):
             chosen = [i for i, row in enumerate(block.rows) if row in among]
             scores = [block.scores[i] for i in chosen] if block.scores else []
             yield Scanned(block.looked_at, [block.rows[i] for i in chosen], scores)

@@ -10,15 +10,16 @@ import msgspec
 
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import METADATA
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ToolkitError
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, types_of
 from toolkit.mix.writer import Writer
 from toolkit.rules import asking
-from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import Expression, check_condition
+from toolkit.rules.expressions import check_condition
 from toolkit.rules.running import compile_function
+from toolkit.view.conditions import FILTER, condition_of
 from toolkit.view.corpus import At, Found, Scanned, Shard, Values
-from toolkit.view.questions import FILTER, score, score_of
+from toolkit.view.questions import score, score_of
+from toolkit.view.stopping import Stop
 
 HELD = 400
 """Documents that are kept: those that were looked at last."""
@@ -159,26 +160,22 @@ class _FileQuestion:
     def __init__(self, corpus: FileCorpus, where: str, sort: str) -> None:
         self._corpus, self._where, self._sort = corpus, where, sort
         names = corpus.names
-        found: Expression | None = None
-        if where:
-            try:
-                found = check_condition(where, names)
-            except ExpressionError as error:
-                raise ConfigError(f"{FILTER}: {error}") from None
+        found = check_condition(condition_of(where, names), names) if where else None
         self._fits = compile_function(found.code, ARGUMENTS) if found else None
         self._score = compile_function(score_of(sort, sort, names).code, ARGUMENTS) if sort else None
 
-    def scan(self, shard: int) -> Iterator[Scanned]:
+    def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
         documents, first = self._corpus.scanned(shard), 0
         while block := list(islice(documents, BLOCK)):
             rows: list[int] = []
             scores: list[float | None] = []
-            for row, (document, values) in enumerate(block, first):
-                arguments = (*(values or [None]), document)
-                if self._fits and not asking.ask(self._fits, arguments, f"{FILTER}: `{self._where}`"):
-                    continue
-                rows.append(row)
-                if self._score:
-                    scores.append(score(self._score, arguments, self._sort))
+            with stop.computing():
+                for row, (document, values) in enumerate(block, first):
+                    arguments = (*(values or [None]), document)
+                    if self._fits and not asking.ask(self._fits, arguments, f"{FILTER}: `{self._where}`"):
+                        continue
+                    rows.append(row)
+                    if self._score:
+                        scores.append(score(self._score, arguments, self._sort))
             yield Scanned(len(block), rows, scores)
             first += len(block)

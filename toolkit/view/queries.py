@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from toolkit.errors import ToolkitError
 from toolkit.view.corpus import At, Corpus, Question, Scanned
+from toolkit.view.stopping import Ended, Stop
 
 MOST = 1_000_000
 """Places that a query keeps. To order them takes 200 MB for a moment."""
@@ -58,25 +59,31 @@ class Query:
         without: of these, those without a score, which are not listed.
         faults: of shards that could not be looked at.
         done: whether all has been looked at.
-        ended: whether it has ended before.
     """
 
     def __init__(self, corpus: Corpus, question: Question, asked: Asked) -> None:
         self.asked, self._corpus, self._question = asked, corpus, question
         self.scanned = self.found = self.without = 0
         self.faults: list[str] = []
-        self.done = self.ended = False
+        self.done = False
+        self._stop = Stop()
         self.reads_documents = question.reads_documents
         self._places = array("Q")
         self._best: _Best | None = _Best(descending=asked.descending) if asked.sort else None
         self._changed = threading.Condition()
         self._last_asked = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name="query", daemon=True)
-        self._thread.start()
+        for work in (self._run, self._watch):
+            threading.Thread(target=work, name="query", daemon=True).start()
 
     def end(self) -> None:
         """End the work."""
-        self.ended = not self.done
+        if not self.done:
+            self._stop.end()
+
+    @property
+    def ended(self) -> bool:
+        """Return whether it has ended before all has been looked at."""
+        return self._stop.ended and not self.done
 
     @property
     def is_cut(self) -> bool:
@@ -103,23 +110,33 @@ class Query:
         try:
             for number in range(len(self._corpus.shards)):
                 try:
-                    for block in self._question.scan(number):
-                        if time.monotonic() - self._last_asked > ABANDONED:
-                            self.ended = True
-                        if self.ended:
-                            return
+                    for block in self._question.scan(number, self._stop):
+                        self._stop.check()
                         self._add(number, block)
                 except ToolkitError as error:
                     self.faults.append(str(error))
+            done = True
+        except Ended:
+            done = False
         except BaseException as error:  # which nobody else would hear of
             self.faults.append(f"{type(error).__name__}: {error}")
+            done = True
             raise
         finally:
             with self._changed:
                 if self._best:
                     self._best.order()
-                self.done = not self.ended
+                self.done = done
                 self._changed.notify_all()
+
+    def _watch(self) -> None:
+        """End the work when nobody asks for it any more: the browser has gone, or asks for something else."""
+        with self._changed:
+            while not (self.done or self.ended):
+                left = self._last_asked + ABANDONED - time.monotonic()
+                if left <= 0:
+                    self._stop.end()
+                self._changed.wait(min(max(left, 0.01), 1.0))
 
     def _add(self, number: int, block: Scanned) -> None:
         base = number << _ROW_BITS

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
@@ -13,18 +15,28 @@ from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import JoinedShard, inputs_of
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import Stream
-from toolkit.rules import RuleSet, asking, read_rules
+from toolkit.rules import Rule, RuleSet, asking, read_rules
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import Expression, check, check_condition, paths_in
+from toolkit.rules.expressions import Expression, check, paths_in
 from toolkit.rules.running import compile_function
+from toolkit.view.conditions import FILTER, AsInMix, condition_of
 from toolkit.view.corpus import Scanned
+from toolkit.view.stopping import Stop
 from toolkit.whole.expressions import names_of, reference
 
-FILTER, SORT = "filter", "sort"
+SORT = "sort"
 
 _TOLD = {"document.id", "document.source", "document.chars"}
 """What attributes and row indexes tell of documents."""
+
+
+class Wanted(NamedTuple):
+    """What is asked: the condition, the expression that gives scores; and the sets that are on."""
+
+    where: str
+    sort: str
+    first: Sequence[str]
 
 
 class DatasetQuestion:
@@ -36,9 +48,8 @@ class DatasetQuestion:
         joined: the sets that there are.
         own: types of the documents' own fields.
         max_bytes: a longer row is an error.
-        where: the condition.
-        sort: the expression that gives scores.
-        first: the sets whose keys are meant where several have one.
+        wanted: what is asked.
+        mix: whose rules may be asked as they are written.
     """
 
     def __init__(
@@ -49,23 +60,28 @@ class DatasetQuestion:
         own: OwnTypes | None,
         max_bytes: int,
         *,
-        where: str,
-        sort: str,
-        first: Sequence[str],
+        wanted: Wanted,
+        mix: AsInMix,
     ) -> None:
-        names: dict[str, None] = {}
-        for what, text in ((FILTER, where), (SORT, sort)):
-            names |= dict.fromkeys(_sets_read(what, text, joined, first))
-        if not names:  # which tells ids, so that no text is read
-            names = dict.fromkeys(list(first or joined)[:1])
-        self._sets = [joined[name] for name in names]
+        where, sort, first = wanted
+        self._label = mix.label if where and mix.asks_label(where) else None
+        named: dict[str, bool] = {}  # whether by a key
+        for what, text in ((FILTER, where), (FILTER, self._label or ""), (SORT, sort)):
+            for name, by_key in _sets_read(what, text, joined, first, mix).items():
+                named[name] = named.get(name, False) or by_key
+        if not named:  # which tells ids, so that no text is read
+            named = dict.fromkeys(list(first or joined)[:1], False)
+        self._sets = _apart([joined[name] for name in named], named)
         self._shards, self._max = shards, max_bytes
         self._names = names_of(self._sets, own)
         self._arguments = (*(f"r{i}" for i in range(len(self._sets))), "document")
         condition = self._resolved(FILTER, where)
+        rules: list[Rule] = []
         if condition:
-            _checked(FILTER, condition, self._names, check_condition)  # whose errors speak of no rule
-        rules = read_rules(Source([{"keep": condition, "name": FILTER}], FILTER)) if condition else []
+            parameters = mix.parameters_of(condition)
+            condition = condition_of(condition, self._names, self._arguments, self._label, parameters)
+            (rule,) = read_rules(Source([{"keep": condition, "name": FILTER}], FILTER))
+            rules = [msgspec.structs.replace(rule, parameters=parameters)]
         self._stream = Stream(name="", dataset=dataset, attributes=[], rules=rules, own=own)
         self._sort_text, self._sort, self._score = sort, None, None
         if sort:
@@ -81,7 +97,7 @@ class DatasetQuestion:
             raise ConfigError(f"{what}: {error}") from None
 
     def _rules(self) -> RuleSet:
-        rules = RuleSet(self._stream.rules, self._names, self._arguments)
+        rules = RuleSet(self._stream.rules, self._names, self._arguments, self._label)
         needs = rules.needs
         needs.source = True  # or a document of another file might be taken for one of this
         if self._sort:
@@ -92,15 +108,16 @@ class DatasetQuestion:
             needs.documents |= METADATA in self._sort.names or not asked <= _TOLD
         return rules
 
-    def scan(self, shard: int) -> Iterator[Scanned]:
+    def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
         work = JoinedShard(
             stream=self._stream, sets=self._sets, shard=self._shards[shard], max_document_bytes=self._max
         )
         inputs_of(work)
         first = 0
-        for block in blocks(work, self._rules()):
+        for block in blocks(work, self._rules(), stop.computing):
             fitting = [i for i, outcome in enumerate(block.outcomes) if not isinstance(outcome, int)]
-            scores = self._scores(block.columns, fitting) if self._score else []
+            with stop.computing():
+                scores = self._scores(block.columns, fitting) if self._score else []
             yield Scanned(len(block.outcomes), [first + i for i in fitting], scores)
             first += len(block.outcomes)
 
@@ -157,30 +174,59 @@ def _checked(
         raise ConfigError(f"{what}: {error}") from None
 
 
-def _sets_read(what: str, text: str, joined: Mapping[str, JoinedSet], first: Sequence[str]) -> list[str]:
-    """Return the sets that an expression reads.
+def _sets_read(
+    what: str, text: str, joined: Mapping[str, JoinedSet], first: Sequence[str], mix: AsInMix
+) -> dict[str, bool]:
+    """Return the sets that an expression reads, and whether by a key of theirs; else it is ``SET.KEY`` as a whole.
 
     Raises:
         ConfigError: if it is none, or has a name that is in no set.
     """
     if not text:
-        return []
+        return {}
     known = {name: [key.name for key in each.keys] for name, each in joined.items()}
     here = {name: keys for name, keys in known.items() if name in first}
     others = {name: keys for name, keys in known.items() if name not in first}
     try:
-        found = asking.sets_read(text, {}, here, lambda: others)
-        if None in found.values():  # SET.KEY as a whole
-            return [*found]
-        unknown = sorted(asking.keys_in(text) - {key for keys in known.values() for key in keys} - {METADATA})
+        meant = {} if asking.is_reference(text, known) else _of_mix(text, {n: here[n] for n in mix.sets if n in here})
+        found = asking.sets_read(text, meant, here, lambda: others)
+        if None in found.values():
+            return dict.fromkeys(found, False)
+        keys = {key for each in known.values() for key in each}
+        unknown = sorted(asking.keys_in(text) - keys - {METADATA} - mix.names_in(text))
         if unknown:
-            keys = sorted({key for keys in known.values() for key in keys})
-            hint = did_you_mean(unknown[0], keys) or f"; there are: {', '.join(keys) or 'none'}"
-            raise ConfigError(f"{what}: expected a key of a set, got {unknown[0]!r}{hint}")
-        return [*found]
+            hint = did_you_mean(unknown[0], sorted(keys)) or f"; there are: {', '.join(sorted(keys)) or 'none'}"
+            raise ConfigError(f"{what}: expected a key of a set, got {unknown[0]!r}{mix.renamed(unknown[0]) or hint}")
+        return dict.fromkeys([*meant, *found], True)
     except ExpressionError as error:
         message = str(error).replace("say which: `attributes: [SET]`", "switch on the one that is meant, and no other")
         named = next((f"{name}." for name in joined if "-" in name and f"{name}." in text), None)
         if named:
             message += f"; `{named}KEY.field` must stand alone: in an expression write the key without the set"
         raise ConfigError(f"{what}: {message}") from None
+
+
+def _of_mix(text: str, sets: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return which keys an expression asks of sets of a mix, where one of these alone has them."""
+    found: dict[str, list[str]] = {}
+    with suppress(ExpressionError):  # which is told by who reads it
+        for key in sorted(asking.keys_in(text)):
+            owners = [name for name, keys in sets.items() if key in keys]
+            if len(owners) == 1:
+                found.setdefault(owners[0], []).append(key)
+    return found
+
+
+def _apart(sets: Sequence[JoinedSet], by_key: Mapping[str, bool]) -> list[JoinedSet]:
+    """Return sets without keys of one name: those of sets that no key stands for, but ``SET.KEY``, get others."""
+    taken = {key.name for each in sets if by_key[each.set] for key in each.keys}
+    found = []
+    for i, each in enumerate(sets):
+        keys = each.keys
+        if not by_key[each.set]:
+            keys = [
+                msgspec.structs.replace(key, name=f"{key.name}_of_{i}") if key.name in taken else key for key in keys
+            ]
+            taken |= {key.name for key in keys}
+        found.append(msgspec.structs.replace(each, keys=keys))
+    return found

@@ -21,10 +21,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from toolkit.decoders import know_types
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, ToolkitError, advice
 from toolkit.pages import assets
-from toolkit.storage.json_files import know_types
 from toolkit.view.answers import Answers
 
 ADDRESS = "127.0.0.1"

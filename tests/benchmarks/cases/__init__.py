@@ -28,6 +28,7 @@ NAMES = (
     "annotate",
     "many_inputs",
     "memory",
+    "training",
 )
 """In the order in which they run: the short ones first."""
 

@@ -45,6 +45,12 @@ def _tokenizer(root: Path, folder: Path) -> tuple[int, dict[str, int]]:
     return size, {}
 
 
+def made_tokenizer(inputs: Inputs) -> Path:
+    """The file of the tokenizer."""
+    root = inputs.dataset.path
+    return inputs.made("tokenizer", lambda folder: _tokenizer(root, folder)).path / "tokenizer.json"
+
+
 def _counts(folder: Path, usage: Usage) -> Counts:
     """How many tokens were written, and a digest of them in the order of their values: documents are shuffled."""
     import numpy as np
@@ -58,7 +64,7 @@ def _counts(folder: Path, usage: Usage) -> Counts:
 def benchmarks(inputs: Inputs) -> Sequence[Benchmark]:
     dataset = inputs.dataset
     root, text = dataset.path, dataset.text
-    tokenizer = inputs.made("tokenizer", lambda folder: _tokenizer(root, folder)).path / "tokenizer.json"
+    tokenizer = made_tokenizer(inputs)
 
     def ours(processes: int) -> Contender:
         def command(folder: Path) -> Command:

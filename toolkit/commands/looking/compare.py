@@ -13,7 +13,7 @@ from toolkit.data import excerpts
 from toolkit.errors import ConfigError, amount, did_you_mean, short
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Compared, Pair, Part
-from toolkit.inspect.stats import distributions
+from toolkit.inspect.stats import distributions, tallies
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import size_of
@@ -164,7 +164,7 @@ def _quantiles(part: Part) -> dict[str, float]:
     if not part.differences:
         return {}
     listed = distributions.numbers(part.differences)
-    return {share: distributions.quantile(listed, part.differences.count, share) for share in QUANTILES}
+    return {share: tallies.quantile(listed, part.differences.count, share) for share in QUANTILES}
 
 
 def _data(part: Part) -> dict[str, Any]:

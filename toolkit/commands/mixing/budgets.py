@@ -94,8 +94,10 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
             yield from drawing.drawn_in(path)
 
     goals |= dict.fromkeys(available.keys() - goals.keys(), 0.0)
-    bounds_found, sums = bounds.find_bounds(read, {group: [goal] for group, goal in goals.items()})
-    found, taken = {g: each[0] for g, each in bounds_found.items()}, {g: each[0] for g, each in sums.items()}
+    around = {group: found[0] for group, found in bounds.find_bounds(read, {g: [n] for g, n in goals.items()}).items()}
+    nearest = {group: found[0] for group, found in around.items()}
+    chosen = nearest if budget.targets else bounds.settled(around, goals)
+    taken = {group: bound.taken for group, bound in chosen.items()}
     groups = [
         GroupBudget(
             group=group,
@@ -105,12 +107,17 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
             taken=taken[group],
             missing=max(0.0, wanted.get(group, 0.0) - taken[group]) if taken[group] >= available.get(group, 0) else 0.0,
         )
-        for group in sorted(found)
+        for group in sorted(chosen)
     ]
     return _bounded(
         prepared,
         budget,
-        BudgetFound(unit=budget.unit, bounds=found, groups=groups, redistributed=budget.short == "redistribute"),
+        BudgetFound(
+            unit=budget.unit,
+            bounds={group: bound.hash for group, bound in chosen.items()},
+            groups=groups,
+            redistributed=budget.short == "redistribute",
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from toolkit.commands.steps import foreign_sets, places
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
+from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.ingest import own_types, section
 from toolkit.mix import binding, joined_sets, publish
@@ -25,7 +26,7 @@ from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.stage import shard_tasks
 from toolkit.records import aligned
 from toolkit.records import sets as records
-from toolkit.storage.paths import check_writable
+from toolkit.storage.paths import check_writable, strip_suffix
 from toolkit.tag import check as tag_check
 from toolkit.whole import check as dedup_check
 
@@ -141,6 +142,8 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
         raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")
     for stream in settings.streams:
         _add_stream(context, prepared, stream)
+    if settings.writer().is_per_shard():
+        _check_names(prepared)
     fails = prepared.unreadable and settings.on_failed_shard == "stop"
     if settings.streams[0].weight is not None and not fails:
         return _weigh(context, prepared)
@@ -184,6 +187,18 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     if any(rule.foreign for rule in stream.rules):
         works = [work for work in prepared.works if work.stream is stream]
         patterns.check(context, prepared.settings, stream, works, joined, complete=not unreadable)
+
+
+def _check_names(prepared: PreparedMix) -> None:
+    """Raise ConfigError if two shards, each of which has an output of its own, have one name."""
+    shards: dict[str, str] = {}
+    for work in prepared.works:
+        name = strip_suffix(work.shard, SHARD_SUFFIXES)
+        if (other := shards.setdefault(name, work.name)) != work.name:
+            raise ConfigError(
+                f"{prepared.settings.place}: expected a name of its own for each shard with `layout: inputs`, got "
+                f"{name!r} for {other} and {work.name}; make an output of each by itself, or leave `layout` out"
+            )
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

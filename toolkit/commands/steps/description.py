@@ -58,12 +58,16 @@ def section(context: Context) -> Source:
 
 
 def settings_given(context: Context) -> Source:
-    """Return what the command line gives of a configuration, where there is none, and let it hold."""
+    """Return what the command line gives of a configuration, where there is none, and let it hold.
+
+    How remote files are reached stays as it is, unless it is given.
+    """
     source = Source({}, "command line")
     for assignment in context.options.overrides:
         config.override(source, assignment)
     context.config = config.convert(source, Config)
-    set_options(context.config.storage)
+    if "storage" in source.value:
+        set_options(context.config.storage)
     return source
 
 

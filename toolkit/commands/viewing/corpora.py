@@ -11,13 +11,16 @@ from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError
 from toolkit.ingest import own_types
 from toolkit.inspect import targets
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.mix.join import ShardToMix
-from toolkit.mix.settings import REJECTED
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.mix.settings import REJECTED, MixSettings, Stream
 from toolkit.storage.paths import join
+from toolkit.view.conditions import AsInMix
 from toolkit.view.corpus import Corpus
 from toolkit.view.dataset import DatasetCorpus
 from toolkit.view.explained import Explainer
@@ -35,7 +38,9 @@ def of_configuration(context: Context) -> DatasetCorpus:
             f"{context.options.config}: expected `dataset:` or `documents:`, got neither; give the folder of one of "
             "its datasets: `toolkit view FOLDER`"
         )
-    return of_dataset(context, context.dataset, context.options.config or "")
+    return of_dataset(
+        context, context.dataset, context.options.config or "", context.mix if context.has("mix") else None
+    )
 
 
 def of_path(context: Context, path: str) -> Corpus:
@@ -63,20 +68,43 @@ def of_path(context: Context, path: str) -> Corpus:
     )
 
 
-def of_dataset(context: Context, dataset: Dataset, title: str) -> DatasetCorpus:
-    """Return a dataset, with all attribute sets that are there."""
+def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings | None = None) -> DatasetCorpus:
+    """Return a dataset, with all attribute sets that are there; their keys are called as the mix calls them."""
     shards = context.limited(sharing.shards(context, dataset)[0])
     names = dataset.sets() if dataset.attributes else []
     sets, unreadable = sets_read.sets_of(context, dataset, names, shards)
     context.warn(unreadable.values())
+    own = own_types.of_documents(dataset, shards)
+    streams = [each for each in mix.streams if each.dataset.documents == dataset.documents] if mix else []
+    sets = [_named_by(streams, joined) for joined in sets]
     return DatasetCorpus(
         title,
         dataset,
         shards,
         {joined.set: joined for joined in sets},
-        own=own_types.of_documents(dataset, shards),
+        own=own,
+        mix=_as_in(mix, streams, sets, own) if mix else AsInMix(),
         sources=[source for entry in context.entries if (source := entry.settings().source)],
         max_bytes=context.config.max_document_bytes,
+    )
+
+
+def _named_by(streams: Sequence[Stream], joined: JoinedSet) -> JoinedSet:
+    """Return a set with the names that its keys have in a mix: in the first stream that joins it."""
+    names = next((each.as_ for stream in streams for each in stream.attributes if each.set == joined.set), {})
+    keys = [msgspec.structs.replace(key, name=names.get(key.key, key.name)) for key in joined.keys]
+    return msgspec.structs.replace(joined, keys=keys)
+
+
+def _as_in(mix: MixSettings, streams: Sequence[Stream], sets: Sequence[JoinedSet], own: OwnTypes | None) -> AsInMix:
+    """Return what conditions may use as the rules of the streams do."""
+    joined = list(dict.fromkeys(each.set for stream in streams for each in stream.attributes))
+    names = names_for_rules([each for each in sets if each.set in joined], own)
+    return AsInMix(
+        sets=joined,
+        label=mix.label or null_safe(mix.writer().label(), names) or "",
+        rules=[rule for stream in streams for rule in stream.all_rules],
+        names={key.key: key.name for each in sets for key in each.keys if key.key != key.name},
     )
 
 

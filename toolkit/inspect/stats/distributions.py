@@ -4,7 +4,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from typing import Any, Literal, cast
 
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from toolkit.data.schema import FLOAT, INT, SPANS, Type, field_name
 from toolkit.errors import DataError
 from toolkit.inspect.stats.sketch import Buckets, Sketch
+from toolkit.inspect.stats.tallies import quantile
 
 EXACT = 256
 """Different values up to which each is counted."""
@@ -264,19 +264,3 @@ def numbers(found: Distribution) -> list[tuple[float, int]]:
     sketch = Sketch()
     sketch.merge(found.buckets)
     return list(sketch.numbers())
-
-
-def quantile(listed: Iterable[tuple[float, int]], count: int, share: str) -> float:
-    """Return a quantile by the nearest rank: the least number with at least this share of all at or below it.
-
-    Args:
-        listed: what `numbers` gives.
-        count: of all.
-        share: a decimal.
-    """
-    rank, seen = math.ceil(Fraction(share) * count), 0
-    for value, number in listed:
-        seen += number
-        if seen >= rank:
-            return value
-    raise AssertionError(share)

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from toolkit.errors import ConfigError, amount
-from toolkit.inspect.stats.distributions import Distribution, numbers, quantile
+from toolkit.inspect.stats.distributions import Distribution, numbers
 from toolkit.inspect.stats.tables import percent, shown
+from toolkit.inspect.stats.tallies import binned, quantile
 from toolkit.inspect.stats.thresholds import Threshold
 
 BINS = 24
@@ -98,12 +99,7 @@ def _ranges(found: Distribution) -> list[Bin]:
     listed = numbers(found)
     upper = quantile(listed, found.count, "0.75")
     edges = _powers(low, high) if low >= 0 and high > 64 and high > 32 * max(upper, 1) else _edges(low, high)
-    counts = [0] * (len(edges) - 1)
-    place = 0
-    for number, count in listed:
-        while place < len(counts) - 1 and number >= edges[place + 1]:
-            place += 1
-        counts[place] += count
+    counts = binned(listed, edges)
     return [Bin(f"{a:.15g}", count, a, b) for a, b, count in zip(edges, edges[1:], counts, strict=False)]
 
 

@@ -5,11 +5,12 @@ hundredth. Counts of files are added up, so the result is the same in whatever o
 """
 
 from collections.abc import Mapping
-from fractions import Fraction
-from math import ceil
 from typing import Any
 
 import msgspec
+
+from toolkit.inspect.stats import tallies
+from toolkit.inspect.stats.tallies import quantile
 
 _DIGITS = 8
 
@@ -56,12 +57,9 @@ class Lengths(msgspec.Struct):
 
     def quantile(self, share: str) -> int:
         """Return a quantile by the nearest rank, to within a hundredth; share: a decimal."""
-        rank, seen = ceil(Fraction(share) * self.documents), 0
-        for length, number in sorted(self.counts.items()):
-            seen += number
-            if seen >= rank:
-                return min(max(length, self.least), self.greatest)
-        return 0
+        if not self.counts:
+            return 0
+        return min(max(quantile(sorted(self.counts.items()), self.documents, share), self.least), self.greatest)
 
     def summary(self) -> dict[str, Any]:
         """Return the lengths in numbers, for programs."""
@@ -92,9 +90,4 @@ def binned(found: Lengths) -> tuple[list[int], list[int]]:
     edges = [0, 1]
     while edges[-1] <= found.greatest:
         edges.append(2 * edges[-1])
-    counts, place = [0] * (len(edges) - 1), 0
-    for length, number in sorted(found.counts.items()):
-        while length >= edges[place + 1]:
-            place += 1
-        counts[place] += number
-    return edges, counts
+    return edges, tallies.binned(sorted(found.counts.items()), edges)

@@ -3,14 +3,15 @@
 import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from toolkit.rules import Rule
 from toolkit.rules.expression_tree import ExpressionError, parse
 
-_HOLDS: dict[str, Callable[[float, float], bool]] = {
+HOLDS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
+"""Of two numbers, or arrays of numbers, by the sign."""
 
 
 class Threshold(NamedTuple):
@@ -28,9 +29,20 @@ class Threshold(NamedTuple):
     rule: str
     text: str
 
+    @property
+    def sign(self) -> str:
+        """Return that of the comparison, with the attribute at its left."""
+        return self.text.split(" ")[-2]
+
     def holds(self, value: float) -> bool:
         """Return whether the comparison is true of a value."""
-        return _HOLDS[self.text.split(" ")[-2]](value, self.number)
+        return bool(HOLDS[self.sign](value, self.number))
+
+    def others(self, listed: "Iterable[Threshold]") -> list[str]:
+        """Return the labels that this one is not for: of those of the same comparison that are for a label."""
+        if self.label:
+            return []
+        return [each.label for each in listed if each.label and (each.rule, each.sign) == (self.rule, self.sign)]
 
 
 _SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {

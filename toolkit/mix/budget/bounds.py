@@ -68,12 +68,17 @@ class GroupBudget(msgspec.Struct, kw_only=True):
         return self.taken / self.distinct if self.distinct else 0.0
 
 
-def find_bounds(
-    read: Read, goals: Mapping[str, Sequence[float]]
-) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
-    """Return for each goal of each group the greatest hash that is taken, and what the amounts up to it come to.
+class Bound(NamedTuple):
+    """The greatest hash that is taken, -1 for none; and what the amounts up to it come to."""
 
-    It is the one with which that is nearest to the goal. Copies with one hash are taken together.
+    hash: int
+    taken: float
+
+
+def find_bounds(read: Read, goals: Mapping[str, Sequence[float]]) -> dict[str, list[list[Bound]]]:
+    """Return for each goal of each group the bounds around it: the nearest first, then the one beyond the goal, if any.
+
+    Copies with one hash are taken together.
 
     Args:
         read: gives what is drawn; groups without a goal are left out.
@@ -95,18 +100,35 @@ def find_bounds(
         for group, i in numbers.items()
     }
     held = _held(read, deciding, bits)
-    bounds: dict[str, list[int]] = {group: [] for group in goals}
-    taken: dict[str, list[float]] = {group: [] for group in goals}
+    found: dict[str, list[list[Bound]]] = {group: [] for group in goals}
     for group, i in numbers.items():
         for goal in goals[group]:
-            bound, came_to = EVERYTHING, float(before[i, -1])
-            if goal < came_to:
+            around = [Bound(EVERYTHING, float(before[i, -1]))]
+            if goal < around[0].taken:
                 bin_ = int(np.searchsorted(before[i], goal, side="right"))
                 base = float(before[i, bin_ - 1]) if bin_ else 0.0
-                bound, came_to = _nearest(held[group, bin_], base, goal, (bin_ << (64 - bits)) - 1)
-            bounds[group].append(bound)
-            taken[group].append(came_to)
-    return bounds, taken
+                around = _around(held[group, bin_], base, goal, (bin_ << (64 - bits)) - 1)
+            found[group].append(around)
+    return found
+
+
+def settled(found: Mapping[str, Sequence[Bound]], goals: Mapping[str, float]) -> dict[str, Bound]:
+    """Return a bound for each group with which all groups together come to the sum of their goals.
+
+    Each is one of the two around the goal of its group: the one that makes up for what the groups before it have too
+    much or too little. So all together differ from the sum by half a document, the largest at a bound, at most. What a
+    group lacks because there is no more is not made up for.
+
+    Args:
+        found: the bounds around the goal of each group.
+        goals: by group.
+    """
+    over, chosen = 0.0, dict[str, Bound]()
+    for group in sorted(found):
+        over_of = {bound: over + bound.taken - goals[group] for bound in found[group]}
+        chosen[group] = min(found[group], key=lambda bound: abs(over_of[bound]))
+        over = over_of[chosen[group]] if len(over_of) > 1 else over
+    return chosen
 
 
 _Copies = tuple["NDArray[np.uint64]", "NDArray[np.float64]"]
@@ -135,11 +157,11 @@ def _held(read: Read, deciding: Mapping[str, set[int]], bits: int) -> dict[tuple
     return together
 
 
-def _nearest(copies: _Copies, base: float, goal: float, below: int) -> tuple[int, float]:
-    """Return the hash up to which amounts are nearest to the goal, of the less if two are; and their sum.
+def _around(copies: _Copies, base: float, goal: float, below: int) -> list[Bound]:
+    """Return the bounds with which amounts are next to a goal: the nearest, of two the less; then that beyond the goal.
 
     Args:
-        copies: of a bin.
+        copies: of a bin, in which the goal is met.
         base: the sum of the bins before it.
         goal: of all.
         below: the greatest hash before the bin; -1 if there is none.
@@ -149,5 +171,8 @@ def _nearest(copies: _Copies, base: float, goal: float, below: int) -> tuple[int
     hashes, amounts = copies
     last = np.flatnonzero(np.append(hashes[1:] != hashes[:-1], True))  # of copies with one hash
     sums = np.append(base, base + np.cumsum(amounts)[last])
-    i = int(np.argmin(np.abs(sums - goal)))
-    return (below if i == 0 else int(hashes[last[i - 1]])), float(sums[i])
+    behind = int(np.searchsorted(sums, goal, side="right"))
+    before = int(np.searchsorted(sums, sums[behind - 1]))  # the first that comes to it: more would add nothing
+    places = [before] if sums[before] == goal or behind == len(sums) else [before, behind]
+    found = [Bound(below if i == 0 else int(hashes[last[i - 1]]), float(sums[i])) for i in places]
+    return sorted(found, key=lambda bound: abs(bound.taken - goal))

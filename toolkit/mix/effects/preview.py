@@ -3,7 +3,7 @@
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -265,8 +265,15 @@ class Block:
         return zip(*self.columns, strict=True)
 
 
-def blocks(work: JoinedShard, rules: RuleSet) -> Iterator[Block]:
+def blocks(
+    work: JoinedShard, rules: RuleSet, computing: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Iterator[Block]:
     """Yield the documents of a shard, with what is decided of them.
+
+    Args:
+        work: the shard.
+        rules: that decide.
+        computing: entered around what computes and reads nothing.
 
     Raises:
         DataError: naming the document.
@@ -275,8 +282,9 @@ def blocks(work: JoinedShard, rules: RuleSet) -> Iterator[Block]:
     found = _with_documents(work, rules) if _reads_documents(work, rules) else _without_documents(work, rules)
     for columns, chars, sizes in found:
         try:
-            outcomes = rules.outcomes(columns)
-            labels = rules.labels(columns)
+            with computing():
+                outcomes = rules.outcomes(columns)
+                labels = rules.labels(columns)
         except DataError as error:
             raise at_document(error, work, number + (error.line or 0), error.id) from None
         yield Block(columns, chars, sizes, outcomes, labels)

@@ -61,8 +61,9 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings) -> dict[st
         for run in _runs(stages, settings, {label for label, cuts in goals.items() if cuts}):
             yield Drawn(run.label, run.hashes, run.sizes.astype(float) if by_bytes else np.ones(len(run.hashes)))
 
-    found, _ = find_bounds(read, {label: cuts for label, cuts in goals.items() if cuts})
-    ends = {label: sorted({*found.get(label, ()), EVERYTHING} - {-1}) for label in goals}
+    found = find_bounds(read, {label: cuts for label, cuts in goals.items() if cuts})
+    nearest = {label: {around[0].hash for around in of_label} for label, of_label in found.items()}
+    ends = {label: sorted({*nearest.get(label, ()), EVERYTHING} - {-1}) for label in goals}
     sums = {label: np.zeros((2, len(cuts)), dtype=np.int64) for label, cuts in ends.items()}
     for label, (size, documents) in totals.items():
         if len(ends[label]) == 1:

@@ -6,6 +6,7 @@ name), its payload can be pickled. An error is a value of the result, so that no
 An executor for a cluster finds in `toolkit.runs.node` and `toolkit.runs.lifeline` what runs on the other machines.
 """
 
+import atexit
 import gc
 import pickle
 import traceback
@@ -169,6 +170,7 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
     """Return the result of one task; its error is one, too."""
     if not _frozen:
         gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
+        atexit.register(gc.unfreeze)  # at the end modules go, too; some, such as DuckDB's, complain if they cannot
         _frozen.append(True)
     reported = 0
 

@@ -7,12 +7,13 @@ from typing import TypeVar
 
 import msgspec
 
+from toolkit.decoders import decoded
 from toolkit.errors import DataError, Unreadable, in_words
 from toolkit.storage import store_of
 from toolkit.storage.compression import compressor_for
 from toolkit.storage.journal.entries import Contents, Entry, Place, header, line_of, one_line
 from toolkit.storage.journal.state import State
-from toolkit.storage.json_files import decoded, tell_damage
+from toolkit.storage.json_files import tell_damage
 from toolkit.storage.outputs import RowOutput, Together
 from toolkit.storage.paths import join, list_files, remove
 from toolkit.storage.threads import for_each

@@ -1,12 +1,10 @@
 """Numbers of a card that no record has: what was counted for it, and what these counts come to."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from toolkit.errors import ToolkitError
 from toolkit.inspect.describe.facts import Facts
 from toolkit.inspect.stats.distributions import Distribution, numbers, together
 from toolkit.inspect.stats.lengths import LengthsByLabel
@@ -14,7 +12,7 @@ from toolkit.inspect.stats.samples import Sample
 from toolkit.inspect.stats.tables import Table, by_attribute
 from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import Rule
-from toolkit.tag.tagger import TAGGERS
+from toolkit.tag.tagger import says
 
 
 @dataclass(frozen=True)
@@ -78,10 +76,10 @@ def scores(found: Numbers, facts: Facts) -> list[Score]:
 
 
 def _met(threshold: Threshold, listed: Sequence[Distribution], marks: Sequence[Threshold]) -> Met:
-    """Return how many values meet a threshold: of its label, or of all that have no other of the same rule."""
-    own = {each.label for each in marks if each.rule == threshold.rule and each.label}
+    """Return how many values meet a threshold: of its label, or of all that have no other of the same comparison."""
+    others = threshold.others(marks)
     labels = [(each, msgspec.json.decode(each.label)) for each in listed]
-    some = [each for each, label in labels if (label == threshold.label if threshold.label else label not in own)]
+    some = [each for each, label in labels if (label == threshold.label if threshold.label else label not in others)]
     values = [pair for each in some if each.count for pair in numbers(each)]
     return Met(threshold, sum(n for value, n in values if threshold.holds(value)), sum(n for _, n in values))
 
@@ -93,21 +91,12 @@ def root(path: str) -> str:
 
 def tokens_of(facts: Facts) -> list[str]:
     """Return the attributes that are numbers of tokens."""
-    return [name for name, tagger in facts.taggers.items() if _says(tagger, "TOKENS")]
+    return [name for name, tagger in facts.taggers.items() if says(tagger, "TOKENS")]
 
 
 def personal_of(facts: Facts) -> list[str]:
     """Return the attributes that are personal data."""
-    return [name for name, tagger in facts.taggers.items() if _says(tagger, "PERSONAL")]
-
-
-@functools.cache
-def _says(tagger: str, what: str) -> bool:
-    """Return what the class of a tagger says of its values; of one that is not installed here nobody knows."""
-    try:
-        return bool(tagger) and bool(getattr(TAGGERS.find(tagger), what))
-    except ToolkitError:
-        return False
+    return [name for name, tagger in facts.taggers.items() if says(tagger, "PERSONAL")]
 
 
 def tokens(found: Numbers, facts: Facts) -> dict[str, int]:

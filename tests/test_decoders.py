@@ -1,4 +1,4 @@
-"""Records of ours, decoded by threads."""
+"""Values of JSON, decoded by threads."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 import sys, threading
 import msgspec
-from toolkit.storage.json_files import decoded, decoder_of, know_types
+from toolkit.decoders import decoded, decoder_of, know_types
 
 sys.setswitchinterval(1e-6)
 for i in range(300):

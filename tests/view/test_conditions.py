@@ -1,0 +1,160 @@
+"""Filters: rules of the mix as they are written, with its names, parameters and label; and filters that are ended."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolkit
+from tests.pipeline.conftest import attributes, document, write_rows
+from tests.view.sites import Site, serving
+from tests.waiting import PATIENCE, wait_until
+from toolkit.view import queries
+from toolkit.view.queries import Query
+from toolkit.view.stopping import Ended, Stop
+
+LANGUAGES: list[dict[str, Any] | None] = [
+    {"label": "fi", "prob": 0.95}, {"label": "fi", "prob": 0.7}, {"label": "en", "prob": 0.7},
+    {"label": "en", "prob": 0.5}, None, {"label": "de", "prob": 0.99},
+]  # fmt: skip
+RULES = [
+    {"drop": "language is None", "name": "unknown"},
+    {"drop": "language.prob < least", "name": "unsure"},
+    {"drop": "new_noise.noise > 3 and noise.noise >= 0", "name": "noisy"},
+    {"drop": "label == 'de'", "name": "german"},
+    {"group": "size", "parameters": {"most": 10}, "rules": [{"drop": "document.chars > most", "name": "long"}]},
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    root = tmp_path_factory.mktemp("conditions")
+    rows = [document(str(i), "!?" * i + "word") for i in range(len(LANGUAGES))]
+    write_rows(root / "data/documents/a.jsonl.gz", rows)
+    values = [attributes(str(i), {"language": each}) for i, each in enumerate(LANGUAGES)]
+    write_rows(root / "data/attributes/language-0/a.jsonl.gz", values)
+    config: dict[str, Any] = {
+        "dataset": str(root / "data"),
+        "executor": {"type": "in_process"},
+        "tag": {f"{name}-{i}": [name] for name in ("noise", "length") for i in (0, 1)} | {"noise-2": ["noise"]},
+        "mix": {
+            "attributes": ["language-0", "noise-0", {"set": "noise-1", "as": {"noise": "new_noise"}}],
+            "label": "language.label if language is not None else None",
+            "parameters": {"least": 0.6},
+            "languages": {"fi": {"least": 0.9}},
+            "rules": RULES,
+            "output": {"format": "dolma", "path": str(root / "out")},
+        },
+    }
+    toolkit.tag(config)
+    with serving(config, root / "l.jsonl") as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("rule", "ids"), [("unknown", "4"), ("unsure", "13"), ("noisy", "2345"), ("german", "5"), ("size: long", "45")]
+)
+def test_a_rule_finds_as_a_filter_what_it_holds_for(site: Site, rule: str, ids: str) -> None:
+    rules = site.ok("view")["mix"]["rules"]
+    number = next(i for i, each in enumerate(rules) if each["name"] == rule)
+    assert site.ids(where=rules[number]["expression"]) == list(ids)
+    assert {*site.ids(rule=number)} <= {*ids}
+
+
+def test_names_are_those_of_the_mix(site: Site) -> None:
+    sets = {each["name"]: [key for key, _ in each["keys"]] for each in site.ok("view")["sets"]}
+    assert (sets["noise-0"], sets["noise-1"], sets["noise-2"]) == (["noise"], ["new_noise"], ["noise"])
+    values = {each["set"]: each["rows"] for each in site.ok("document", shard=0, row=2)["values"]}
+    assert [path for path, *_ in values["noise-1"]] == ["new_noise.chars", "new_noise.noise"]
+    assert site.ids(where="noise.noise > 5", sets="noise-2") == ["3", "4", "5"]  # of the set that is on
+    assert site.ids(where="noise.noise > 5", sort="noise-2.noise.noise", order="descending") == ["5", "4", "3"]
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("length > 3", "filter: expected 'length' in one set, got it in length-0, length-1; switch on the one"),
+        ("noise.noise > leas", "filter: expected a key of a set, got 'leas'"),
+        ("labels == 'de'", "filter: expected a key of a set, got 'labels'"),
+        ("language.prob", "filter: expected a condition"),
+        ("language.probe < 1", "filter: "),
+    ],
+)
+def test_what_is_no_condition_is_told(site: Site, where: str, error: str) -> None:
+    answer = site.ask("rows", where=where)
+    assert answer.status == 400
+    assert answer.json["error"].startswith(error)
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+ENDLESS = "len([1 for a in metadata.n for b in metadata.n for c in metadata.n]) > 0"
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[Site]:
+    """A document over which some expressions are computed for hours."""
+    write_rows(tmp_path / "data/documents/a.jsonl.gz", [document("0", "x", metadata={"n": list(range(20_000))})])
+    config = {"dataset": str(tmp_path / "data"), "executor": {"type": "in_process"}}
+    with serving(config, tmp_path / "l.jsonl") as found:
+        yield found
+
+
+def _at_work() -> int:
+    return sum(thread.name == "query" for thread in threading.enumerate())
+
+
+def test_a_filter_that_nobody_asks_for_ends_inside_of_a_document(
+    endless: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _at_work()
+    monkeypatch.setattr(queries, "ABANDONED", PATIENCE)
+    assert not endless.ask("rows", where=ENDLESS).json["done"]
+    assert _at_work() == before + 2
+    monkeypatch.setattr(queries, "ABANDONED", 0.0)  # the browser has gone
+    assert wait_until(lambda: _at_work() == before)
+
+
+def test_a_filter_ends_with_the_server_and_when_the_page_is_loaded_anew(endless: Site) -> None:
+    before = _at_work()
+    assert not endless.ask("rows", where=ENDLESS).json["done"]
+    endless.ok("view")
+    assert wait_until(lambda: _at_work() == before)
+    assert not endless.ask("rows", where=ENDLESS).json["done"]  # and begins again
+    endless.server.answers.close()
+    assert wait_until(lambda: _at_work() == before)
+
+
+def test_only_what_computes_is_interrupted() -> None:
+    stop, seen, reading = Stop(), list[str](), threading.Event()
+
+    def work() -> None:
+        try:
+            with stop.computing():
+                pass
+            reading.set()
+            while not stop.ended:
+                time.sleep(0.001)
+            seen.append("read on")
+            with stop.computing():
+                seen.append("never")
+        except Ended:
+            seen.append("ended")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert reading.wait(PATIENCE)
+    stop.end()
+    thread.join(PATIENCE)
+    assert seen == ["read on", "ended"]
+
+
+def test_the_end_of_a_query_is_told_to_who_waits(endless: Site) -> None:
+    corpus = endless.server.answers._corpus
+    query = Query(corpus, corpus.question(ENDLESS, "", ()), queries.Asked(ENDLESS, "", False, ()))
+    threading.Timer(0.01, query.end).start()
+    query.wait_for(1, PATIENCE)
+    assert (query.ended, query.done) == (True, False)

@@ -1,0 +1,205 @@
+"""Files on local disk, and on what is mounted there."""
+
+import io
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from toolkit.errors import ConfigError, DataError
+from toolkit.storage.owners import is_running, machine
+from toolkit.storage.roots import check_roots
+from toolkit.storage.store import Stat, Store, Writing
+from toolkit.storage.stores.local.errors import done, told
+from toolkit.storage.stores.local.reading import LocalPieces, opened
+from toolkit.storage.stores.local.writing import LocalWriting, moved, sync_folder
+from toolkit.storage.threads import for_each
+
+CALLED_AS_FILES = re.compile(r"\.(gz|zst|zstd|jsonl|json|parquet|txt|bin)$")
+
+
+class Local(Store):
+    """Paths without a scheme, which are those of the operating system."""
+
+    is_local = True
+
+    def absolute(self, path: str) -> str:
+        return os.path.abspath(path)
+
+    def normal(self, path: str) -> str:
+        """Return the path that symbolic links lead to."""
+        return os.path.realpath(path)
+
+    def volume(self, path: str) -> str:
+        return ""
+
+    def stat(self, path: str) -> Stat | None:
+        found = _stat(path)
+        if found is None or stat.S_ISDIR(found.st_mode):
+            return None
+        return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
+
+    def age(self, path: str) -> float | None:
+        found = _stat(path)
+        return None if found is None else time.time() - found.st_mtime
+
+    def is_folder(self, path: str) -> bool:
+        return _is_folder(path)
+
+    def files(self, root: str) -> Iterator[str]:
+        """Return all files, also those below symbolic links, but for links to a folder that they are in.
+
+        An empty folder whose name ends as those of files do is among them: who reads it gets an error that says so.
+        Left out, it would be a file that vanished without a word.
+
+        Raises:
+            Unreadable: if a folder cannot be read.
+        """
+        found = []
+        above: dict[str, set[tuple[int, int]]] = {root: set()}
+        for folder, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
+            around = above.pop(folder) | {_identity(folder)}
+            folders[:] = [name for name in folders if not _is_link_to(os.path.join(folder, name), around)]
+            above |= {os.path.join(folder, name): around for name in folders}
+            relative = os.path.relpath(folder, root)
+            if not folders and not files and folder != root and CALLED_AS_FILES.search(folder):
+                found.append(relative)
+            found += files if relative == "." else [f"{relative}/{name}" for name in files]
+        return iter(sorted(found))
+
+    def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
+        """Return `files`, looked at one after the other: threads take five times as long to do so on a disk nearby.
+
+        Network file systems send what is asked for next along with what was listed.
+        """
+        return ((name, self.stat(os.path.join(root, name))) for name in self.files(root))
+
+    def folders(self, root: str) -> list[str]:
+        try:
+            with told(root, "a folder that can be read"):
+                names = os.listdir(root)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(name for name in names if _is_folder(os.path.join(root, name)))
+
+    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
+        """Return the file as it is: if a rename replaces it, the one that is open stays."""
+        if expected and self.stat(path) != expected:
+            raise DataError("expected the file as it was, it has been changed", path=path)
+        stream = opened(path)
+        stream.seek(offset)
+        return stream
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        with told(path), opened(path) as stream:
+            stream.seek(offset)
+            return stream.read() if length is None else stream.read(length)
+
+    def pieces(self, path: str) -> "LocalPieces":
+        return LocalPieces(path)
+
+    def writing(self, path: str) -> "LocalWriting":
+        return LocalWriting(path)
+
+    def commit_all(self, prepared: Sequence[Writing], moves: Sequence[tuple[str, str]] = ()) -> None:
+        """Sync files, rename them, sync each of their folders once; several at a time, for one sync costs as many do.
+
+        A file system writes its journal once for all that wait for it: 200 files took 5 to 12 ms each one after the
+        other, 0.2 to 0.5 ms so (ext4).
+        """
+        files = [made for made in prepared if isinstance(made, LocalWriting)]
+        for_each(LocalWriting.sync, files, few=1)
+        folders = {folder for source, target in moves for folder in moved(source, target)}
+        for made in files:
+            made.appear()
+            folders.update(made.folders)
+        for_each(sync_folder, sorted(folders), few=1)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file by a link, which one of several gets."""
+        made = LocalWriting(path)
+        try:
+            made.write(data)
+            return made.link()
+        finally:
+            made.abort()
+
+    def move(self, source: str, target: str) -> None:
+        for folder in moved(source, target):
+            sync_folder(folder)
+
+    def remove(self, path: str) -> None:
+        with done(path, "what can be deleted"), suppress(FileNotFoundError, NotADirectoryError):
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.rmdir(path)
+            else:
+                os.unlink(path)
+
+    def remove_tree(self, root: str) -> None:
+        for folder, _, files in os.walk(root, topdown=False, onerror=_refuse):
+            for name in files:
+                self.remove(os.path.join(folder, name))
+            self.remove(folder)
+
+    def remove_empty_folders(self, folder: str, root: str) -> None:
+        while folder.startswith(root.rstrip("/") + "/"):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return
+            folder = os.path.dirname(folder)
+
+    def check_writable(self, folder: str, where: str) -> None:
+        existing = os.path.abspath(folder)
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if not _is_folder(existing):
+            check_roots(existing)  # or it has just vanished
+            raise ConfigError(f"{where}: expected a folder, got the file {existing}")
+        if not os.access(existing, os.W_OK | os.X_OK) or existing.startswith("/proc"):
+            raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
+
+    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
+        """Return temporary files of processes of this machine that are gone; with ``others``, of all machines."""
+        found = []
+        for relative in self.files(root):
+            named = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
+            if named is None:
+                continue
+            is_ours = named[1] == machine()
+            if not is_running(int(named[2]), int(named[3])) if is_ours else others:
+                found.append(os.path.join(root, relative))
+        return found
+
+
+def _stat(path: str) -> os.stat_result | None:
+    """Return what the system says of a file or a folder; None if there is none, below a root that is there."""
+    try:
+        with told(path, "a file that can be looked at"):
+            return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_folder(path: str) -> bool:
+    found = _stat(path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
+def _refuse(error: OSError) -> None:
+    """Raise what goes wrong in a walk, but that a folder is not there (any more)."""
+    with suppress(FileNotFoundError, NotADirectoryError), told(str(error.filename), "a folder that can be read"):
+        raise error
+
+
+def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
+    return os.path.islink(path) and _identity(path) in folders
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    """Return device and inode; of a folder that is gone meanwhile numbers that no folder has."""
+    found = _stat(folder)
+    return (found.st_dev, found.st_ino) if found else (-1, -1)

@@ -1,0 +1,64 @@
+"""Files that are read: regular ones only, and errors that name them."""
+
+import io
+import os
+import stat
+from typing import Any
+
+from toolkit.errors import DataError
+from toolkit.storage.store import Pieces
+from toolkit.storage.stores.local.errors import told
+
+BUFFER = 1 << 17
+"""Bytes that are read at a time."""
+
+
+class File(io.FileIO):
+    """A file whose errors name it."""
+
+    def readinto(self, buffer: Any) -> int:
+        with told(str(self.name)):
+            return super().readinto(buffer) or 0
+
+    def readall(self) -> bytes:
+        with told(str(self.name)):
+            return super().readall() or b""
+
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe (FIFO)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def opened(path: str) -> io.BufferedReader:
+    """Return a file, to be read, and nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
+
+    Raises:
+        DataError: if it is a pipe, a socket or a device.
+    """
+    with told(path):
+        kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
+    if kind or path.startswith(("/dev/fd/", "/dev/std", "/proc/self/fd/")):
+        got = f"{kind or 'what another process has open'}; files are read more than once, and by several processes"
+        raise DataError(f"expected a file, got {got}: write it to one first", path=path)
+    with told(path):
+        return io.BufferedReader(File(path), BUFFER)
+
+
+class LocalPieces(Pieces):
+    """Bytes from anywhere in a file that stays open."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = opened(path)
+
+    def read(self, offset: int, length: int) -> bytes:
+        with told(self._path):
+            self._file.seek(offset)
+            return self._file.read(length)
+
+    def close(self) -> None:
+        self._file.close()
