@@ -27,9 +27,6 @@ class Labelling:
             return None
         return label_of(self.by) if self.by else repr(self.name)
 
-    def is_per_shard(self) -> bool:
-        return self.layout == "inputs"
-
     def wants(self) -> dict[str, Wanted]:
         return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
 

@@ -131,6 +131,9 @@ class Tokens(Labelling, Writer):
     def is_divided(self) -> bool:
         return self.layout == "one"
 
+    def is_per_shard(self) -> bool:
+        return self.layout == "inputs"
+
     def part(self, label: str, number: int, parts: int, compression: str) -> str:
         return super().part(label, number, parts, compression).removesuffix(self.SUFFIX) + self._kind.SUFFIX
 

@@ -1,5 +1,6 @@
 """Text without end: WET files that a web server makes when they are asked for, and shards of documents."""
 
+import contextlib
 import http.server
 import itertools
 import json
@@ -73,7 +74,8 @@ def served(pages: Sequence[Record], files: int, size: int) -> Iterator[str]:
             first = int(asked[1]) if asked else 0
             more = {"Content-Range": f"bytes {first}-{len(data) - 1}/{len(data)}"} if asked else {}
             self._begin(206 if asked else 200, number, {"Content-Length": str(len(data) - first), **more})
-            self.wfile.write(memoryview(data)[first:])
+            with contextlib.suppress(ConnectionError):  # somebody who has read enough
+                self.wfile.write(memoryview(data)[first:])
 
         def _number(self) -> int | None:
             found = re.fullmatch(r"/(\d{5})\.warc\.wet\.gz", self.path)

@@ -22,6 +22,7 @@ from tests.waiting import PATIENCE
 from toolkit.errors import DataError
 from toolkit.ingest.reading import input_bytes
 from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.ingest.web import records as web_records
 from toolkit.storage import Stat
 from toolkit.storage import reading as storage_reading
 from toolkit.storage.stores.http import Http
@@ -328,7 +329,8 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
         return decode(block, invalid, source)
 
     monkeypatch.setattr(wet, "decode", meeting)
-    monkeypatch.setattr(storage_reading, "READ", 1 << 12)  # less than a half
+    for module in (storage_reading, web_records):
+        monkeypatch.setattr(module, "READ", 1 << 12)  # less than a half
     monkeypatch.setattr(input_bytes, "BLOCK", 1 << 12)
     with web(project.root / "www", behaviour) as url:
         assert project.ingest(entry(url)).code == 0

@@ -1,11 +1,12 @@
 """Datasets of which too much was rejected, and mixes that keep nothing: told, and not gone on with."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, read_rows, tree, write_rows
+from tests.pipeline.conftest import Project, inputs_of, read_rows, tree, write_rows
 from toolkit.records.rejected import Tally, too_many
 
 
@@ -228,3 +229,18 @@ def test_a_dataset_without_documents_is_an_empty_mix(project: Project) -> None:
     project.config["mix"] = {"output": {"format": "dolma", "path": str(project.out)}}
     ran = project("mix")
     assert (ran.code, "got 0 of 0" in ran.err) == (1, True)
+
+
+def test_records_name_a_few_of_many_places_and_tell_lists_apart(project: Project) -> None:
+    """Each input's record names its entry, so the records of very many listed inputs stay small."""
+    here = [str(project.root / f"{number:02d}.jsonl") for number in range(40)]
+    for number, path in enumerate(here):
+        write_rows(Path(path), [{"id": str(number), "text": "A text."}])
+    lists = [here[:20], [*here[:3], *here[23:]]]
+    entries = [{"format": "jsonl", "from": listed, "source": "s"} for listed in lists]
+    assert project.ingest(*entries).code == 0
+    names = {record.entry for record in inputs_of(project).values()}
+    assert len(names) == 2
+    for name in names:
+        assert name.startswith(f"jsonl {', '.join(here[:3])} and 17 more (")
+        assert len(name) < sum(map(len, here[:3])) + 60

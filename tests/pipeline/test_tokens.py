@@ -142,11 +142,8 @@ def test_parts_and_inputs(project: Project, tokens: Tokenizer) -> None:
     assert [path.name for path in project.out.rglob("*.npy")] == []
 
 
-@pytest.mark.parametrize("format", ["tokens", "dolma"])
-def test_shards_whose_outputs_would_have_one_name_are_refused(project: Project, format: str) -> None:
+def test_shards_whose_outputs_would_have_one_name_are_refused(project: Project) -> None:
     lay_out(project, "pbin", layout="inputs")
-    if format == "dolma":
-        project.config["mix"]["output"] = {"format": "dolma", "path": str(project.out), "layout": "inputs"}
     (project.documents / "a" / "1.jsonl.gz").rename(project.documents / "a" / "0.json.gz")
     ran = project("mix")
     assert ran.code == 2, ran.err

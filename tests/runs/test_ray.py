@@ -170,7 +170,11 @@ def test_tasks_on_a_cluster_keep_the_contract_of_executors(cluster: Cluster, sec
 
 @pytest.mark.parametrize(
     ("resources", "told"),
-    [({"CPU": 2}, "expected CPU as cpus"), ({"memory": 2}, "as memory"), ({"GPU": 1.5}, "got 1.5 of GPU")],
+    [
+        ({"CPU": 2}, "expected no CPU; write cpus:"),
+        ({"memory": 2}, "expected no memory; write memory:"),
+        ({"GPU": 1.5}, "got 1.5 of GPU"),
+    ],
 )
 def test_resources_that_a_task_cannot_ask_for_are_refused(resources: dict[str, float], told: str) -> None:
     with pytest.raises(ConfigError, match=told):

@@ -1,6 +1,6 @@
 """SplitMix64 gives the numbers that its authors' program gives."""
 
-from toolkit.text.split_mix import sequence
+from toolkit.text.kernels.split_mix import sequence
 
 
 def test_the_first_numbers_from_the_state_0() -> None:

@@ -16,6 +16,7 @@ from toolkit.errors import ConfigError
 from toolkit.ingest import crawls
 from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
+from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import fault_of_name, is_set_name
 
 COMPRESSION = "gzip"
@@ -27,6 +28,9 @@ _COMPRESSION_KEY = "documents.compression"
 DEFAULTS = {_COMPRESSION_KEY: COMPRESSION}
 """Settings that records do not name."""
 
+
+LISTED = 3
+"""Places of inputs that the name of an entry has."""
 
 IDS = ("ordinal", "content")
 """What ids are made of, where `ids` is no pattern."""
@@ -147,9 +151,15 @@ class Entry(ConfigStruct):
 
     @property
     def name(self) -> str:
-        """Return what it is called in records and messages: its format, and where its inputs are."""
+        """Return what it is called in records and messages: its format, and where its inputs are.
+
+        Each input's record has it, so it is short however many places are listed. A digest tells two lists apart.
+        """
         where = self.common.get("from", self.common.get("crawl"))
-        listed = ", ".join(map(str, where)) if isinstance(where, list) else str(where)
+        places = [str(each) for each in where] if isinstance(where, list) else [str(where)]
+        listed = ", ".join(places[:LISTED])
+        if len(places) > LISTED:
+            listed += f" and {len(places) - LISTED:,} more ({json_digest(places)[:8]})"
         source = self.common.get("source")
         return f"{self.common['format']} {listed}" + (f" (source {source})" if source is not None else "")
 

@@ -152,7 +152,7 @@ def keys_of(hashes: "np.ndarray", seed: int) -> "np.ndarray":
     """Return the keys of documents by which they are drawn: their hashes, mixed with the seed (splitmix64)."""
     import numpy as np
 
-    from toolkit.text.split_mix import GAMMA, finalized
+    from toolkit.text.kernels.split_mix import GAMMA, finalized
 
     return finalized(hashes.astype(np.uint64) + np.uint64((seed + 1) * GAMMA % 2**64))  # which is modulo 2**64
 

@@ -24,7 +24,7 @@ from toolkit.storage.json_files import load
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
-from toolkit.text.split_mix import GAMMA, finalized
+from toolkit.text.kernels.split_mix import GAMMA, finalized
 from toolkit.whole.exact import bloom
 from toolkit.whole.exact.runs import Array, Layout, RunOfShard, runs_of
 from toolkit.whole.exact.table import numbered

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, UInt32s, UInt64s
-from toolkit.text.split_mix import sequence
+from toolkit.text.kernels.split_mix import sequence
 from toolkit.whole.near.bands import Bands
 from toolkit.whole.near.shingles import Shingles, Size, fewest
 
