@@ -31,7 +31,18 @@ _NOT_PYTHON = ("free", "get", "document", "line", "spans", ".", "shares", "count
 
 
 class _Lists(ast.NodeTransformer):
-    """Makes lists of tuples, as they are in rules."""
+    """Makes lists of tuples, as they are in rules, and of what is generated for nobody that takes it one by one."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        node.args = [
+            self.generic_visit(each) if isinstance(each, ast.GeneratorExp) else self.visit(each)  # type: ignore[misc]
+            for each in node.args
+        ]
+        return node
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.ListComp:
+        self.generic_visit(node)
+        return ast.ListComp(node.elt, node.generators)
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.List:
         self.generic_visit(node)
