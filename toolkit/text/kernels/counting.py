@@ -136,6 +136,28 @@ def _length_of(source: Any, at: Any, end: Any) -> Any:
 
 
 @_inline
+def _put(utf8: Any, out: Any, point: Any) -> Any:
+    """Write a code point; return where the next one goes."""
+    if point < 0x80:
+        utf8[out] = point
+        return out + 1
+    if point < 0x800:
+        utf8[out] = 0xC0 | point >> 6
+        out += 1
+    else:
+        if point < 0x10000:
+            utf8[out] = 0xE0 | point >> 12
+            out += 1
+        else:
+            utf8[out], utf8[out + 1] = 0xF0 | point >> 18, 0x80 | point >> 12 & 63
+            out += 2
+        utf8[out] = 0x80 | point >> 6 & 63
+        out += 1
+    utf8[out] = 0x80 | point & 63
+    return out + 1
+
+
+@_inline
 def _simple(letter: Any) -> Any:
     """Return what a letter behind a backslash stands for; -1 if it is none."""
     point = numba.int64(-1)
@@ -223,21 +245,7 @@ def unescape(
                     out += 1
                 else:
                     start = out
-                    if point < 0x800:
-                        utf8[out] = 0xC0 | point >> 6
-                        out += 1
-                    else:
-                        if point < 0x10000:
-                            utf8[out] = 0xE0 | point >> 12
-                        else:
-                            utf8[out] = 0xF0 | point >> 18
-                            out += 1
-                            utf8[out] = 0x80 | point >> 12 & 63
-                        out += 1
-                        utf8[out] = 0x80 | point >> 6 & 63
-                        out += 1
-                    utf8[out] = 0x80 | point & 63
-                    out += 1
+                    out = _put(utf8, out, point)
                     now = _is_space(utf8, start)
             else:  # a control character, or a quote
                 wrong = True

@@ -5,32 +5,10 @@ from typing import Any
 
 import numba
 
-from toolkit.text.kernels.counting import _simple, _unit
+from toolkit.text.kernels.counting import _put, _simple, _unit
 
 _inline = functools.partial(numba.njit, inline="always")
 _u8, _i64 = numba.uint8, numba.int64
-
-
-@_inline
-def _put(utf8: Any, out: Any, point: Any) -> Any:
-    """Write a code point; return where the next one goes."""
-    if point < 0x80:
-        utf8[out] = point
-        return out + 1
-    if point < 0x800:
-        utf8[out] = 0xC0 | point >> 6
-        out += 1
-    else:
-        if point < 0x10000:
-            utf8[out] = 0xE0 | point >> 12
-            out += 1
-        else:
-            utf8[out], utf8[out + 1] = 0xF0 | point >> 18, 0x80 | point >> 12 & 63
-            out += 2
-        utf8[out] = 0x80 | point >> 6 & 63
-        out += 1
-    utf8[out] = 0x80 | point & 63
-    return out + 1
 
 
 _STRETCH = 1 << 12
