@@ -1,7 +1,7 @@
 """A plugin of pytest for kernels with checked bounds: their arrays lie between memory that may not be touched.
 
-    pytest -p tests.fuzz.guarded -n0 -m '' tests/text tests/taggers                 arrays end where their room ends
-    GUARDED=begin pytest -p tests.fuzz.guarded -n0 -m '' tests/text tests/taggers   they begin where it begins
+    python -m pytest -p tests.fuzz.guarded -n0 tests/text tests/taggers                 arrays end where their room ends
+    GUARDED=begin python -m pytest -p tests.fuzz.guarded -n0 tests/text tests/taggers   they begin where it begins
 
 A read or write outside ends the process; pytest's fault handler shows the test. (`NUMBA_BOUNDSCHECK` does nothing here:
 kernels take pointers, of which numba knows no bounds.) Processes that a test begins are not guarded.
