@@ -87,6 +87,7 @@ class Place:
             "IMPORTED": str(self.imported),
             "TOOLKIT_CACHE": str(self.cache),
             "TMPDIR": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",  # or else a module that is changed within a second may stay as it was
             **more.pop("environment", {}),
         }
         options = {"cwd": self.folder, "env": environment, "text": True, **more}
