@@ -1,16 +1,12 @@
-"""Hashes of the pieces of a buffer: xxh3, compiled for what is short, by its library for the rest."""
+"""Hashes of the pieces of a buffer: xxh3, compiled, for all of them at once."""
 
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import xxhash
 
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int64s
-
-LONGEST = 240
-"""Bytes of a text whose hash is compiled here."""
 
 
 class Texts(NamedTuple):
@@ -47,13 +43,6 @@ def _secret() -> Array:
 
 def hashes_128(texts: Texts) -> bytes:
     """Return the hashes of texts that are not empty, 16 bytes each, as `xxhash.xxh3_128_digest` gives them."""
-    found = np.zeros((texts.items, 2), dtype=np.uint64)
-    _hashes(texts, _secret(), found.reshape(-1))
-    digests = found.astype(">u8")
-    long = np.flatnonzero(texts.ends - texts.starts > LONGEST)
-    if len(long):
-        view = memoryview(texts.utf8)  # type: ignore[arg-type]
-        bounds = zip(texts.starts[long].tolist(), texts.ends[long].tolist(), strict=True)
-        rest = b"".join([xxhash.xxh3_128_digest(view[begin:end]) for begin, end in bounds])
-        digests[long] = np.frombuffer(rest, dtype=">u8").reshape(-1, 2)
-    return digests.tobytes()
+    found = np.empty(2 * texts.items, dtype=np.uint64)
+    _hashes(texts, _secret(), found)
+    return found.tobytes()
