@@ -18,7 +18,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('\\"\n
 def test_texts_and_their_lines_are_those_of_python(given_: list[tuple[str, bool]]) -> None:
     found = decoded([msgspec.Raw(json.dumps(text, ensure_ascii=ascii_).encode()) for text, ascii_ in given_])
     texts = [text for text, _ in given_]
-    assert found and [found.text(i) for i in range(len(texts))] == [text.encode() for text in texts]
+    assert found
+    assert [found.text(i) for i in range(len(texts))] == [text.encode() for text in texts]
     assert [each.tolist() for each in found.lines] == [each.tolist() for each in LineTable.of(texts)]
     assert found.open_ended.tolist() == [text != "" and not text.endswith("\n") for text in texts]
 
@@ -54,4 +55,5 @@ def test_other_values_are_no_texts(other: str) -> None:
 
 def test_no_strings() -> None:
     found = decoded([])
-    assert found and found.lines.bounds.tolist() == [0]
+    assert found
+    assert found.lines.bounds.tolist() == [0]

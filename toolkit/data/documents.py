@@ -285,9 +285,12 @@ class LateDocument(Document):
         metadata: Mapping[str, Any] | msgspec.Raw | None = None,
         row: bytes = b"",
     ) -> None:
-        super().__init__("", id=id, source=source, metadata=metadata, row=row)
-        self.raw_text = raw_text
-        del self.text
+        self.raw_text = raw_text  # all that `Document` sets but its text; made for each row of a shard
+        self.row = row
+        self.id = id
+        self.source = source
+        self._metadata = metadata
+        self._attributes = {}
 
     def __getattr__(self, name: str) -> Any:
         if name != "text":

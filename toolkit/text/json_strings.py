@@ -36,7 +36,7 @@ class Decoded(NamedTuple):
     def text(self, number: int) -> bytes:
         """Return a text in UTF-8."""
         begin, end = self.places[number].tolist()
-        return cast("bytes", self.lines.utf8[begin:end].tobytes())
+        return self.lines.utf8[begin:end].tobytes()
 
     @property
     def open_ended(self) -> Array:

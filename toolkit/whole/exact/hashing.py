@@ -41,8 +41,13 @@ def _secret() -> Array:
     return np.frombuffer(_SECRET, dtype=np.int8)
 
 
-def hashes_128(texts: Texts) -> bytes:
-    """Return the hashes of texts that are not empty, 16 bytes each, as `xxhash.xxh3_128_digest` gives them."""
-    found = np.empty(2 * texts.items, dtype=np.uint64)
-    _hashes(texts, _secret(), found)
-    return found.tobytes()
+def hashes_128(texts: Texts) -> Array:
+    """Return the xxh3 hashes of texts that are not empty; uint64 (texts, 2), the upper half first."""
+    found = np.empty((texts.items, 2), dtype=np.uint64)
+    _hashes(texts, _secret(), found.reshape(-1))
+    return found
+
+
+def numbers_of(digests: bytes | bytearray, bits: int) -> Array:
+    """Return hashes that the library gave, one behind the other, as numbers; uint64 (hashes, bits / 64)."""
+    return np.frombuffer(digests, dtype=">u8").reshape(-1, bits // 64).astype(np.uint64)

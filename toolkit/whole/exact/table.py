@@ -74,3 +74,21 @@ def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array
     table = Table(np.empty(room, dtype=np.uint64), np.full(room, -1, dtype=np.int32), room - 1)
     _number(given, table, found)
     return found.numbers, found.chosen[: found.different[0]]
+
+
+_order = Compiled("toolkit.whole.exact.kernel:order", Hashes, "int64 int32* int32*")
+
+_LARGEST = 256
+"""Hashes of a bucket that are sorted by inserting them."""
+
+
+def in_order(high: Array, low: Array | None) -> Array:
+    """Return the order of different hashes, int32; by buckets of their upper bits, because hashes are spread evenly."""
+    items = len(high)
+    bits = max(1, items.bit_length() - 1)
+    found, ends = np.empty(items, dtype=np.int32), np.zeros((1 << bits) + 1, dtype=np.int32)
+    np.cumsum(np.bincount((high >> np.uint64(64 - bits)).view(np.int64), minlength=1 << bits), out=ends[1:])
+    if items and np.diff(ends).max() > _LARGEST:  # which are not
+        return np.lexsort((high if low is None else low, high)).astype(np.int32)
+    _order(Hashes(high, high if low is None else low, np.zeros(1), items, False), 64 - bits, ends, found)
+    return found

@@ -191,7 +191,7 @@ def _longest(utf8: Any, at: Any, size: Any, secret: Any) -> Any:
 
 
 def hashes(texts: Texts, secret: Any, found: Any) -> None:
-    """Write the hash of each text as its digest: the upper half, then the lower one, each with its highest byte first."""
+    """Write the hash of each text, two numbers: its upper half, and its lower one."""
     for i in range(texts.items):
         at, size = texts.starts[i], texts.ends[i] - texts.starts[i]
         low, high = _u64(0), _u64(0)
@@ -203,4 +203,4 @@ def hashes(texts: Texts, secret: Any, found: Any) -> None:
             low, high = _longer(texts.utf8, at, size, secret)
         elif size > 240:
             low, high = _longest(texts.utf8, at, size, secret)
-        found[2 * i], found[2 * i + 1] = _swapped(high), _swapped(low)
+        found[2 * i], found[2 * i + 1] = high, low
