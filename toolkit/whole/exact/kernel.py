@@ -5,7 +5,7 @@ from typing import Any
 
 import numba
 
-from toolkit.text.kernels.intrinsics import put_eight_bytes
+from toolkit.text.kernels.intrinsics import high_product, put_eight_bytes
 from toolkit.text.kernels.mixing import mixed
 from toolkit.whole.exact.runs import FIRST, Sorted
 from toolkit.whole.exact.table import Hashes, Numbered, Table
@@ -22,7 +22,7 @@ def number(hashes: Hashes, table: Table, found: Numbered) -> None:
     high, low, ranks = hashes.high, hashes.low, hashes.ranks
     numbers, chosen, count = found.numbers, found.chosen, _i64(0)
     for i in range(hashes.items):
-        slot = _i64(high[i] & _u64(table.mask))
+        slot = _i64(high_product(high[i] - table.least, table.factor)) & table.mask
         while True:
             at = table.slots[slot]
             if at < 0:

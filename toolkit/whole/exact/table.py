@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import Array, Float64s, Int32s, Int64s, UInt64s
+from toolkit.text.kernels.signatures import Array, Float64s, Int32s, Int64s, UInt64, UInt64s
 
 
 class Hashes(NamedTuple):
@@ -33,11 +33,15 @@ class Table(NamedTuple):
         tags: uint64, upper halves.
         slots: int32, their numbers; -1 where there is none.
         mask: how many there is room for, a power of two above that of the items, less 1.
+        least: the least upper half. Those that come in their order are looked up in the order of the table.
+        factor: by which the upper 64 bits of a product are the slot of an upper half, counted from the least.
     """
 
     tags: UInt64s
     slots: Int32s
     mask: int
+    least: UInt64
+    factor: UInt64
 
 
 class Numbered(NamedTuple):
@@ -54,7 +58,9 @@ class Numbered(NamedTuple):
     different: Int64s
 
 
-_number = Compiled("toolkit.whole.exact.kernel:number", Hashes, Table, Numbered)
+_number = Compiled(
+    "toolkit.whole.exact.kernel:number", Hashes, Table, Numbered, uses=["toolkit.text.kernels.intrinsics"]
+)
 
 
 def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array, Array]:
@@ -71,7 +77,9 @@ def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array
     given = Hashes(
         high, high if low is None else low, np.zeros(1) if ranks is None else ranks, items, ranks is not None
     )
-    table = Table(np.empty(room, dtype=np.uint64), np.full(room, -1, dtype=np.int32), room - 1)
+    least, most = (int(high.min()), int(high.max())) if items else (0, 0)
+    factor = min((room << 64) // (most - least + 1), (1 << 64) - 1)
+    table = Table(np.empty(room, dtype=np.uint64), np.full(room, -1, dtype=np.int32), room - 1, least, factor)
     _number(given, table, found)
     return found.numbers, found.chosen[: found.different[0]]
 
