@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolkit.mix.effects.counts import Totals
 from toolkit.report import facts
 
 CANARY = "globalThis.canary = true"
@@ -121,7 +122,7 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
                 ("mix", "", 17.9),
             )
         ],
-        totals=facts.Totals(rows=rows, chars=rows * 3100, kept=kept, kept_chars=kept * 3600),
+        totals=Totals(rows=rows, chars=rows * 3100, kept=kept, kept_chars=kept * 3600),
         labels=by_label,
         rules=rules,
         groups=[_groups(by, lot, rows) for by in ("source", "host", "tld")],

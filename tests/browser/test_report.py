@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser import made
 from tests.browser.chromium import Browser
+from toolkit.mix.effects.counts import Totals
 from toolkit.pages import assets
 from toolkit.pages.report import SCRIPTS, STYLES, render
 from toolkit.report import facts
@@ -222,7 +223,7 @@ def test_a_report_with_nothing_in_it_is_a_page(browser: Browser, folder: Path) -
         title="empty",
         toolkit="0",
         languages={},
-        runs=[facts.Run(name="x", totals=facts.Totals(), missing={"scores": "no set"})],
+        runs=[facts.Run(name="x", totals=Totals(), missing={"scores": "no set"})],
     )
     (folder / "empty.html").write_bytes(render(msgspec.json.encode(empty)))
     show(browser, (folder / "empty.html").as_uri())
