@@ -156,7 +156,10 @@
     if (waiting) {
       render(name);
       idle(next);
-    } else document.documentElement.dataset.ready = "true";
+    } else {
+      document.documentElement.dataset.ready = "true";
+      performance.mark("ready");
+    }
   }
 
   /* The section that is read is marked where sections are listed. */
