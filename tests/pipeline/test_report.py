@@ -260,6 +260,7 @@ def test_a_threshold_of_a_ratio_is_one_of_a_score(
     distances = sorted(abs(ratio - 0.45) for ratio in _all_ratios(rows) if (ratio < 0.45) == (drops == "below"))[:5]
     shown = [run.samples[i].values for i in near.dropped]
     assert [abs(each["shape.words"] / each["tokens"] - 0.45) for each in shown] == distances
+    assert [abs(each["shape.words / tokens"] - 0.45) for each in shown] == distances
 
 
 def test_what_rules_compute_or_take_from_the_metadata_are_scores(reported: Project, rows: dict[str, list[Row]]) -> None:
