@@ -170,7 +170,7 @@ def test_slips_are_told_before_anything_is_read(tmp_path: Path, run: Run) -> Non
         (f"from: {tmp_path}/v.jsonl.gz, missng: null", "did you mean 'missing'"),
         (f"from: {tmp_path}/v.data", "expected `format:`"),
         (f"from: {tmp_path}/v.jsonl.gz, format: oscar", "whose items have named fields"),
-        (f"from: {tmp_path}/v.jsonl.gz, fields: {{id: x}}", "expected `id:`, `source:` and `values:`"),
+        (f"from: {tmp_path}/v.jsonl.gz, fields: {{id: x}}", "`id:`, `source:` and `values:` name the columns"),
     ]:
         refused = run("align", "-c", _config(tmp_path, entry))
         assert (refused.code, said in refused.err) == (2, True), refused.err

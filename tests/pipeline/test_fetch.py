@@ -136,7 +136,7 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, run: Run) -> None:
     mine.write_bytes(b"mine")
     ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
     assert ran.code == 1
-    assert f"{mine}: expected nothing" in ran.err
+    assert f"{mine}: expected no file" in ran.err
     assert mine.read_bytes() == b"mine"
 
 

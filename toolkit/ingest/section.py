@@ -223,7 +223,11 @@ def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]
         if (set_name := reader.attribute_set()) is not None and not is_set_name(set_name):
             raise place.error(("set",), f"expected a set name of letters, digits, - and _, got {set_name!r}")
         if settings.trim and reader.attribute_set():
-            raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
+            raise place.error(
+                ("trim",),
+                "expected no `trim`, because this format brings attributes with a value for each line, "
+                "which must fit the text",
+            )
         where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
         found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
         entries.append(found)
@@ -277,7 +281,7 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, writ
         old = sets.load_schema(dataset, set_name)
         if old is not None and old.of_values() != made.of_values() and not overwrite:
             raise ConfigError(
-                f"the set {set_name!r} exists and was made otherwise; choose another `set:`, or --overwrite"
+                f"the set {set_name!r} exists and was made with other settings; choose another `set:`, or --overwrite"
             )
         if write:
             sets.save_schema(dataset, set_name, made)
