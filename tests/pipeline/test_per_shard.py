@@ -219,9 +219,9 @@ def test_an_input_that_comes_later_and_one_that_changes(project: Project) -> Non
         ({"attributes": ["lines-0", "language-0", "other-0"]}, "expected only sets that this configuration makes"),
         (
             {"rules": [UNIDENTIFIED, {"keep": "$.attributes[?(@.n > 0)]", "syntax": "jsonpath"}]},
-            "expected an expression for",
+            "with --per-shard, expected an expression",
         ),
-        ({"streams": {"a": {"dataset": "elsewhere"}}}, "expected a mix of the configuration's own"),
+        ({"streams": {"a": {"dataset": "elsewhere"}}}, "expected a mix of the dataset of this configuration"),
     ],
 )
 def test_what_cannot_be_done_so_is_refused(change: dict[str, Any], words: str, project: Project) -> None:

@@ -55,14 +55,17 @@ class Common(ConfigStruct):
 
     format: Annotated[str, Description(description="the input format")]
     from_: Annotated[
-        list[str] | str | None, Description(description="paths or globs of input files; or else `crawl:`")
+        list[str] | str | None, Description(description="paths or globs of input files; or use `crawl:`")
     ] = msgspec.field(name="from", default=None)
     crawl: Annotated[
         str | None, Description(description="instead of `from:`, the name of a crawl of Common Crawl: CC-MAIN-2024-10")
     ] = None
     files: Annotated[
         int | str | list[int | str] | None,
-        Description(description="of the crawl: N, A-B (with B), or a list of these, counted from 0; default: all"),
+        Description(
+            description="which files of the crawl: N, A-B (including B), or a list of these, counted from 0; "
+            "default: all"
+        ),
     ] = None
     base_url: Annotated[
         str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
