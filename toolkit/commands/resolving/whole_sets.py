@@ -150,7 +150,7 @@ class _Making:
         fates = fates_folder(dataset, entry.set, resolution.key)
         works = [write.ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
         tasks = [
-            Task(dataset.attribute_path(entry.set, work.signed.shard), work, work.signed.record.rows,
+            Task(dataset.attribute_path(entry.set, work.signed.shard), work, work.signed.record.input.size,
                  key=work.signed.shard)
             for work in works
         ]  # fmt: skip

@@ -177,7 +177,7 @@ def write_copy(work: FileToWrite, report: Report) -> WrittenFile:
                 output.write_row(row)
                 if work.index and not compressed:
                     lengths.append(len(row))
-            report(output.rows - before, 0)
+            report(output.rows - before, signed.record.input.size)
     index = line_index.write(work.path, lengths, between=0 if compressed else 1) if work.index else None
     return WrittenFile(work.path, output.rows, output.stat.size, output.stat.stamp, index)
 
