@@ -425,7 +425,7 @@ def test_an_output_of_other_rules_is_told_and_its_numbers_are_not_shown(reported
     run = only(reported)
     assert not run.mixed
     (note,) = run.notes
-    assert "was mixed with other settings than these (rules)" in note
+    assert "was made with other settings (rules)" in note
     assert run.totals.kept < written.totals.kept
     assert sum(each.after.documents for each in run.labels) == run.totals.kept + run.totals.copies
     reported.config["mix"]["parameters"]["least"] = LEAST[""]
@@ -547,7 +547,7 @@ def test_what_cannot_be_is_said(reported: Project, run: Run) -> None:
 def test_a_part_of_the_shards_is_not_called_changed_inputs(reported: Project) -> None:
     reported.ok("mix")
     shown = reported.ok("report", "--limit", "1", "-o", reported.root / "x.json").out
-    assert "was not mixed from these shards alone" in shown
+    assert "was made from more shards than these" in shown
     assert "other inputs" not in shown
 
 

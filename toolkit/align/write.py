@@ -64,7 +64,9 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     state = row_index.ensure(dataset, shard, work.limit)
     if state.content != work.content:
         raise DataError(
-            "expected documents that stay as they are, they changed; run again", path=dataset.shard_path(shard)
+            "expected documents that do not change during a run, got some that have changed; run "
+            "again when no program writes to them",
+            path=dataset.shard_path(shard),
         )
     index, places = Index(work.folder), read_places(work.folder, shard)
     null = b"{" + b",".join(_ENCODER.encode(key) + b":null" for key in work.keys) + b"}"

@@ -143,7 +143,7 @@ def types_of(joined: JoinedSet) -> dict[str, Type]:
     for name in COLUMNS:
         if name in types:
             raise ConfigError(
-                f"{joined.set}: expected keys that are called unlike the columns {', '.join(COLUMNS)}, got {name!r}; "
+                f"{joined.set}: expected keys with other names than the columns {', '.join(COLUMNS)}, got {name!r}; "
                 "leave the set out with `--set`"
             )
     return types

@@ -150,7 +150,7 @@ def check_free(copy: Copy, before: Copied | None) -> None:
     else:
         there = [join(copy.path, name) for name in list_files(copy.path)] if is_folder(copy.path) else []
     if foreign := [path for path in there if path not in ours]:
-        lacks = "expected nothing there, got a file that this sample has not written"
+        lacks = "expected a new file, or a copy of this sample, got another file"
         raise ConfigError(f"{foreign[0]}: {lacks}; choose another path, or add --overwrite")
 
 
