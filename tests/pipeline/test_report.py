@@ -5,7 +5,7 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -297,19 +297,19 @@ def test_what_rules_compute_or_take_from_the_metadata_are_scores(reported: Proje
         ("grade", ""): (0.3, ">=", "below"), ("grade", "fi"): (0.6, ">=", "below"), ("many", ""): (100, "<=", "above"),
         ("few", ""): (1, ">", "above"), ("less", ""): (1 / 3, "<", "below"), ("half", ""): (1 / 2.5, ">=", ""),
     }  # fmt: skip
-    tests = {
+    tests: dict[tuple[str, str], Callable[[Row], Any]] = {
         ("grade", ""): lambda row: row.label != "fi" and (grades[row.id] or -1) >= 0.3,
         ("grade", "fi"): lambda row: row.label == "fi" and (grades[row.id] or -1) >= 0.6,
         ("many", ""): lambda row: 3 * words[row.id] <= 100,
-        ("few", ""): lambda row: words[row.id] and 12 // words[row.id] > 1,
+        ("few", ""): lambda row: bool(words[row.id]) and 12 // words[row.id] > 1,
         ("less", ""): lambda row: words[row.id] < row.values["tokens"] // 3,
         ("half", ""): lambda row: words[row.id] >= row.values["tokens"] / 2.5,
     }
     for key, test in tests.items():
         assert marks[key].holds == Counter(row.label for row in every(rows) if test(row)), key
     near = next(each for each in run.of_rules if (each.rule, each.value) == ("grade", 0.3))
-    distances = sorted(0.3 - (grades[row.id] or 0) for row in every(rows)
-                       if row.label != "fi" and grades[row.id] is not None and grades[row.id] < 0.3)[:5]  # fmt: skip
+    below = [grade for row in every(rows) if row.label != "fi" and (grade := grades[row.id]) is not None]
+    distances = sorted(0.3 - grade for grade in below if grade < 0.3)[:5]
     assert [0.3 - run.samples[i].values["metadata.grade"] for i in near.dropped] == distances
 
 
