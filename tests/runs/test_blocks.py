@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from tests.runs.test_executors import is_alive
 from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import AlignmentError, ConfigError, DataError, ToolkitError
 from toolkit.runs import blocks
-from toolkit.runs.blocks import AHEAD, Block, in_blocks, in_order, next_block, threads_for
+from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
+from toolkit.runs.helpers import AHEAD
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -150,18 +152,14 @@ def local_error() -> Exception:
 
 
 def half_sent() -> bytes:
-    """The process dies, as by the kernel, while it sends this."""
-    from multiprocessing.connection import Connection
+    """The process dies, as by the kernel, while it hands this over."""
+    dump = pickle.dump
 
-    send: Any = Connection._send  # type: ignore[attr-defined]
+    def die(value: Any, file: Any, protocol: int) -> None:
+        dump(value, file, protocol)
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    def die(self: Any, data: Any, *more: Any) -> None:
-        if len(data) > 100_000:
-            os.write(self.fileno(), bytes(data)[:100])
-            os.kill(os.getpid(), signal.SIGKILL)
-        send(self, data, *more)
-
-    Connection._send = die  # type: ignore[attr-defined]
+    pickle.dump = die  # type: ignore[assignment]
     return b"x" * 1_000_000
 
 
