@@ -334,10 +334,10 @@ def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
     executor = Local(ignore, processes=2, settings=LocalSettings(recycle=3))
     if kept:
         executor.__enter__()
-    runs = [collect(executor, process, [f"{i} {j}" for j in range(10)]) for i in range(2)]
+    runs = [collect(executor, process, [f"{i} {j}" for j in range(8)]) for i in range(1 + kept)]
     executor.__exit__()
     done = Counter(result.value for found in runs for result in found.values())
-    assert sum(done.values()) == 20
+    assert sum(done.values()) == 8 * (1 + kept)
     assert max(done.values()) == 3, "and not fewer, unless there are no more"
     assert None not in done
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from taggers._c4_lines import CLOSERS, POLICIES, QUOTES
@@ -96,7 +96,6 @@ def check(text: str, page: Page, **options: int) -> None:
     assert got == figures | {"cuts": page.cuts, "bad_word": None}
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(TEXTS, max_size=4))
 def test_lines_figures_and_cuts_are_as_described(texts: list[str]) -> None:
     tagger = C4(max_word_chars=25)
