@@ -103,6 +103,7 @@ def test_lines_figures_and_cuts_are_as_described(texts: list[str]) -> None:
         check(text, page, max_word_chars=25)
 
 
+@pytest.mark.slow
 def test_real_documents_are_as_described(shared: Path) -> None:
     texts = real_texts(shared, 100)
     for text, page in zip(texts, C4().tag_batch(Batch([Document(text) for text in texts])), strict=True):

@@ -134,6 +134,7 @@ def documents(shared: Path, each: int, chars: int = 5000) -> Iterator[tuple[str,
     yield from ((language, texts) for language, texts in sorted(found.items()) if language)
 
 
+@pytest.mark.slow
 def test_signals_of_real_documents(shared: Path) -> None:
     for language, texts in documents(shared, 2, 2000):
         assert [found[1:] for found in differences(texts, language)] == []

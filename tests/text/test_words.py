@@ -290,6 +290,7 @@ def simple_fold(word: str) -> str:
     return "".join(next((c for c in (char.casefold(), char.lower()) if len(c) == 1), char) for char in word)
 
 
+@pytest.mark.slow
 def test_hashes_are_the_same_where_words_are(shared: Path) -> None:
     words = table(list(real_texts(shared, 1)), "segments")
     strings = words.strings()
