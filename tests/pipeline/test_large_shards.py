@@ -36,8 +36,8 @@ from tests.pipeline.conftest import (
     tree,
     write_rows,
 )
+from tests.runs.tasks import is_alive
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
-from tests.runs.test_executors import is_alive
 from tests.waiting import PATIENCE, wait_until
 from toolkit.cli import main
 from toolkit.commands.command_line.options import Options
