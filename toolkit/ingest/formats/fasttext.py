@@ -28,7 +28,8 @@ class Fasttext(Reader):
     IN_PLACE = True
 
     prefix: Annotated[
-        Annotated[str, msgspec.Meta(pattern=r"^[^ \t\n\r\v\f\x00]+$")], msgspec.Meta(description="where a label begins")
+        Annotated[str, msgspec.Meta(pattern=r"^[^ \t\n\r\v\f\x00]+$")],
+        msgspec.Meta(description="the text with which a label begins"),
     ] = PREFIX
     numbers: Annotated[
         bool, msgspec.Meta(description="whether labels are numbers, such as grades; a line with another label is bad")

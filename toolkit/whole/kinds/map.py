@@ -70,7 +70,7 @@ class Map(Calibrating, kw_only=True):
     to: Annotated[
         Literal["corpus", "uniform"] | None,
         Description(
-            description="of a quantile map without labels; corpus: to the scores of all groups; uniform: to ranks"
+            description="for a quantile map without labels; corpus: to the scores of all groups; uniform: to ranks"
         ),
     ] = None
     minimum: Annotated[
