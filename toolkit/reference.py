@@ -197,9 +197,7 @@ def _python_names() -> list[str]:
         found = importlib.import_module(module)
         named = {name: getattr(found, name) for name in sorted(found.__all__, key=str.lower)}
         told = {
-            name: it
-            for name, it in named.items()
-            if it is not Any and (isinstance(it, type) or inspect.isroutine(it))
+            name: it for name, it in named.items() if it is not Any and (isinstance(it, type) or inspect.isroutine(it))
         }
         rows = [[f"`{name}`", (inspect.getdoc(it) or "").partition("\n")[0]] for name, it in told.items()]
         lines += ["", f"## {module}", "", about, "", *_table(["name", "what it is or does"], rows)]

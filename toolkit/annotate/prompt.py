@@ -89,7 +89,9 @@ class Prompt(ConfigStruct, omit_defaults=True):
             except re.error as error:
                 raise ConfigError(f"regex: expected a regular expression, got {form.regex!r}: {error}") from None
             if groups < 1:
-                raise ConfigError(f"regex: expected a group in parentheses, which is what is read, got {form.regex!r}")
+                raise ConfigError(
+                    f"regex: expected a group in parentheses, whose text is the score or label, got {form.regex!r}"
+                )
         templates = [template(each) for each in (self.prompt, self.system) if each is not None]
         if not any(_MARK in fill({**_TRIAL, "text": _MARK}) for fill in templates):
             raise ConfigError("prompt: expected a template that shows the text, `{{ text }}`, got one without it")

@@ -66,5 +66,5 @@ def _number(label: str, prefix: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise DataError(f"expected a number behind {prefix}, got {label!r}; without `numbers: true` labels are texts")
+        raise DataError(f"expected a number after {prefix}, got {label!r}; without `numbers: true` labels are texts")
     return number

@@ -234,7 +234,7 @@ def _kept(found: FittedMap, work: Work) -> list[str]:
     if found.shards == len(work.shards):
         return []
     fitted_on = f"{amount(found.documents, 'document')} of {amount(found.shards, 'shard')}"
-    return [f"the map stays as fitted, on {fitted_on}; there are {len(work.shards):,} now; `--refit` fits it anew"]
+    return [f"the map stays as fitted, on {fitted_on}; there are {len(work.shards):,} now; `--refit` fits it again"]
 
 
 class ToFit(ConfigStruct):
