@@ -164,11 +164,13 @@ def parse(text: str, name: str = "", inside: Path = ()) -> Source:
         mark = getattr(error, "problem_mark", None)
         place = f"{name}:{mark.line + 1}" if mark else name
         problem = getattr(error, "problem", None) or str(error)
-        raise ConfigError(f"{place}: expected YAML, got: {problem}") from None
+        hint = _QUOTES if "',' or '}'" in problem else ""
+        raise ConfigError(f"{place}: expected YAML, got: {problem}{hint}") from None
     finally:
         loader.dispose()
 
 
+_QUOTES = "; inside of braces, write quotes around an expression that has commas, brackets or braces"
 _COLLECTIONS = ("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
 
 
