@@ -115,7 +115,7 @@ def test_other_prefixes_and_grades(project: Project, tmp_path: Path) -> None:
         ("a line without one", {}, "labelled.txt:4: expected a label, __label__NAME, got none; if labels begin other"),
         ("__label__ a text", {}, "labelled.txt:4: expected a name directly after __label__, got none"),
         ("__label__good", {}, "labelled.txt:4: expected a text after the label 'good', got none"),
-        ("__label__x t", {"numbers": True}, "labelled.txt:1: expected a number behind __label__, got 'good'; without"),
+        ("__label__x t", {"numbers": True}, "labelled.txt:1: expected a number after __label__, got 'good'; without"),
         ("__label__nan t", {"prefix": "# "}, "prefix"),
         ("__label__a \udcff", {}, "labelled.txt:4: expected UTF-8"),
     ],

@@ -154,9 +154,7 @@ def _fields(seen: Preview) -> str:
     wide = max((len(name) for name, _ in rows), default=0)
     listed = "".join(f"#   {name:{wide}}  {type_}\n" for name, type_ in rows[:40])
     more = f"#   and {len(rows) - 40} more\n" if rows[40:] else ""
-    return (
-        f"\n# Fields of the first {amount(seen.looked_at, 'document')}, with the names that rules use:\n{listed}{more}"
-    )
+    return f"\n# Fields of the first {amount(seen.looked_at, 'document')}, by the names of rules:\n{listed}{more}"
 
 
 _HEAD = """\
