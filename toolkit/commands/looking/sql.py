@@ -59,7 +59,7 @@ class Options(Limited, frozen=True, kw_only=True):
         if self.json and (self.output or self.format):
             raise ConfigError("expected --json without --output and --format")
         if not self.paths and self.config is None:
-            raise ConfigError("expected a configuration (-c FILE), or a dataset or an output behind the query")
+            raise ConfigError("expected a configuration (-c FILE), or a dataset or an output after the query")
 
     @property
     def paths(self) -> tuple[str, ...]:
