@@ -299,4 +299,4 @@ def test_a_field_goes_into_objects_and_where_nothing_is(small: Project) -> None:
 @pytest.mark.parametrize("when", [{}, {"when": "line_shape.lines > 1"}])
 def test_fields_inside_each_other_are_refused_before_the_mix(small: Project, when: dict[str, str]) -> None:
     small.config["mix"]["rules"] = [{"set": "n", "to": "1", **when}, {"set": "n.b", "to": "2", **when}]
-    assert "expected fields beside each other, got n.b inside n" in refused(small)
+    assert "expected fields that do not contain each other, got n.b inside n" in refused(small)

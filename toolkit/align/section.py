@@ -156,11 +156,15 @@ def read_section(section: Source) -> list[Entry]:
             raise place.error(("format",), str(error)) from None
         for option in NOT_OPTIONS:
             if option in options.value:
-                raise place.error((option,), "expected `id:`, `source:` and `values:`, which name columns")
+                raise place.error(
+                    (option,), "expected no such option here: `id:`, `source:` and `values:` name the columns"
+                )
         config.refuse_unknown(place, class_, keys, f"align, format {entry.format}")
         reader: Any = config.convert(options, class_, f"format {entry.format}")
         if getattr(reader, "leave_out", None) == "rest":
-            raise place.error(("leave_out",), "expected names, got `rest`; `values:` names what is taken")
+            raise place.error(
+                ("leave_out",), "expected names of fields, got `rest`; to take only some fields, name them in `values:`"
+            )
         entries.append(entry)
     return entries
 

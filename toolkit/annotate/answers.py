@@ -168,7 +168,7 @@ class Answers:
                         yield int(line[_DIGEST[0] : _DIGEST[0] + 16], 16), file << _FILE_BITS | at
                 at += len(line)
         if not line.endswith(b"}\n"):
-            ends = "a torn line at its end" if line else "none"
+            ends = "an incomplete line at its end" if line else "none"
             tell_damage(path, f"{path}: expected whole answers, got {ends}; what is missing is asked again")
 
     def _read(self, place: int) -> Answer:

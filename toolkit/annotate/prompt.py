@@ -123,7 +123,7 @@ def _simple(text: str) -> Fill:
         parts = list(string.Formatter().parse(text))
     except ValueError as error:
         raise ConfigError(
-            f"prompt: expected a template with `{{{{ text }}}}`, got braces that are none: {error}"
+            f"prompt: expected a template with `{{{{ text }}}}`, got braces that are no placeholder: {error}"
         ) from None
     names = {name for _, name, _, _ in parts if name is not None}
     if not names:

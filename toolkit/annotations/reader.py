@@ -89,9 +89,12 @@ def _name(row: Mapping[str, Any], paths: Sequence[str], option: str) -> str:
         if isinstance(value, str):
             return value
         if value is not None:
-            raise DataError(f"expected a text or an integer in {path!r}, which is the {option}, got {short(value)}")
+            raise DataError(f"expected a text or an integer in {path!r} (`{option}:`), got {short(value)}")
     hint = f"; there are: {', '.join(row)}" if row else ""
-    raise DataError(f"expected {' or '.join(map(repr, paths))}, which is the {option} of the document, got none{hint}")
+    raise DataError(
+        f"expected {' or '.join(map(repr, paths))}, the {option} of the document, got "
+        f"none{hint}; name the field: `{option}: NAME`"
+    )
 
 
 # --- several annotations of one document ------------------------------------------------------------------------------

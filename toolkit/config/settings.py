@@ -193,7 +193,7 @@ def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tup
     if not isinstance(value, str | int | float | None):
         raise source.error(path, f"expected a text, a number, true or false; got {node.tag.rpartition(':')[2]}")
     if isinstance(value, float) and math.isnan(value):
-        raise source.error(path, f"expected a number, got {value}, which compares with none")
+        raise source.error(path, f"expected a number, got {value}, which cannot be compared with a number")
     if isinstance(value, str):
         value = _substitute(loader, value, path, source)
     return _text(value, path, source) if isinstance(value, str) else value

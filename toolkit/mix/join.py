@@ -134,8 +134,10 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
             _find_fault(work, joined)
             run = f"run `toolkit {records.command_of(dataset, joined.set)}`"
             if record is None:
-                raise DataError(f"expected a complete file, got one without its record; {run}", path=path)
-            raise DataError(f"expected the file that its record describes, it was changed; {run}", path=path)
+                raise DataError(f"expected a complete file, got one without its completion record; {run}", path=path)
+            raise DataError(
+                f"expected the file that its record describes, got one that was changed later; {run}", path=path
+            )
         outdated.check_lineage(dataset, joined.set, shard, state)
         digests[joined.set] = record.output.content
     return state, digests

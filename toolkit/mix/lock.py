@@ -213,7 +213,14 @@ def differences(wanted: Lock, found: Lock) -> list[str]:
         lines += _shard(name, shard, other)
     for name in sorted({*wanted.omitted} ^ {*found.omitted}):
         was = name in wanted.omitted
-        lines.append(f"shard {name}: " + ("expected it to be left out" if was else "expected it, it was left out"))
+        lines.append(
+            f"shard {name}: "
+            + (
+                "expected it to be left out, as in the lock"
+                if was
+                else "expected it, as in the lock, but it was left out"
+            )
+        )
     return lines
 
 
@@ -243,7 +250,7 @@ def _pairs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _there(wanted: object) -> str:
-    return "expected it, there is none" if wanted is not None else "expected none, it is not in the lock"
+    return "the lock has it, but it is missing" if wanted is not None else "it is not in the lock"
 
 
 def _shard(name: str, wanted: LockedShard | None, found: LockedShard | None) -> Iterator[str]:

@@ -207,7 +207,9 @@ def _taken(seed: str, document: Any, copies: int, bound: int | None) -> int:
 
 def _check_source(document: Any) -> None:
     if document.source is None:
-        raise ValueError("expected rows with a source, which copies are drawn by")
+        raise ValueError(
+            "expected a document with a source, because source and id decide how often it is written, got one without"
+        )
 
 
 def check_curve(curve: Any) -> list[tuple[float, float]]:

@@ -368,7 +368,7 @@ def _fetched(url: str, name: str) -> str:
     path = os.path.join(cache_folder(), name)
     if os.path.isfile(path):
         return path
-    itself = f"\nwithout a way there from here, save the file yourself as {path}"
+    itself = f"\nif this machine cannot reach that address, save the file yourself as {path}"
     try:
         with open_stored(url) as stream, Output(path) as out:
             while block := stream.read(READ):

@@ -81,7 +81,9 @@ class Making:
         fitted = trainer.fit(work)
         made_from = section.made_from(self.dataset, entry, self.shards)
         if made_from is None:
-            raise DataError("expected the documents to stay as they are while a model is trained; run again")
+            raise DataError(
+                "expected documents that do not change while a model is trained, got some that have changed; run again"
+            )
         card = folder.Card(
             name=entry.set,
             kind=entry.kind.rpartition(":")[0].rpartition(".")[2],

@@ -235,7 +235,7 @@ class Answers:
         found = next(iter(self._corpus.read([place], ())), None)
         if found is None or found.id != id:  # what was looked at is not there any more
             got = "the end of the file" if found is None else found.id or "; ".join(found.faults)
-            raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page anew")
+            raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page again")
         number = float(label) if type(label) is int and abs(label) < 1 << 53 else label
         labels = self._labels.put(found.source, found.id, question, number)
         return {"labels": labels, "documents": len(self._labels)}

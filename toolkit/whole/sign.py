@@ -147,7 +147,11 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
             report(len(rows), block.documents.stored)
         signing.finish()
     if stat(whole.path) != before:
-        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=whole.path)
+        raise DataError(
+            "expected a file that does not change while it is read, got one that has changed; run "
+            "again when no program writes to it",
+            path=whole.path,
+        )
     signing.record(state, digests)
     return SignedRows(shard=shard, written=todo, documents=state.rows)
 
@@ -297,4 +301,8 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
                     yield next(Rows(iter([line]), DOCUMENT_DECODER, path, row))[0]
                 row += 1
     if lines.content != signed.record.input.content:
-        raise DataError("expected the documents that were read before, the file has changed; run again", path=path)
+        raise DataError(
+            "expected the documents that this run has read before, got a file that has changed; "
+            "run again when no program writes to it",
+            path=path,
+        )

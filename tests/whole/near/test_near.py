@@ -250,7 +250,7 @@ def test_documents_that_change_between_two_readings_are_an_error(near: Near, mon
     near.config["dedup"] = {"near-0": {"kind": "near"}}
     ran = near("dedup")
     assert ran.code == 1
-    assert "the file has changed; run again" in ran.err
+    assert "got a file that has changed; run again" in ran.err
     assert not list(near.attributes.rglob("*.gz"))
 
 

@@ -25,14 +25,18 @@ class Locking(Configured, Stage, frozen=True, kw_only=True):
     lock: Annotated[
         str | None,
         Flag(
-            "write a lock: by which digests the output was made, and what is in it (without FILE: OUTPUT.lock.json)",
+            "write a lock: digests of all that the output was made from, and of its parts (without "
+            "FILE: OUTPUT.lock.json)",
             metavar="FILE",
             alone="",
         ),
     ] = None
     locked: Annotated[
         str | None,
-        Flag("make just what a lock describes; if anything differs, name it and write nothing", metavar="FILE"),
+        Flag(
+            "make the output only if all is as this lock says; otherwise name what differs, and write nothing",
+            metavar="FILE",
+        ),
     ] = None
 
     def __post_init__(self) -> None:

@@ -204,13 +204,13 @@ def _why_not_mixed(prepared: PreparedMix, *, damaged: bool, complete: bool) -> s
     if damaged:
         return f"{would}."
     if publish.is_unfinished(folder):
-        return f"{folder} is just being published. {would}; run `toolkit mix`."
+        return f"The publication of {folder} is not complete. {would}; run `toolkit mix`."
     if made.settings != prepared.settings.recorded():
         other = _differs(made.settings, prepared.settings.recorded())
-        return f"{folder} was mixed with other settings than these ({other}). {would}; run `toolkit mix`."
+        return f"{folder} was made with other settings ({other}). {would}; run `toolkit mix`."
     if not complete:
-        return f"{folder} was not mixed from these shards alone. {would}."
-    return f"{folder} was mixed from other inputs than there are now. {would}; run `toolkit mix`."
+        return f"{folder} was made from more shards than these. {would}."
+    return f"{folder} was made from other inputs than the present ones. {would}; run `toolkit mix`."
 
 
 def _differs(one: dict[str, Any], other: dict[str, Any]) -> str:

@@ -25,7 +25,10 @@ def in_mix(context: Context, settings: MixSettings, *, wanted: bool) -> tuple[Mi
     is_own = context.has_dataset and [each.dataset for each in settings.streams] == [context.dataset]
     if not is_own:
         if wanted:
-            raise ConfigError(f"{settings.place}: expected --sample for a mix of the configuration's own dataset alone")
+            raise ConfigError(
+                f"{settings.place}: with --sample, expected a mix of the dataset of this configuration "
+                f"alone, got other datasets"
+            )
         return settings, ""
     if not wanted and not only_sampled(context.dataset, names):
         return settings, ""

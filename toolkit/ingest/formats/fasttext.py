@@ -20,7 +20,7 @@ from toolkit.text.fasttext.labelled import PREFIX, parted
 class Fasttext(Reader):
     """One document a line: labels become the fields `labels`, a list, and `label`; the rest of the line is the text.
 
-    `label` is null where a line has several labels. A word that begins with the prefix is a label wherever it stands in
+    If a line has several labels, `label` is null. A word that begins with the prefix is a label wherever it stands in
     the line. A line without a label, or with nothing but labels, is bad; blank lines are counted.
     """
 

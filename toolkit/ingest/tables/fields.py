@@ -221,7 +221,8 @@ class FieldReader(Reader):
             row = {}
         if taken := [name for name in found if name in row]:
             raise msgspec.ValidationError(
-                f"Expected no key {taken[0]} beside the document's own, which `fields` takes from another key: write "
+                f"Expected no key {taken[0]} in the row, because `fields` takes the {taken[0]} of the "
+                f"document from another key: write "
                 f"`fields: {{{taken[0]}: {taken[0]}}}`, or list the key in `metadata` or `leave_out`"
             )
         if found["text"] is None:
@@ -330,6 +331,6 @@ def _together(metadata: Any, gathered: Mapping[str, Any]) -> dict[str, Any]:
     own = msgspec.convert(metadata, dict[str, Any] | None) or {}
     for name, value in gathered.items():
         if name in own and own[name] != value:
-            got = f"{short(own[name])} in the metadata and {short(value)} beside them"
+            got = f"{short(own[name])} in the metadata and {short(value)} in the field of the row"
             raise DataError(f"expected one value of `metadata.{name}`, got {got}; leave one out with `leave_out`")
     return {**own, **gathered}

@@ -165,7 +165,9 @@ def read_budget(place: Source) -> BudgetSettings:
     unit, amount = given[0], place.value[given[0]]
     counted = unit in ("words", "tokens")
     if form.of is not None and not counted:
-        raise place.error(("of",), f"expected `of` with words or tokens, got it with {unit}, which row indexes tell")
+        raise place.error(
+            ("of",), f"expected `of` only with words or tokens, got it with {unit}, which the toolkit counts itself"
+        )
     if unit == "words" and form.of is None:
         raise place.error(("words",), "expected `of` beside it: an expression that gives the words of a document")
     total, targets = None, dict[str, float]()
@@ -190,11 +192,15 @@ def _check_division(place: Source, form: BudgetForm, unit: str, targets: Mapping
     if len(divides) == 2:
         raise place.error(("temperature",), "expected `shares` or `temperature`, got both")
     for key in divides if targets else ():
-        raise place.error((key,), f"expected one amount of all groups with `{key}`, got one for each")
+        raise place.error(
+            (key,), f"expected one amount for all groups together with `{key}`, got an amount for each group"
+        )
     for key in () if form.by else [*divides, *([unit] if targets else [])]:
-        raise place.error((key,), "expected `by` with it, which says what the groups are: `by: label`")
+        raise place.error(
+            (key,), "expected `by` beside it, which says what the groups are, such as `by: label`; got none"
+        )
     if not form.by and form.short == "redistribute":
-        raise place.error(("short",), "expected `by` with it: without groups there are no others that give")
+        raise place.error(("short",), "expected `by` beside it, got none: without groups, no other group can give more")
 
 
 def _group(value: Any) -> str:

@@ -165,7 +165,11 @@ class Reading(io.RawIOBase):
     def _check_same(self, now: Stat) -> None:
         before = self.found
         if before and (before.stamp != now.stamp or (before.size and now.size and before.size != now.size)):
-            self._fail(DataError("expected the file as it was, it was changed while it was read", path=self._path))
+            self._fail(
+                DataError(
+                    "expected a file that does not change while it is read, got one that has changed", path=self._path
+                )
+            )
 
     def _skip(self) -> None:
         while self._before:

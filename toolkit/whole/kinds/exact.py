@@ -79,8 +79,8 @@ class Exact(Competing, kw_only=True):
             raise ConfigError("expected `false_positive_rate` only with `approximate: bloom`")
         if self.approximate is not None and self.unit == "document":
             raise ConfigError(
-                "expected `approximate: bloom` only with `unit: line` or `paragraph`: a filter knows that it has seen "
-                "a document, and not which"
+                "expected `approximate: bloom` only with `unit: line` or `paragraph`: a filter knows "
+                "that it has seen a text, but not in which document"
             )
         if self.approximate is not None and self.keep != "first":
             raise ConfigError("expected `approximate: bloom` only with `keep: first`: a filter is filled in order")

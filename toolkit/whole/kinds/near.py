@@ -48,7 +48,7 @@ class Near(Competing, kw_only=True):
         if self.preset is not None and self.preset not in PRESETS:
             raise ConfigError(f"preset: expected one of {', '.join(PRESETS)}, got {self.preset!r}")
         if self.preset is not None and (self.bands or self.rows):
-            raise ConfigError(f"preset: expected it without `bands` and `rows`, {self.preset} says what they are")
+            raise ConfigError(f"preset: expected no `bands` and `rows` beside it, because {self.preset} sets both")
         if (self.bands is None) != (self.rows is None):
             raise ConfigError("bands: expected both `bands` and `rows`, or neither, got one of them")
         for name, least, most in (("ngram", 1, 100), ("characters", 1, 1000), ("bands", 1, 1000), ("rows", 1, 1000)):
@@ -56,7 +56,7 @@ class Near(Competing, kw_only=True):
             if given is not None and not least <= given <= most:
                 raise ConfigError(f"{name}: expected a number from {least} to {most}, got {given}")
         if not 0 <= self.warn <= 1:
-            raise ConfigError(f"warn: expected a part, a number from 0 to 1, got {self.warn}")
+            raise ConfigError(f"warn: expected a share from 0 to 1, got {self.warn}")
         if not 0 < self.jaccard <= 1:
             raise ConfigError(f"jaccard: expected a number above 0 and up to 1, got {self.jaccard}")
         if self.containment is not None and not self.jaccard < self.containment <= 1:
@@ -115,13 +115,16 @@ class Near(Competing, kw_only=True):
         if chance < ENOUGH:
             found.notes.insert(
                 1,
-                f"of pairs as similar as the threshold ({self.jaccard}), {1 - chance:.1%} are not compared; without "
-                "`preset`, `bands` and `rows` the bands are computed so that it is less than 1%",
+                f"of pairs whose similarity is just the threshold ({self.jaccard}), {1 - chance:.1%} "
+                f"are not compared, and so are missed; without `preset`, `bands` and `rows` the toolkit "
+                f"chooses bands that miss less than 1%",
             )
         if not self.verify:
             unverified = found.counts["unverified"]
             found.notes.insert(
-                1, f"{amount(unverified, 'document')} count as duplicates unverified, by `verify: false`"
+                1,
+                f"{amount(unverified, 'document')} count as duplicates although their texts were not "
+                f"compared (`verify: false`)",
             )
         return found
 

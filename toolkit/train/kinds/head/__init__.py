@@ -205,5 +205,5 @@ def _vectors(shards: Sequence[str], count: int) -> Array:
             found[at : at + len(rows)] = rows
             at += len(rows)
     if not np.isfinite(found).all():
-        raise DataError(f"{EMBEDDINGS}: expected numbers of float32, got some that are none")
+        raise DataError(f"{EMBEDDINGS}: expected finite numbers of float32, got NaN or infinite ones")
     return found

@@ -119,7 +119,7 @@ class Sample(Kind, kw_only=True):
             raise ConfigError(f"copy: expected a file ending in {' '.join(SUFFIXES)}, got {self.copy_.path}")
         given = isinstance(self.quota, dict)
         if given and not self.by:
-            raise ConfigError("quota: expected `by` with given quotas, got none")
+            raise ConfigError("quota: expected `by:` beside it, which says what the strata are, got none")
         if self.documents is not None and self.share is not None:
             raise ConfigError("expected `documents` or `share`, got both")
         if self.documents is None and self.share is None and not given:
@@ -131,7 +131,7 @@ class Sample(Kind, kw_only=True):
         if any(share < 0 for share in self.splits.values()) or len(self.splits) > 255:
             raise ConfigError("splits: expected at most 255 shares, none below 0")
         if self.split_by is not None and not self.splits:
-            raise ConfigError("split_by: expected `splits` with it, got none")
+            raise ConfigError("split_by: expected `splits:` beside it, got none")
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -184,11 +184,14 @@ def _check_quota(quota: Mapping[str, float], *, of_whole: bool) -> None:
     whole = sum(quota.values())
     if of_whole and not math.isclose(whole, 1.0, abs_tol=1e-9):
         raise ConfigError(
-            f"quota: expected shares that add up to 1, as `documents` or `share` is given, got {whole:g}; for numbers "
-            "of documents leave that out"
+            f"quota: expected shares that add up to 1, because `documents` or `share` is given, got "
+            f"a sum of {whole:g}; if these are numbers of documents, leave `documents` and `share` out"
         )
     if not of_whole and any(each != int(each) for each in quota.values()):
-        raise ConfigError("quota: expected whole numbers of documents; for shares give `documents: N`, too")
+        raise ConfigError(
+            "quota: expected whole numbers of documents, got fractions; if these are shares, add "
+            "`documents: N` or `share: P`"
+        )
 
 
 # --- per shard --------------------------------------------------------------------------------------------------------
