@@ -22,7 +22,7 @@ _BOUNDS = ".documents.npy"
 
 
 class Tokens(Labelling, Writer):
-    """The tokens of each document, then `eod`: the tokenizer's own, one document behind the other.
+    """The tokens of each document, then `eod`: the tokenizer's own, one document after the other.
 
     - ``files: pbin``: ``.pbin`` of Modalities
     - ``files: dolma``: ``.npy`` (bare tokens) and ``.csv.gz`` (start, end, id, src, loc) of Dolma

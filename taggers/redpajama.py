@@ -188,8 +188,8 @@ class Redpajama(Tagger):
       25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
 
     ``ccnet_language_score`` and ``ccnet_perplexity`` are copied from other attributes, if options name these. The other
-    ``ccnet_`` signals say how CCNet has changed the text; they and the MinHash signatures are not here, because they
-    cannot be computed from a document. A list of words has one entry on each line. A file is for all languages; a
+    ``ccnet_`` signals say how CCNet has changed the text. They and the MinHash signatures are no signals of the
+    document itself, so they are not here. A list of words has one entry on each line. A file is for all languages; a
     folder has a file for each language, with its name (``de`` or ``de.txt``).
     """
 

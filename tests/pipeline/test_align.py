@@ -123,7 +123,7 @@ def test_what_is_missing_surplus_or_twice_is_refused_or_counted(tmp_path: Path, 
         f"1 document has no values in {tmp_path}/v.csv: 'none' in ",
         "1 id is of no document: '10'",
         f"1 row repeats an id: '3' in {tmp_path}/v.csv:5 and {tmp_path}/v.csv:13",
-        "1 document shares its id with another (`source:` tells apart): '7'",
+        "1 document shares its id with another (`source:` names a field that distinguishes them): '7'",
     ):
         assert said in refused.err
     assert refused.out.startswith("0 sets made, 4 failures -> ")

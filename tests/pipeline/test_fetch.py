@@ -157,7 +157,7 @@ def test_a_checksum_file_leads_nowhere_else(tmp_path: Path, run: Run, name: str)
         (("--label", "fz"), "expected the label 'fz', got no fz/fz_sha256.txt there; there are 2 (de, fr)"),
         ((), "expected --label, got none; {release} has 2 (de, fr)"),
         (("--label", "fr", "--max", "much"), "expected a size such as"),
-        (("--label", "fr", "--to", "{release}/fr"), "expected a path apart from {release}"),
+        (("--label", "fr", "--to", "{release}/fr"), "expected a path separate from {release}"),
         (("--label", "../fr"), "--label: expected a relative path"),
     ],
 )

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.runs.test_blocks import act, collected
+from tests.runs.functions import act
+from tests.runs.test_blocks import collected
 from toolkit.runs.blocks import in_order
 from toolkit.runs.helpers import KEPT, SharedFile
 

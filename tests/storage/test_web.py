@@ -150,7 +150,7 @@ def test_what_servers_ask_for_is_waited_for_at_most_a_minute(asked: str | None, 
     ("behaviour", "message"),
     [
         ({"ranges": "wrong"}, r"expected the bytes from 100,000, got the range 'bytes 99999-"),
-        ({"lying": 10}, r"expected a file of 300,010 bytes, as the server said, got none behind byte 300,000"),
+        ({"lying": 10}, r"expected a file of 300,010 bytes, as the server said, got none after byte 300,000"),
     ],
 )
 def test_what_servers_lie_about_is_an_error(

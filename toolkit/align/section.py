@@ -32,15 +32,16 @@ class Common(ConfigStruct):
     format: Annotated[str | None, Description(description=f"{FORMATS}; default: by the files' names")] = None
     missing: Annotated[
         Literal["error", "null"] | None,
-        Description(description="a document without values: an error, or all its values are null"),
+        Description(description="what a document without values is: an error, or null (all its values are null)"),
     ] = "error"
     surplus: Annotated[
-        Literal["error", "ignore"], Description(description="values of no document: an error, or left out")
+        Literal["error", "ignore"],
+        Description(description="what a row is whose id no document has: an error, or ignored"),
     ] = "error"
     duplicates: Annotated[
         Literal["error", "first"],
         Description(
-            description="an id that several rows have, or several documents: an error; or the first row counts, for "
+            description="if several rows or documents have one id: an error; or the first row counts, for "
             "all of these documents"
         ),
     ] = "error"

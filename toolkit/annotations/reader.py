@@ -23,13 +23,18 @@ class AnnotationReader(Reader):
     NAMED: ClassVar[str] = ""
     """Expression for names of files that are of this form, where no `format:` is given; empty if none tells it."""
 
-    id: Annotated[str, msgspec.Meta(description="where the document's id is, as a dotted path; default: see there")] = (
-        ""
+    id: Annotated[
+        str,
+        msgspec.Meta(
+            description="where the id of the document is, as a dotted path; by default where the format has it"
+        ),
+    ] = ""
+    source: Annotated[
+        str | None, msgspec.Meta(description="where the source of the document is, if ids alone are not unique")
+    ] = None
+    values: Annotated[Literal["rest"] | tuple[str, ...], msgspec.Meta(description="keys of the set; `rest`: all")] = (
+        "rest"
     )
-    source: Annotated[str | None, msgspec.Meta(description="where its source is, if ids are not enough")] = None
-    values: Annotated[
-        Literal["rest"] | tuple[str, ...], msgspec.Meta(description="keys of the set; `rest`: all that there are")
-    ] = "rest"
 
     def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:
         """Return the types of all values that there are, by key."""

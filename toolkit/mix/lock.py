@@ -186,8 +186,8 @@ def load(path: str) -> Lock:
     for place, (noted, digest) in digests.items():
         if noted != digest:
             raise ConfigError(
-                f"{path}: {place}.digest: expected {digest}, that of what is beside it, got {noted}: the lock was "
-                f"changed; {remedy}"
+                f"{path}: {place}.digest: expected {digest}, the digest of what it is about, got "
+                f"{noted}: somebody has changed the lock; {remedy}"
             )
     return found
 

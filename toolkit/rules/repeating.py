@@ -227,7 +227,7 @@ def check_curve(curve: Any) -> list[tuple[float, float]]:
             raise ConfigError(f"{shape}, got {point!r}")
         score, amount = point
         if points and score <= points[-1][0]:
-            raise ConfigError(f"expected scores that rise, got {score!r} behind {points[-1][0]!r}")
+            raise ConfigError(f"expected scores that rise, got {score!r} after {points[-1][0]!r}")
         if not 0 <= amount <= MOST:
             raise ConfigError(f"expected amounts between 0 and {MOST}, got {amount!r}")
         points.append((score, amount))

@@ -267,7 +267,7 @@ def for_language(files: str, language: str | None, suffixes: Sequence[str] = (""
 
 
 def read_list(path: str) -> bytes:
-    """Return what a file has, decompressed by its suffix, and checked to be UTF-8; without a byte order mark.
+    """Return the bytes of a file in UTF-8, decompressed by its suffix, without a byte order mark.
 
     Raises:
         DataError: if it cannot be read.

@@ -248,7 +248,7 @@ class Answers:
             return tuple(known)
         wanted = [name for name in _text(given, "sets").split(",") if name]
         if unknown := [name for name in wanted if name not in known]:
-            raise ConfigError(f"expected sets that there are, {', '.join(known) or 'none'}, got {unknown[0]!r}")
+            raise ConfigError(f"expected existing sets, {', '.join(known) or 'none'}, got {unknown[0]!r}")
         return tuple(wanted)
 
     def _at(self, given: Parameters) -> At:

@@ -31,8 +31,8 @@ def names_of(dataset: Dataset, question: Question, given: Mapping[str, str | Non
             if option not in said:
                 flag = f"--{option.replace('_', '-')}"
                 raise ConfigError(
-                    f"expected {flag} NAME, got none: `--from {question.text}` does not name one set, which "
-                    f"would tell it"
+                    f"expected {flag} NAME, got none: `--from {question.text}` does not name one set, whose "
+                    f"settings would say it"
                 )
         return Names(given=said, model="", prompt="", language=UNKNOWN)
     (name,) = question.sets

@@ -33,7 +33,7 @@ class Options(Limited, frozen=True, kw_only=True):
     ] = None
     targets: Annotated[
         tuple[str, ...],
-        Words("a query; then a dataset, an output or both; with -c, settings that override the file's", "SQL | PATH"),
+        Words("a query; then a dataset, an output or both; settings, which override those of the file", "SQL | PATH"),
     ] = ()
     shell: Annotated[
         bool, Flag("start a shell for queries, typed or through a pipe; each query ends with a semicolon")
@@ -59,7 +59,7 @@ class Options(Limited, frozen=True, kw_only=True):
         if self.json and (self.output or self.format):
             raise ConfigError("expected --json without --output and --format")
         if not self.paths and self.config is None:
-            raise ConfigError("expected a configuration (-c FILE), or a dataset or an output behind the query")
+            raise ConfigError("expected a configuration (-c FILE), or a dataset or an output after the query")
 
     @property
     def paths(self) -> tuple[str, ...]:

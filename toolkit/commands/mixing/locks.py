@@ -43,7 +43,7 @@ class Locking(Configured, Stage, frozen=True, kw_only=True):
         if self.lock is not None and self.dry_run:
             raise ConfigError("expected --lock without --dry-run: a lock is of an output")
         if self.lock and "=" in self.lock and not self.lock.endswith(".json"):
-            raise ConfigError(f"expected the path of a file behind --lock, got {self.lock}; put settings before it")
+            raise ConfigError(f"expected the path of a file after --lock, got {self.lock}; put settings before it")
         for option, given in (("lock", self.lock), ("locked", self.locked)):
             if given is not None and self.shard is not None:
                 raise ConfigError(

@@ -115,7 +115,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     found.notes = [*_notes(context, prepared), *faults]
     if found.orphans:
         number = amount(sum(each.documents for each in found.orphans), "document")
-        found.notes.append(f"{number} dropped as copies of documents that are not kept: nothing stands for them.")
+        found.notes.append(f"{number} dropped as copies of documents that are not kept: their texts are lost.")
     if manifest is None:
         found.notes.append(_why_not_mixed(prepared, damaged=bool(faults), complete=found.complete))
     return Reported(found, faults)

@@ -76,7 +76,7 @@ def of(context: Context, names: list[str]) -> sample.Sample:
     states = dict(zip(shards, for_each(lambda shard: row_index.current(dataset, shard), shards), strict=True))
     there = {name: state for name, state in states.items() if state}
     if len(there) < len(states) or sample.digest(there) != found.input:
-        raise ConfigError(f"expected a sample of the documents that there are now, got one of others; {again}")
+        raise ConfigError(f"expected a sample of the present documents, got one of other documents; {again}")
     drawn = sample.dataset_of(dataset)
     for name in names:
         if records.load_schema(drawn, name) is None and name not in drawn.sets():

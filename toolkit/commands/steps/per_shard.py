@@ -86,7 +86,9 @@ def run(context: Context) -> Outcome:
             publish.finish_interrupted(output)
             shards = _shards(listed, ingest_records.noted)
             if shards is None:
-                raise DataError("expected the records of the inputs, just made, one is gone; run again")
+                raise DataError(
+                    "expected the records of the inputs, which this run has just made, got one less; run again"
+                )
             outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted, keeps=True)
     outcome.text = text + outcome.text
     return outcome

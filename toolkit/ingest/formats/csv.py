@@ -211,7 +211,7 @@ class _Rows(Iterator[tuple[int, list[str]]]):
             raise DataError(f"{message}; {self._hint}", path=self._source.path, line=first)
         if "new-line character" in str(error):
             message = "expected rows that end in \\n or \\r\\n, got a \\r inside a row; a field with one needs quotes"
-            hint = "where \\r alone ends rows, convert the file: tr '\\r' '\\n'"
+            hint = "if \\r alone ends rows, convert the file: tr '\\r' '\\n'"
             return self._bad("not of the format", f"{message}; {hint}", first)
         said = str(error).replace("'", "")
         message = f"expected a row of CSV, got: {said}; {self._hint}"

@@ -70,7 +70,13 @@ class FieldReader(Reader):
     CHECKED: ClassVar[tuple[str, ...]] = _ONLY_CHECKED
     """Options that are not recorded: they change nothing of good documents."""
 
-    fields: Annotated[Fields, msgspec.Meta(description="name, dotted path or list of them for each field")] = Fields()
+    fields: Annotated[
+        Fields,
+        msgspec.Meta(
+            description="for each field of a document: the name of a field of the row, a dotted path, or a "
+            "list of these"
+        ),
+    ] = Fields()
     metadata: Annotated[
         Chosen,
         msgspec.Meta(description="top-level fields that become fields of the metadata: their names, or `rest`, all"),
@@ -80,9 +86,9 @@ class FieldReader(Reader):
     ] = ()
 
     config: Annotated[
-        str | None, msgspec.Meta(description="of a folder from the Hub: one of the `configs:` in its README.md")
+        str | None, msgspec.Meta(description="for a folder from the Hub: one of the `configs:` in its README.md")
     ] = None
-    split: Annotated[str | None, msgspec.Meta(description="of a folder: the split to read; default: all")] = None
+    split: Annotated[str | None, msgspec.Meta(description="for a folder: the split to read; default: all")] = None
 
     typed: Annotated[
         dict[str, Literal["str", "int", "float", "bool", "json"]],

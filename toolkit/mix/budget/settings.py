@@ -29,11 +29,13 @@ Amount = Annotated[Any, msgspec.Meta(title=_AMOUNT)]
 class BudgetForm(ConfigStruct, kw_only=True):
     """The section in YAML: one of the units with its amount, and how that is divided."""
 
-    documents: Annotated[Amount, Description(description="how many documents are taken, copies counted")] = None
-    bytes: Annotated[Amount, Description(description=f"likewise, bytes of texts in UTF-8, {_OWN}")] = None
-    characters: Annotated[Amount, Description(description=f"likewise, code points of texts, {_OWN}")] = None
-    words: Annotated[Amount, Description(description="likewise, words, which `of` gives")] = None
-    tokens: Annotated[Amount, Description(description="likewise, tokens, which `of` gives")] = None
+    documents: Annotated[Amount, Description(description="how many documents are taken, copies included")] = None
+    bytes: Annotated[Amount, Description(description=f"how many bytes of texts in UTF-8 are taken, {_OWN}")] = None
+    characters: Annotated[Amount, Description(description=f"how many code points of texts are taken, {_OWN}")] = None
+    words: Annotated[Amount, Description(description="how many words are taken; `of` gives those of a document")] = None
+    tokens: Annotated[Amount, Description(description="how many tokens are taken; `of` gives those of a document")] = (
+        None
+    )
     of: Annotated[
         str | None, Description(description="an expression: the words or tokens of a document (`tokens` by default)")
     ] = None
@@ -51,7 +53,9 @@ class BudgetForm(ConfigStruct, kw_only=True):
     seed: Annotated[str | int, Description(description="another seed takes other documents")] = ""
     short: Annotated[
         Literal["report", "redistribute"],
-        Description(description="what a group lacks is told (report), or others give it (redistribute)"),
+        Description(
+            description="if a group is too small: report the missing amount, or redistribute it to the other groups"
+        ),
     ] = "report"
 
 

@@ -27,9 +27,10 @@ class Near(Competing, kw_only=True):
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn"})
 
     preset: Annotated[str | None, Description(description="bands and shingles that somebody has published")] = None
-    jaccard: Annotated[float, Description(description="the least similarity of two duplicates")] = 0.8
+    jaccard: Annotated[float, Description(description="how similar two documents must at least be")] = 0.8
     containment: Annotated[
-        float | None, Description(description="the least part of what is removed that the kept document has, too")
+        float | None,
+        Description(description="the least share of a duplicate's shingles that the kept document must have, too"),
     ] = None
     ngram: Annotated[int | None, Description(description="words of a shingle")] = None
     characters: Annotated[int | None, Description(description="characters of a shingle in scripts without spaces")] = (
@@ -37,11 +38,13 @@ class Near(Competing, kw_only=True):
     )
     bands: Annotated[int | None, Description(description="bands of a signature")] = None
     rows: Annotated[int | None, Description(description="hash functions of a band")] = None
-    verify: Annotated[bool, Description(description="whether sets are compared, or sharing a band is enough")] = True
-    language: Annotated[
-        str | None, Description(description="SET.KEY.field with a label: whose losses are told apart")
-    ] = None
-    warn: Annotated[float, Description(description="a part; a source, host or language that loses more is told")] = 0.5
+    verify: Annotated[
+        bool, Description(description="whether the texts are compared; false: sharing a band is enough")
+    ] = True
+    language: Annotated[str | None, Description(description="SET.KEY.field with a label, for `warn`")] = None
+    warn: Annotated[
+        float, Description(description="a share: the command warns if a source, host or language loses more")
+    ] = 0.5
 
     def check(self) -> None:
         """Raise ConfigError for options that do not go together."""

@@ -123,7 +123,9 @@ def _missing(code: str, path: str, bucket: str) -> Exception | None:
     if code == "NoSuchKey":
         return FileNotFoundError(2, "No such object", path)
     if code == "NoSuchUpload":
-        return NoUpload("expected the upload that was begun, it is gone; did `toolkit clean` run meanwhile?", path=path)
+        return NoUpload(
+            "expected the upload that this run has begun, got none; did `toolkit clean` run meanwhile?", path=path
+        )
     return None
 
 

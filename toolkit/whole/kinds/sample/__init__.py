@@ -67,12 +67,12 @@ class Sample(Kind, kw_only=True):
 
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"ids", "copy"})
 
-    documents: Annotated[Annotated[int, msgspec.Meta(ge=1)] | None, Description(description="how many are chosen")] = (
-        None
-    )
+    documents: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None, Description(description="how many documents are chosen")
+    ] = None
     share: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=1)] | None,
-        Description(description="what part of those that can be is chosen, in place of `documents`"),
+        Description(description="which share of the documents is chosen, in place of `documents`"),
     ] = None
     by: Annotated[
         str | list[str],
@@ -88,23 +88,31 @@ class Sample(Kind, kw_only=True):
     short: Annotated[
         Short | None,
         Description(
-            description="what becomes of documents that a stratum lacks: others give them (redistribute), or nobody "
+            description="if a stratum has too few documents: others give them (redistribute), or nobody "
             "does (report); by default redistribute, but report for given numbers"
         ),
     ] = None
     weight: Annotated[
         str | None,
-        Description(description="an expression, 0 or more: a document with twice the weight is twice as likely drawn"),
+        Description(
+            description="an expression that gives 0 or more: a document with twice the weight is twice as likely drawn"
+        ),
     ] = None
-    seed: Annotated[str | int, Description(description="makes another sample")] = ""
+    seed: Annotated[str | int, Description(description="another seed draws another sample")] = ""
     splits: Annotated[
-        dict[str, float], Description(description="{NAME: SHARE} that add up to 1: chosen documents are divided so")
+        dict[str, float],
+        Description(
+            description="{NAME: SHARE}: divides the chosen documents into splits with these shares, which add up to 1"
+        ),
     ] = {}
     split_by: Annotated[
         str | None,
         Description(description="an expression: documents with the same value are in the same split; default: the id"),
     ] = None
-    ids: Annotated[str | None, Description(description="a file of JSON lines for the ids of what is chosen")] = None
+    ids: Annotated[
+        str | None,
+        Description(description="a file to write: a line of JSON with source and id for each chosen document"),
+    ] = None
     copy_: Annotated[
         Copy | None,
         Description(description="{path, layout: one | inputs, index}: where the chosen documents are copied to"),
