@@ -63,7 +63,7 @@ def test_a_file_is_all_that_a_command_needs(run: Run) -> None:
     assert "unrecognized arguments: a=1" in run("greet", "--name=Ada", "a=1").err
     assert "unrecognized arguments: --nmae=A; did you mean '--name'?" in run("greet", "--name=Ada", "--nmae=A").err
     assert (run("greet").code, "required: --name" in run("greet").err) == (2, True)
-    said = "error: --limit: expected a number above 0, got '0'; `toolkit greet --help` shows what there is\n"
+    said = "error: --limit: expected a number above 0, got '0'; `toolkit greet --help` lists the options\n"
     assert (run("greet", "--name=Ada", "--limit", "0").err) == said
 
 

@@ -58,7 +58,8 @@ def text(shape: str, size: int) -> str:
         block = "".join(chance.choices('"\\\t\n{}[]:', k=10_000))
         return block * (size // 16_000)
     end = {"line": " ", "lines": "\n"}[shape]
-    found, length = [], 0
+    found: list[str] = []
+    length = 0
     while length < size:
         found.append(" ".join(chance.choices(WORDS, k=20)) + f" {len(found)}.{end}")
         length += len(found[-1])
@@ -71,7 +72,7 @@ def inputs(folder: Path, size: int) -> list[dict[str, Any]]:
     import pyarrow.parquet
 
     small = "A small document.\nIt has two lines."
-    rows = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for shape in SHAPES:
         rows[shape] = [{"id": f"{shape}-0", "text": text(shape, size)}, {"id": f"{shape}-1", "text": small}]
     nested: Any = "x"

@@ -220,12 +220,12 @@ def test_what_the_user_wrote_stays(released: Project) -> None:
 @pytest.mark.parametrize(
     ("written", "line", "said"),
     [
-        ("<!-- toolkit: keep a -->\ntext\n", 1, "expected <!-- toolkit: end a --> behind, got none"),
+        ("<!-- toolkit: keep a -->\ntext\n", 1, "expected <!-- toolkit: end a --> after it, got none"),
         ("x\n<!-- toolkit: end a -->\n", 2, "expected <!-- toolkit: keep a --> before, got <!-- toolkit: end a -->"),
         ("<!-- toolkit: keep -->\n", 1, "expected <!-- toolkit: keep NAME --> or <!-- toolkit: end NAME -->, got"),
         (SECOND + SECOND, 3, "expected each name once, got 'two' again"),
         ("<!-- toolkit: keep a -->\n<!-- toolkit: keep b -->\n", 2, "expected <!-- toolkit: end a --> before, got"),
-        ("---\na: 1\n# toolkit: keep a\n---\n", 3, "expected # toolkit: end a behind, got none"),
+        ("---\na: 1\n# toolkit: keep a\n---\n", 3, "expected # toolkit: end a after it, got none"),
         ("---\na: 1\n", 1, "expected a line --- that ends the head, got none"),
     ],
 )

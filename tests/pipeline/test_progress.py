@@ -9,15 +9,17 @@ import struct
 import subprocess
 import sys
 import termios
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.pipeline.conftest import Project, document, write_rows
 from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
 from toolkit.runs import progress
-from toolkit.runs.progress import Progress
+from toolkit.runs.progress import Pace, Progress
 
 MB = 10**6
 
@@ -58,6 +60,38 @@ def test_stages_report_the_stored_bytes_of_their_input_as_they_read_it(
     assert set(told) == {*stored, "write"}
 
 
+def test_every_stage_that_reads_shards_reports_their_bytes(large: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    paces: dict[str, Pace] = {}
+    end = Progress.__exit__
+
+    def noted(self: Progress, *error: Any) -> None:
+        paces[self._what] = self.pace
+        end(self, *error)
+
+    large.config["dedup"] = {"lines-0": {"kind": "exact", "unit": "line"}}
+    for command in ("ingest", "tag"):
+        large.ok(command)
+    monkeypatch.setattr(Progress, "__exit__", noted)
+    large.ok("dedup")
+    large.config["mix"] |= {
+        "attributes": ["shape-0", "lines-0"],
+        "rules": [{"drop": "line_shape.chars < 10", "name": "short"}],
+        "budget": {"bytes": "1 MB"},
+    }
+    large.config["mix"]["output"]["shuffle"] = {"seed": 1}
+    large.ok("mix", "--dry-run")
+    other = large.root / "other.yaml"
+    other.write_text(yaml.safe_dump(large.config | {"mix": large.config["mix"] | {"rules": []}}))
+    large.ok("mix", "--compare", other)
+    large.ok("mix")
+    large.config["sample"] = {"some-0": {"documents": 100, "copy": {"path": str(large.root / "some.jsonl.gz")}}}
+    large.ok("sample")
+    stages = {"signatures of lines-0", "write lines-0", "budget", "dry run", "compare", "mix", "write", "copy some-0"}
+    assert stages <= set(paces)
+    for what, pace in paces.items():
+        assert pace.total is None or pace._worked == pace.total > 10**5, what
+
+
 def test_what_is_up_to_date_counts_as_done_and_not_for_the_rate(large: Project) -> None:
     first, again = large.ok("run").err, large.ok("run").err
     for what in ("1 of 3: ingest", "2 of 3: tag"):
@@ -78,7 +112,9 @@ def test_what_has_no_listed_size_shows_bytes_and_no_end(project: Project) -> Non
     assert re.search(rf"^ingest: 2/2 inputs, 40 documents, {size:.1f} MB, \S+ MB/s, \S+ s done$", ran.err, re.M)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (24, 80), (40, 200)])
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(0, 0), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(24, 80), (40, 200)])]
+)
 def test_a_terminal_shows_a_bar_whatever_it_says_of_its_size(large: Project, rows: int, columns: int) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

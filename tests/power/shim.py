@@ -97,5 +97,5 @@ def _entries(folder: str) -> ENTRIES:
 
 def install() -> None:
     """Install the shim, as the environment has it; a command works in this process alone, where the shim is."""
-    workers.available_cores = lambda: 1
+    workers.available_cores = lambda: 1  # type: ignore[attr-defined]
     Shim(os.environ["SHIM_ROOT"], os.environ["SHIM_LOG"], int(os.environ["SHIM_CALLS"])).install()

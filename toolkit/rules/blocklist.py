@@ -193,7 +193,9 @@ class Watch:
         """Return the numbers of the entries that a document matches, and note them."""
         if self._last[0] is not document:
             if document.source is None:
-                raise DataError("expected rows with a source, which a blocklist may ask for")
+                raise DataError(
+                    "expected a document with a source, because entries of blocklists can name sources, got one without"
+                )
             url = self._url_of(document) if self.list.needs_url else None
             found = self.list.find(document.id, document.source, url)
             self.matched.update(found)

@@ -43,12 +43,12 @@ class Options(Common, frozen=True, kw_only=True):
     label: Annotated[tuple[str, ...], Flag("a label to fetch, such as fr; may be repeated", metavar="LABEL")] = ()
     most: Annotated[
         Size | None,
-        Flag("at most so many stored bytes of each label, in whole parts: 2GB, 500MB", "--max",
+        Flag("the most stored bytes of each label: 2GB, 500MB; only whole parts are fetched", "--max",
              metavar="SIZE", parse=_size),
     ] = None  # fmt: skip
-    to: Annotated[str | None, Flag("the folder to fetch into; by default called as the release", metavar="FOLDER")] = (
-        None
-    )
+    to: Annotated[
+        str | None, Flag("where to write; by default a folder here, with the name of the release", metavar="FOLDER")
+    ] = None
     dry_run: Annotated[bool, Flag("fetch nothing; list the parts")] = False
 
 

@@ -35,9 +35,7 @@ class Options(Looking, frozen=True, kw_only=True):
     to: Annotated[
         str, Flag("the folder to publish in, on disk or s3://…, or a dataset hf://datasets/USER/NAME", metavar="FOLDER")
     ]
-    public: Annotated[bool, Flag("let everybody see a dataset of the Hub that is made; without it, it is private")] = (
-        False
-    )
+    public: Annotated[bool, Flag("if the command creates a dataset of the Hub, let everybody see it (private)")] = False
     dry_run: Annotated[bool, Flag("check, and list the files; write nothing")] = False
 
     def __post_init__(self) -> None:
