@@ -187,7 +187,7 @@ def shapes() -> Iterator[Any]:
     """
     for recipe in RECIPES:
         for name, ingest in {"whole": {}, "cut": {"shard_size": "2 kB"}, "packed": {"pack": "1 MB"}}.items():
-            often = name == "whole" or recipe in ("oscar", "edits", "whole")
+            often = name == "whole" or recipe in ("oscar", "whole")
             yield pytest.param(ingest, recipe, id=f"{recipe}-{name}", marks=() if often else pytest.mark.slow)
 
 

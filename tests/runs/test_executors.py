@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.marks import slow
 from tests.runs.tasks import (
     die_always,
     die_once,
@@ -67,8 +68,7 @@ def test_every_task_gives_one_result(executor: Executor) -> None:
 
 
 def test_workers_end_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
-    for _ in range(3):
-        collect(Local(ignore, processes=2), shout, "ab")
+    collect(Local(ignore, processes=2), shout, "ab")
     assert capfd.readouterr() == ("", "")
 
 
@@ -202,7 +202,7 @@ def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("kind", ["itself", "helper", "deaf"])
+@pytest.mark.parametrize("kind", ["itself", *slow("helper", "deaf")])
 def test_a_worker_that_holds_too_much_is_ended_and_its_task_fails(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
