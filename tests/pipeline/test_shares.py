@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
@@ -117,8 +118,7 @@ def until(holds: Callable[[], object], process: subprocess.Popen[str]) -> None:
     [
         (1, "400 B"),
         (3, None),
-        (20, "400 B"),
-        *(pytest.param(n, s, marks=pytest.mark.slow) for n, s in [(1, None), (20, None)]),
+        *slow((20, "400 B"), (1, None), (20, None)),
     ],
 )
 def test_shares_in_any_order_and_a_last_step_give_what_one_run_gives(
