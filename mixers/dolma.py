@@ -19,7 +19,7 @@ _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x20
 class Dolma(Labelling, Writer):
     """Each document with all its keys and their order; with `attributes`, the mix's attributes under ``attributes``.
 
-    Annotations become ``metadata.annotation``, where there are any.
+    If a document has annotations, they become ``metadata.annotation``.
     """
 
     FIELDS = True

@@ -57,12 +57,12 @@ class MlFilter(Writer):
 
     The metadata is ``url``, ``date``, ``language``, ``language_score``, ``corpus`` (the dump), ``file_path``, then the
     values of `statistics`, then what `set` rules add. ``url``, ``date`` and ``file_path`` are those of the metadata, or
-    else the WARC-Target-URI, ``added``, and the path of the document's shard. Null stands for a URL or a date that is
-    not known, which is counted. With `others` the rest of the documents' metadata stands behind them, but for the WARC
-    headers. There is no place for the documents' source.
+    else the WARC-Target-URI, ``added``, and the path of the document's shard. An unknown URL or date is null, and is
+    counted. With `others` the other metadata of the documents follow, without the WARC headers. There is no place for
+    the source of the documents.
 
-    The dump is what `dump` says; or else the ``corpus``, ``dump`` or ``crawl`` of the metadata, or a crawl's name
-    (``CC-MAIN-2014-41``) in the shard's path or the source; or else the source itself.
+    `dump` sets the dump. Without it, the dump is the ``corpus``, ``dump`` or ``crawl`` of the metadata, or the name of
+    a crawl (``CC-MAIN-2014-41``) in the path of the shard or in the source, or else the source itself.
     """
 
     FIELDS = True
@@ -86,7 +86,7 @@ class MlFilter(Writer):
     statistics: Annotated[
         str | None, msgspec.Meta(description="the attribute whose fields go into the metadata; null: none")
     ] = "statistics"
-    dump: Annotated[str | None, msgspec.Meta(description="of all documents: `2014-41`")] = None
+    dump: Annotated[str | None, msgspec.Meta(description="the dump of all documents: `2014-41`")] = None
     others: Annotated[bool, msgspec.Meta(description="keep the other fields of the documents' metadata, too")] = False
 
     def __post_init__(self) -> None:

@@ -94,11 +94,11 @@ _RENAMED_2301 = {"als": "gsw", "eml": "x-eml"}
 class Oscar(Writer):
     r"""``content`` is the document's lines joined by ``\n``, with exactly one sentence identification for each.
 
-    ``warc_headers`` are those of the metadata. Documents without are counted; they get ``{}``, or what the option
-    `warc_headers` maps: values that are no texts are written as JSON, fields that are not there are left out.
+    ``warc_headers`` are those of the metadata. Documents without headers are counted. They get ``{}``, or the fields
+    that the option `warc_headers` maps; values other than texts are written as JSON, and missing fields are left out.
 
     With `schema` 23.01 the annotations are ``quality_warnings``; ``harmful_pp``, ``tlsh`` and ``categories`` are null
-    unless the options name attributes for them. What `set` rules give stands behind them, in ``metadata``.
+    unless the options name attributes for them. In ``metadata``, the fields of `set` rules follow.
     """
 
     FIELDS = True
@@ -160,12 +160,14 @@ class Oscar(Writer):
     labels: Annotated[
         dict[str, str] | None,
         msgspec.Meta(
-            description="label -> what is written for it; default: for 23.01 `{als: gsw, eml: x-eml}`, as released"
+            description="label -> the label to write instead; default: for 23.01 `{als: gsw, eml: x-eml}`, as released"
         ),
     ] = None
     warc_headers: Annotated[
         dict[str, str],
-        msgspec.Meta(description="for documents without: header name -> field of the document (`metadata.url`)"),
+        msgspec.Meta(
+            description="for documents without headers: header name -> field of the document (`metadata.url`)"
+        ),
     ] = {}
 
     def __post_init__(self) -> None:

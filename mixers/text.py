@@ -24,9 +24,9 @@ class _Labelled(msgspec.Struct, frozen=True, gc=False):
 class Text(Writer):
     """``unit: document``: each document to its language's file. ``line``, ``block``: each line to the file of its own.
 
-    A blank line ends each piece, so blank lines inside a document are left out, and counted. With ``line`` the lines of
-    a document that are of one language stand together as one piece, as in OSCAR 21.09; with ``block`` a line of another
-    language between them begins a new piece, as in OSCAR 2019. Lines without language are left out, and counted.
+    A blank line ends each piece. So blank lines inside a document are left out, and counted. With ``line``, all lines
+    of a document in one language are one piece, as in OSCAR 21.09. With ``block``, a line of another language between
+    them begins a new piece, as in OSCAR 2019. Lines without a language are left out, and counted.
     """
 
     SUFFIX = ".txt"

@@ -22,17 +22,17 @@ _BOUNDS = ".documents.npy"
 
 
 class Tokens(Labelling, Writer):
-    """The tokens of each document, then `eod`: the tokenizer's own, one document behind the other.
+    """The tokens of each document, then `eod`: the tokenizer's own, one document after the other.
 
     - ``files: pbin``: ``.pbin`` of Modalities
     - ``files: dolma``: ``.npy`` (bare tokens) and ``.csv.gz`` (start, end, id, src, loc) of Dolma
     - ``files: megatron``: ``.bin`` and ``.idx`` of Megatron
     - ``files: numpy``: ``.npy`` for ``numpy.load(…, mmap_mode="r")`` and ``.index.npy``, where each document begins
 
-    Tokens are uint16, or uint32 where there are more than 65,536 (int32 in Megatron's files, uint8 in Modalities' where
-    there are at most 256). A document without tokens is counted, and not written. With `sequence_length`, entries are
-    sequences of so many tokens, and ``.documents.npy`` (int64) beside each file says where documents, or pieces of
-    them, and padding begin, and the end. Needs the package tokenizers: `tagmix[tokens]`.
+    Tokens are uint16, or uint32 if the tokenizer has more than 65,536 (in Megatron's files int32; in Modalities' files
+    uint8 if there are at most 256). A document without tokens is counted, and not written. With `sequence_length`, each
+    entry is a sequence of this many tokens. ``.documents.npy`` (int64) beside each file then says where documents,
+    pieces of documents and padding begin, and where the file ends. Needs the package tokenizers: `tagmix[tokens]`.
     """
 
     CONCATENATES = False

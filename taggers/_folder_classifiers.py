@@ -26,12 +26,18 @@ class FolderClassifier(Tagger):
     max_tokens: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         msgspec.Meta(
-            description="of the text, or of a piece of it, those around it among them; null: as it was trained, or 512"
+            description="the largest number of tokens of a text, or of a piece of it, special tokens included; "
+            "null: as trained, or 512"
         ),
     ] = None
-    window: Annotated[WindowOption, msgspec.Meta(description="what the model sees; null: as it was trained")] = None
+    window: Annotated[
+        WindowOption, msgspec.Meta(description="which part of a text the model sees; null: the same as in its training")
+    ] = None
     target: Annotated[
-        str | None, msgspec.Meta(description="of several targets, the one that is told; null: all of them")
+        str | None,
+        msgspec.Meta(
+            description="if the model has several targets: the one that the value is about; null: all of them"
+        ),
     ] = None
     targets: Annotated[
         list[str] | None, msgspec.Meta(description="names of the targets of a model of ml_filter, in their order")

@@ -32,8 +32,8 @@ class Agreed(msgspec.Struct, frozen=True):
 class Agreement(Tagger):
     """The label that most of several sets give, and the share of them that agree on it.
 
-    A set whose label is null does not vote. Of several labels with as many votes, that which comes first in `of` wins
-    (``tie: first``), or none does (``tie: none``). Where sets disagree, ``agreement`` is below 1.
+    A set whose label is null does not vote. If several labels have the most votes, the label of the set that comes
+    first in `of` wins (``tie: first``), or no label wins (``tie: none``). If sets disagree, ``agreement`` is below 1.
     """
 
     EXAMPLES = (
@@ -67,10 +67,10 @@ class Agreement(Tagger):
         list[Annotated[str, Attribute("label", str | None)]],
         msgspec.Meta(min_length=2, description="labels of other sets, each `SET.KEY[.field]`"),
     ]
-    min_votes: Annotated[int, msgspec.Meta(ge=1, description="a label with fewer votes is null")] = 1
+    min_votes: Annotated[int, msgspec.Meta(ge=1, description="with fewer votes, the label is null")] = 1
     tie: Annotated[
         Literal["first", "none"],
-        msgspec.Meta(description="which of several labels with as many votes: that first in `of`"),
+        msgspec.Meta(description="if several labels have the most votes: the one that is first in `of`"),
     ] = "first"
 
     def check(self) -> None:

@@ -79,38 +79,41 @@ NOTHING = {
 class C4(Tagger):
     r"""The lines that C4 removes from a page, what is left, and the reasons for which C4 would drop the whole page.
 
-    A line is looked at without the citation marks of Wikipedia (``[1]``, ``[]``, ``[edit]``, ``[citation needed]``)
-    and without the white space around it. It is removed for the first of:
+    The tagger looks at each line without the citation marks of Wikipedia (``[1]``, ``[]``, ``[edit]``, ``[citation
+    needed]``) and without the white space around it. It removes a line for the first of these reasons:
 
     - ``long_word``: more than `max_word_chars` code points without white space,
     - ``no_end_mark``: it does not end in a full stop, question mark or exclamation mark of some script or in a double
-      quotation mark; or it ends in ``...``
-      (`end_marks` false: such a line stays, as FineWeb has it),
+      quotation mark; or it ends in ``...`` (with `end_marks: false` such a line stays, as in FineWeb),
     - ``few_words``: fewer words than `min_words`, by Unicode's word boundaries,
     - ``javascript``: it has "javascript" in it,
     - ``policy``: it has "terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies" or "use
       cookies" in it, in any case of letters.
 
-    These are numbers of lines; ``lines`` is that of all. ``cuts`` are the spans without which exactly the other lines
-    stand, joined by ``\n``; ``kept_lines``, ``words`` and ``sentences`` are of these. A line with letters or digits is
-    one sentence, and one more for each end mark within it (with closing quotes and brackets) that is followed by white
-    space and a letter or digit, no small letter after a full stop; marks beyond ASCII need no white space.
-    Abbreviations are not known: "Dr. Who" is two sentences; for NLTK's punkt, which C4 was made with, it is one.
+    Each of these values is a number of lines; ``lines`` counts all lines. ``cuts`` are spans: without them, exactly the
+    other lines are left, joined by ``\n``. ``kept_lines``, ``words`` and ``sentences`` count in the lines that are
+    left. A line with a letter or digit counts as one sentence, plus one for each end mark inside of it. An end mark
+    counts if white space and a letter or digit follow it; closing quotes and brackets may stand in between. After a
+    full stop, the letter must not be a small one. Marks beyond ASCII need no white space. The tagger does not know
+    abbreviations: "Dr. Who" has two sentences. (NLTK's punkt, with which C4 was made, counts one.)
 
-    ``lorem_ipsum``, ``curly_bracket`` (``{``), ``bad_word``: whether the page has it anywhere. C4 drops a page for the
-    first of the former that it comes to, which is the one if ``lorem_first``, else the other. An entry of `bad_words`
-    is found as whole words, in any case. Null if there is no list for the document's language.
+    ``lorem_ipsum``, ``curly_bracket`` (``{``) and ``bad_word`` say whether the page has such a text anywhere. C4 drops
+    a page at its first "lorem ipsum" or curly bracket; ``lorem_first`` says whether "lorem ipsum" comes first. The
+    tagger finds entries of `bad_words` as whole words, in any case of letters. ``bad_word`` is null if there is no list
+    for the language of the document.
 
-    ``paragraphs``: lines of at least `paragraph_chars` code points; mC4 asks for three.
+    ``paragraphs`` counts lines of at least `paragraph_chars` code points; mC4 requires three.
 
-    The other variants are exact, but for sentences in ``code``, and twenty times slower:
+    The other variants give exactly the values of their programs, except for sentences in ``code``. They are twenty
+    times slower:
 
-    - ``code``: TensorFlow Datasets. Lines are ``str.splitlines``, words stand between white space; end marks are
-      ``. ? ! "``; citations go after the first rule and leave their white space; ``lorem_ipsum``, ``curly_bracket``
-      and ``bad_word`` (between other than word characters, in Japanese, Thai and Chinese anywhere) count only in lines
-      that have come so far: the first before, the second after ``javascript``, the third in lines that stay.
-    - ``datatrove``: likewise, but words are counted with citations, ``'`` is an end mark, too, ``bad_word`` is looked
-      for in the whole page, sentences are those of spaCy's sentencizer in English.
+    - ``code``: TensorFlow Datasets. Lines are those of ``str.splitlines``, words are the pieces between white space,
+      and end marks are ``. ? ! "``. Citation marks go after the first rule, and leave their white space.
+      ``lorem_ipsum`` counts only in lines that no rule before ``javascript`` has removed, ``curly_bracket`` only in
+      lines that ``javascript`` has not removed either, and ``bad_word`` only in lines that stay. A bad word must have
+      no word characters beside it; in Japanese, Thai and Chinese it counts anywhere.
+    - ``datatrove``: as ``code``, but words are counted with citation marks, ``'`` is an end mark, too, bad words count
+      in the whole page, and sentences are those of spaCy's English sentencizer.
 
     Dolma's spans are those of `dolma_c4`.
     """
@@ -156,14 +159,14 @@ class C4(Tagger):
     ] = "paper"
     min_words: Annotated[
         Annotated[int, msgspec.Meta(ge=0)] | None,
-        msgspec.Meta(description="a line with fewer words goes; null: 5, for `datatrove` 3"),
+        msgspec.Meta(description="a line with fewer words is removed; null: 5, for `datatrove` 3"),
     ] = None
     end_marks: Annotated[
         bool, msgspec.Meta(description="whether lines that do not end in an end mark are removed; FineWeb keeps them")
     ] = True
-    max_word_chars: Annotated[int, msgspec.Meta(ge=1, description="a line with a longer word (code points) goes")] = (
-        1000
-    )
+    max_word_chars: Annotated[
+        int, msgspec.Meta(ge=1, description="a line with a longer word (code points) is removed")
+    ] = 1000
     paragraph_chars: Annotated[
         int, msgspec.Meta(ge=0, description="a line with at least this many code points is a paragraph")
     ] = 200

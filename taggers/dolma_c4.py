@@ -24,14 +24,14 @@ class DolmaC4(Tagger):
 
     - ``lines_with_no_ending_punctuation``: a span over each line, its ``\n`` included, that does not end in one of
       ``. ? ! "``; blank ones, too.
-    - ``lines_with_too_few_words``: likewise, fewer than three words between white space.
+    - ``lines_with_too_few_words``: a span over each line with fewer than three words, the pieces between white space.
     - ``has_naughty_word``: a span over the text, if a word between white space, or a phrase anywhere, is among
       `bad_words`; ``has_lorem_ipsum``, ``has_curly_brace`` (``{``): if there is one.
-    - ``has_javascript``: if it is a word between white space; in version 2, if it is anywhere.
+    - ``has_javascript``: if "javascript" is one of the pieces between white space; in version 2, if it is anywhere.
     - ``line_count``: a span over the text, its score the number of lines between ``\n``: 1 for an empty text.
 
-    All compare in lower case. In version 2 offsets are those of the text in lower case, as in Dolma: it is longer by
-    one code point for each ``İ`` before them.
+    All types compare in lower case. In version 2, offsets count in the text in lower case, as in Dolma. This text is
+    longer by one code point for each ``İ``, so an offset is too large by the number of ``İ`` before it.
     """
 
     EXAMPLES = (
@@ -46,7 +46,7 @@ class DolmaC4(Tagger):
 
     type: Annotated[Type, msgspec.Meta(description="the type of the spans")] = "line_count"
     version: Annotated[Literal[1, 2], msgspec.Meta(description="the version of Dolma's tagger")] = 1
-    bad_words: Annotated[Model | None, msgspec.Meta(description="a list, a word or a phrase a line")] = None
+    bad_words: Annotated[Model | None, msgspec.Meta(description="a list with a word or phrase on each line")] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)

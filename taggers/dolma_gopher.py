@@ -32,19 +32,22 @@ REQUIRED = ("the", "be", "to", "of", "and", "that", "have", "with")
 class DolmaGopher(Tagger):
     r"""A span over the text with one of Dolma's figures, rounded to 5 places.
 
-    Words stand between white space and are compared as they are, lines between ``\n``, in version 2 between runs of it.
+    Words are the pieces between white space, compared as they are. Lines are the pieces between ``\n``, in version 2
+    between runs of ``\n``.
 
     - ``character_count``: code points of the text; ``word_count``; ``median_word_length``; ``required_word_count``: how
       many words are one of "the be to of and that have with".
-    - ``symbol_to_word_ratio``, ``fraction_of_words_with_alpha_character``: of the words, those with ``#`` or ``…``,
-      those with a letter.
+    - ``symbol_to_word_ratio``: the share of words with ``#`` or ``…``; ``fraction_of_words_with_alpha_character``: the
+      share of words with a letter.
     - ``fraction_of_lines_starting_with_bullet_point`` (``*`` or ``-``), ``…_ending_with_ellipsis`` (``…``).
-    - ``fraction_of_duplicate_lines``: lines that are equal to another one, the first included, blank ones, too;
-      ``fraction_of_characters_in_duplicate_lines``: their code points by those of all words, so it may exceed 1.
-    - ``fraction_of_characters_in_most_common_ngrams``: occurrences of the most frequent n-gram (of several, the one
-      that comes first) x its code points, by those of all words; also if it occurs once.
-    - ``fraction_of_characters_in_duplicate_ngrams``: code points of all occurrences of n-grams that occur twice or
-      more, by those of all n-grams. No span in a text of fewer than n words.
+    - ``fraction_of_duplicate_lines``: the share of lines that are equal to another line; the first of them and blank
+      lines count, too. ``fraction_of_characters_in_duplicate_lines``: their code points divided by those of all words,
+      so it may exceed 1.
+    - ``fraction_of_characters_in_most_common_ngrams``: occurrences of the most frequent n-gram times its code points,
+      divided by those of all words; if several are equally frequent, the first one counts. It counts also if it occurs
+      once.
+    - ``fraction_of_characters_in_duplicate_ngrams``: code points of all occurrences of n-grams that occur at least
+      twice, divided by those of all n-grams. A text of fewer than n words has no span.
     """
 
     EXAMPLES = (

@@ -20,7 +20,8 @@ class DolmaLicenseLinks(Tagger):
     """A span over the text for each address of a licence in ``metadata.html``.
 
     The score is 0.5 + 0.5 / n for the n-th address of any licence in the page, rounded to 5 places. A document without
-    HTML has none, where Dolma stops. Versions and languages, and the public domain as it is today: `dolma_licenses`.
+    HTML has no spans. (Dolma stops there.) For versions and languages of licences, and for today's marks of the public
+    domain, use `dolma_licenses`.
     """
 
     EXAMPLES = (

@@ -27,12 +27,12 @@ ATTRIBUTE = re.compile("(?:href|HREF|content)=")
 class DolmaLicenses(Tagger):
     r"""For each licence, spans over the text: one for each link to it in ``metadata.html``.
 
-    A licence is called ``cc_by``, ``cc_by_nc_sa``, ``cc_publicdomain_zero``; behind it the version and the language of
-    the link, if there are any: ``cc_by_4_0_de``. (Of ``…/4.0/legalcode`` the language is ``le``, as in Dolma.) Links
-    are those in ``href`` and ``content`` of the elements ``a`` and ``meta``, the last one of several in an element. The
-    score is 0.5 + 0.5 / n for the n-th link of the page, rounded to 5 places.
+    A licence is called ``cc_by``, ``cc_by_nc_sa``, ``cc_publicdomain_zero``; version and language follow, if the link
+    has them: ``cc_by_4_0_de``. (Of ``…/4.0/legalcode`` the language is ``le``, as in Dolma.) The tagger reads ``href``
+    and ``content`` of the elements ``a`` and ``meta``; if an element has several links, it takes the last one. The n-th
+    link of the page has the score 0.5 + 0.5 / n, rounded to 5 places.
 
-    A document without HTML has none, where Dolma stops.
+    A document without HTML has no spans. (Dolma stops there.)
     """
 
     EXAMPLES = (

@@ -43,15 +43,16 @@ class DolmaPii(Tagger):
 
     With ``per: document`` (``pii_regex_v1``, ``…_v2``, ``…_with_counts_v2``):
 
-    - ``EMAIL_ADDRESS``: ``…@…``, white space behind it, a full stop in the domain.
-    - ``PHONE_NUMBER``: ten digits as in the USA, white space before them. ``IP_ADDRESS``: four numbers up to 255.
-      Neither where "isbn", "doi" or ``#`` is within 100 code points.
-    - ``doc``: a span over the text, its score the number of these by that of words between white space; -1 without any.
+    - ``EMAIL_ADDRESS``: ``…@…`` with a full stop in the domain, and white space after it.
+    - ``PHONE_NUMBER``: ten digits as in the USA, after white space. ``IP_ADDRESS``: four numbers up to 255. Neither
+      counts if "isbn", "doi" or ``#`` is within 100 code points.
+    - ``doc``: a span over the text. Its score is the number of all these spans, divided by the number of words (pieces
+      between white space); -1 for a text without words.
     - ``doc_count``: their number.
 
-    With ``per: line`` (``pii_regex_with_counts_fast_v2``) nothing goes beyond a line, "isbn" and its like change
-    nothing, a text of more than 10,000 question marks has no spans, and ``doc_frac`` is the share of the text that is
-    in them, and 1 more, as in Dolma; -1 for an empty text. Scores are rounded to 5 places.
+    With ``per: line`` (``pii_regex_with_counts_fast_v2``) no span crosses a line end, "isbn", "doi" and ``#`` do not
+    matter, and a text of more than 10,000 question marks has no spans. ``doc_frac`` is 1 plus the share of the text
+    that is in spans, as in Dolma; -1 for an empty text. Scores are rounded to 5 places.
     """
 
     PERSONAL = True

@@ -24,13 +24,14 @@ WHITE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32
 class DolmaRepetitions(Tagger):
     r"""The spans of one type, as Dolma has them.
 
-    - ``repetition``: a span over each unit, without ``\n`` in it, that stands four times or more in a row, one white
-      space character between two of them allowed. From left to right the first that there is, of the shortest unit,
-      and as often as it goes on. The score is how often the unit occurs in it.
+    - ``repetition``: a span over each run of four or more copies of one piece of text. The piece has no ``\n``, and one
+      white space character may stand between two copies. From left to right, the tagger takes the first run that there
+      is, with the shortest piece, as long as the run goes on. The score is the number of copies.
     - ``doc_max_score_repetition``, ``doc_max_length_repetition`` (code points), ``doc_frac_repetition`` (of the text,
-      rounded to 5 places): a span over the text, 0 if there is none.
+      rounded to 5 places): a span over the text with the largest score, the largest length, and the share of the text
+      in runs; 0 if there are no runs.
 
-    With ``per: line`` (``paragraph_repetitions_v1``) none goes beyond a line.
+    With ``per: line`` (``paragraph_repetitions_v1``) no run crosses a line end.
     """
 
     EXAMPLES = (

@@ -20,8 +20,8 @@ TINY = {"model": "tests/taggers/files/encoder"}
 class Embedding(Tagger):
     """The vector of the text by an encoder, as numbers of float16.
 
-    A text is computed by itself, so that its vector depends on nothing else. A text without tokens has what the encoder
-    says of nothing; with static embeddings that is zeros.
+    The encoder computes each text by itself, so its vector depends on nothing else. A text without tokens has the
+    vector that the encoder gives for an empty input; with static embeddings these are zeros.
     """
 
     EXAMPLES = (
@@ -38,11 +38,14 @@ class Embedding(Tagger):
         ),
     ]
     window: Annotated[
-        WindowOption, msgspec.Meta(description="what the model sees; null: as many tokens as it takes")
+        WindowOption,
+        msgspec.Meta(
+            description="which part of a text the model sees; null: the beginning, as many tokens as it takes"
+        ),
     ] = None
     max_tokens: Annotated[
         Annotated[int, msgspec.Meta(ge=4)] | None,
-        msgspec.Meta(description="tokens that count, of each piece; null: as the folder says"),
+        msgspec.Meta(description="how many tokens of each piece count; null: as the folder says"),
     ] = None
     prefix: Annotated[str, msgspec.Meta(description="what stands before each text: `passage: ` for some models")] = ""
 

@@ -34,14 +34,14 @@ class Labels(msgspec.Struct, frozen=True):
 class FasttextLabel(Tagger):
     r"""The labels of a supervised fastText model for the whole text, without ``__label__``.
 
-    ``label`` is null and ``prob`` 0 for a text without words, and where no label has `min_prob`. ``scores`` has the `k`
-    best labels that have it, best first; in rules ``get(quality.scores, "hq", 0)``. Probabilities are float32, and may
-    exceed 1 by 1e-4.
+    ``label`` is null and ``prob`` 0 if a text has no words, or if no label has a probability of at least `min_prob`.
+    ``scores`` has the `k` best labels with at least this probability, best first; rules use ``get(quality.scores, "hq",
+    0)``. Probabilities are float32, and may exceed 1 by 1e-4.
 
-    fastText reads one line, cut into words at space, tab and the other ASCII white space. What becomes of line ends:
-    with `line_ends` ``spaces`` each ``\n`` is a space (Dolma, NeMo Curator); with ``all_spaces`` all is
-    that ``str.splitlines`` splits at, such as U+2028 (DCLM, RedPajama); with ``deleted`` ``\n`` is left out, which
-    glues words together (CCNet, and datatrove unless told otherwise). NUL characters are left out.
+    fastText reads one line, and cuts it into words at ASCII white space. `line_ends` says what happens to line ends.
+    With ``spaces``, each ``\n`` becomes a space (Dolma, NeMo Curator). With ``all_spaces``, everything at which
+    ``str.splitlines`` splits becomes a space, such as U+2028 (DCLM, RedPajama). With ``deleted``, ``\n`` is left out,
+    which glues words together (CCNet, and datatrove by default). NUL characters are left out.
     """
 
     EXAMPLES = (
@@ -62,11 +62,11 @@ class FasttextLabel(Tagger):
     model: Annotated[FastText, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
     k: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
-        msgspec.Meta(description="labels in `scores`, at most; null: all that the model gives"),
+        msgspec.Meta(description="the largest number of labels in `scores`; null: all that the model gives"),
     ] = None
     min_prob: Annotated[float, msgspec.Meta(description="a less probable label is left out")] = 0.0
-    line_ends: Annotated[LineEnds, msgspec.Meta(description="what becomes of them")] = "spaces"
-    window: Annotated[WindowOption, msgspec.Meta(description="what the model sees")] = None
+    line_ends: Annotated[LineEnds, msgspec.Meta(description="what happens to line ends")] = "spaces"
+    window: Annotated[WindowOption, msgspec.Meta(description="which part of a text the model sees; null: all")] = None
     lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
 
     def check(self) -> None:

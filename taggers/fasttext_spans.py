@@ -22,15 +22,16 @@ LID = {"model": "lid.176.ftz"}
 class FasttextSpans(Tagger):
     r"""Spans of sentences or lines by the label that a supervised fastText model gives them; scores are probabilities.
 
-    Labels are without ``__label__``; one that no sentence has is not there: in rules, ``get(toxicity, "toxic", [])``.
+    Labels are without ``__label__``. The value does not have labels that no sentence has, so rules use ``get(toxicity,
+    "toxic", [])``.
 
-    A sentence ends where one or more of ``. ! ? …``, with quotes and brackets that close behind them, are followed by
-    white space; behind the full-width ones of Chinese and Japanese, whatever follows; and at a line end. So
-    abbreviations end one, too. With `unit` ``line``, a line is a span. White space around them is not in spans; what is
-    nothing else is none.
+    A sentence ends at a line end, and after one or more of ``. ! ? …`` (with closing quotes and brackets) if white
+    space follows. After the full-width marks of Chinese and Japanese anything may follow. So an abbreviation ends a
+    sentence, too. With `unit` ``line``, each line is a span. Spans have no white space at their ends, and white space
+    alone has no span.
 
-    `k` and `min_prob` choose which labels a sentence has: the best one unless told otherwise; none without words.
-    Probabilities are float32, and may exceed 1 by 1e-4.
+    `k` and `min_prob` choose which labels a sentence has; by default the best one. A sentence without words has no
+    label. Probabilities are float32, and may exceed 1 by 1e-4.
     """
 
     EXAMPLES = (

@@ -37,8 +37,8 @@ class Ratios(msgspec.Struct, frozen=True):
         lines: Lines that are not blank.
         line_punct_ratio: Share of the lines that are not blank which end in an end mark of a sentence.
         short_line_ratio: Share of the lines that are not blank which are short.
-        char_dup_ratio: Code points of the lines that occurred before, by those of all lines.
-        list_ratio: Line feeds by words.
+        char_dup_ratio: Code points of the lines that occurred before, divided by those of all lines.
+        list_ratio: Line feeds divided by words.
     """
 
     lines: int
@@ -51,19 +51,20 @@ class Ratios(msgspec.Struct, frozen=True):
 class Fineweb(Tagger):
     r"""Shares of the lines that end in a mark, are short or are repeated, without blank lines; and line feeds per word.
 
-    - ``lines``: those that are not blank; a document without any is dropped by FineWeb.
-    - ``line_punct_ratio``: of these, what ends in a terminal mark of some script, such as ``. ! ? 。 ؟ ।``; one with a
-      quotation mark or white space behind it does not.
-    - ``short_line_ratio``: what has at most `short_line_chars` code points.
-    - ``char_dup_ratio``: code points of the lines that occurred before in the document, by those of all lines without
-      line ends.
-    - ``list_ratio``: the number of ``\n`` by that of words, which is taken for 1 where there are none.
+    - ``lines``: lines that are not blank. FineWeb drops a document without any.
+    - ``line_punct_ratio``: the share of these lines that end in a terminal mark of some script, such as ``. ! ? 。 ؟
+      ।``. A line with a quotation mark or white space after the mark does not count.
+    - ``short_line_ratio``: the share of these lines that have at most `short_line_chars` code points.
+    - ``char_dup_ratio``: code points of the lines that occurred before in the document, divided by those of all lines,
+      without line ends.
+    - ``list_ratio``: the number of ``\n`` divided by the number of words, or by 1 if there are no words.
 
-    Variant ``ours``: lines are without ``\r``, words are Unicode's. Variant ``datatrove``: ``\r`` belongs to the line,
-    words are those that datatrove makes of the `language`, punctuation included. It has a tokenizer for each of 2,017
-    languages and scripts: by rules, which are spaCy's and the Indic NLP Library's, without these packages; or by a
-    dictionary or a model (ja, zh, vi, th, ko, km, lo, my, bo, kk, be, cy …), each of which is an extra. A document
-    whose language is null, or to which datatrove gives no tokenizer, is split by spaCy's rules for all languages.
+    Variant ``ours``: ``\r`` does not belong to the line, words are Unicode's. Variant ``datatrove``: ``\r`` belongs to
+    the line, words are the tokens that datatrove makes for `language`, punctuation included. datatrove has a tokenizer
+    for each of 2,017 languages and scripts. Most work by rules, which need no package here (the rules of spaCy and of
+    the Indic NLP Library). The others need a dictionary or a model, which an extra brings (ja, zh, vi, th, ko, km, lo,
+    my, bo, kk, be, cy …). A document whose language is null, or to which datatrove gives no tokenizer, is split by
+    spaCy's rules for all languages.
     """
 
     EXAMPLES = (

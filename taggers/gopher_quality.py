@@ -53,9 +53,9 @@ class Quality(msgspec.Struct, frozen=True):
         words: Words of the text.
         mean_word_length: Mean length of the words in code points.
         median_word_length: Median length of the words in code points.
-        hashes_per_word: Number signs by words.
-        ellipses_per_word: Ellipses by words.
-        symbols_per_word: Number signs and ellipses by words.
+        hashes_per_word: Number signs divided by words.
+        ellipses_per_word: Ellipses divided by words.
+        symbols_per_word: Number signs and ellipses divided by words.
         bullet_line_share: Share of the lines that begin with a bullet.
         ellipsis_line_share: Share of the lines that end in an ellipsis.
         alphabetic_word_share: Share of the words that have a letter.
@@ -83,29 +83,32 @@ class Quality(msgspec.Struct, frozen=True):
 class GopherQuality(Tagger):
     r"""The number of words, and shares of symbols, bullets, ellipses, letters and stop words in words and lines.
 
-    A document without words has 0 for all that is by word, one without lines 0 for all that is by line. With the
+    Values per word are 0 for a document without words, and values per line are 0 for a document without lines. With the
     variant `paper`:
 
-    - ``words``, ``mean_word_length``, ``median_word_length`` (code points): of the words that `splitter` finds.
+    - ``words``, ``mean_word_length``, ``median_word_length`` (code points) are about the words that `splitter` finds.
       Punctuation is no word, unless `splitter` makes it one; a Chinese or Japanese ideograph is a word of length 1.
-    - ``hashes_per_word``, ``ellipses_per_word``, ``symbols_per_word``: the number of ``#``; of runs of U+2026 and of
-      three or more full stops; and both together, by the number of words.
-    - ``bullet_line_share``, ``ellipsis_line_share``: of the lines that are not blank, those whose first character
-      but white space is one of ``BULLETS``, and those that end in an ellipsis and white space.
-    - ``alphabetic_word_share``: of the words, those with a letter of any script.
-    - ``stop_words``, ``distinct_stop_words``: how many words are in the stop list, and how many of the list there are,
-      regardless of case; ``stop_word_share``: of the words. ``stop_list``: the length of the list, 0 where a
-      document's language has none; an entry of several words counts, and is never found.
+    - ``hashes_per_word``, ``ellipses_per_word``, ``symbols_per_word``: the number of ``#``, the number of ellipses
+      (runs of U+2026, and runs of three or more full stops), and both together, divided by the number of words.
+    - ``bullet_line_share``, ``ellipsis_line_share``: the share of the lines that are not blank whose first character
+      after white space is one of ``BULLETS``, and of those that end in an ellipsis, also with white space after it.
+    - ``alphabetic_word_share``: the share of words with a letter of any script.
+    - ``stop_words``, ``distinct_stop_words``: how many words are in the stop list, and how many entries of the list the
+      text has, regardless of case; ``stop_word_share``: the share of words in the list. ``stop_list``: the length of
+      the list, 0 if there is none for the language. An entry of several words counts in this length, but is never
+      found.
 
-    Other variants measure what their origin does, in words that are compared as they are, case and all:
+    Other variants measure as the program from which they come. They distinguish upper and lower case:
 
-    - ``datatrove``: tokens are those that it makes of `language`, of English if none is given (see `fineweb`);
-      ``words`` and lengths without those that are nothing but punctuation, everything else by all tokens. Lines as
-      ``str.splitlines`` has them.
-    - ``dolma``, ``dolma_v2``: words between white space; ``…_per_word`` the share of words that contain ``#``, U+2026,
-      either. Lines between ``\n``, with ``dolma_v2`` between runs of ``\n``. Dolma has the median length only.
-    - ``redpajama``: ``words`` and lengths without ASCII punctuation, in lower case and NFD; all else by matches of
-      ``\w+|[^\w\s]+``. A letter is one of ASCII. Its null is 0 here, and it rounds to 8 places.
+    - ``datatrove``: tokens are those of datatrove for `language` (see `fineweb`), by default for English. ``words`` and
+      lengths leave out tokens of punctuation only; all other values use all tokens. Lines are those of
+      ``str.splitlines``.
+    - ``dolma``, ``dolma_v2``: words are the pieces between white space; ``…_per_word`` are the shares of words that
+      contain ``#``, U+2026, or one of both. Lines are the pieces between ``\n``, with ``dolma_v2`` between runs of
+      ``\n``. Dolma itself has only the median length.
+    - ``redpajama``: ``words`` and lengths are those of the text without ASCII punctuation, in lower case and NFD; all
+      other values use matches of ``\w+|[^\w\s]+``. Only ASCII letters are letters. Values are rounded to 8 places.
+      Where RedPajama has null, the value is 0.
     """
 
     VERSION = "3"

@@ -78,31 +78,35 @@ class GopherRepetition(Tagger):
 
     With the variant `paper`:
 
-    - Lines are compared without white space at their ends; blank ones are none. A paragraph is what stands between
-      blank lines. One is a duplicate if an equal one comes before it: of two equal lines one is. ``…_line_share`` and
-      ``…_paragraph_share`` are of their number, ``…_char_share`` of the characters of all lines so stripped.
-    - n-grams are of the words that `splitter` finds, regardless of case; they go beyond lines. Characters are those of
-      words, and shares are of the characters of all words.
-    - ``top_ngram_char_share``: the number of occurrences of the most frequent n-gram (of several, the one that comes
-      first) x its characters; 0 if it occurs once, at most 1 (occurrences may overlap).
-    - ``duplicate_ngram_char_share``: the words that are in an n-gram that occurs at least twice, the first occurrence
-      included, each counted once.
+    - Lines are compared without white space at their ends; blank lines do not count. A paragraph is the text between
+      blank lines. A line or paragraph is a duplicate if an equal one comes before it, so of two equal lines one is a
+      duplicate. ``…_line_share`` and ``…_paragraph_share`` are shares of all lines and paragraphs, ``…_char_share`` are
+      shares of the characters of all stripped lines.
+    - n-grams consist of the words that `splitter` finds, regardless of case, and may cross line ends. Only characters
+      of words count; shares are shares of the characters of all words.
+    - ``top_ngram_char_share``: the number of occurrences of the most frequent n-gram times its characters; if several
+      are equally frequent, the first one counts. It is 0 if the n-gram occurs once, and at most 1, although occurrences
+      may overlap.
+    - ``duplicate_ngram_char_share``: the words that are in an n-gram which occurs at least twice. The first occurrence
+      counts, too; each word counts once.
 
-    With the splitter ``unicode``, an ideograph or a Thai letter is a word: these n-grams are of characters, and texts
-    of these languages have more of them that are repeated.
+    With the splitter ``unicode``, an ideograph or a Thai letter is a word. So in these languages n-grams consist of
+    characters, and more of them are repeated.
 
-    Other variants measure what their origin does, and what it does not measure as `paper` has it:
+    Other variants measure as the program from which they come. What that program does not measure, they measure as
+    `paper` does:
 
-    - ``datatrove``: lines between runs of ``\n``, paragraphs between runs of two or more; a duplicate is one that comes
-      before. n-grams are of the tokens of spaCy's blank English pipeline, case and all. The top one counts
-      with blanks between words, and if it occurs once, too; of duplicate ones the second and later occurrences, what
-      overlaps left out. Characters of all by those of the text.
-    - ``dolma``, ``dolma_v2``: lines between ``\n``, with ``dolma_v2`` between runs of ``\n``; all that are equal
-      to another one are duplicates, the first included, empty ones too. Words between white space; characters by those
-      of words. The top n-gram counts if it occurs once, too; duplicate ones count all occurrences, by all n-grams,
-      overlaps again and again. No paragraphs.
-    - ``redpajama``: n-grams as `paper`, of words without ASCII punctuation, in lower case and NFD; the top one may
-      exceed 1. No lines, no paragraphs. It rounds to 8 places.
+    - ``datatrove``: lines are the pieces between runs of ``\n``, paragraphs those between runs of two or more. A
+      duplicate is one that has come before. n-grams consist of tokens (by default those of spaCy's blank English
+      pipeline), with their case. The top n-gram counts with the blanks between its words, also if it occurs once. Of
+      duplicate n-grams, the second and later occurrences count, without those that overlap. All characters are divided
+      by those of the text.
+    - ``dolma``, ``dolma_v2``: lines are the pieces between ``\n``, with ``dolma_v2`` between runs of ``\n``. All lines
+      that are equal to another one are duplicates, also the first of them and empty ones. Words are the pieces between
+      white space; characters are divided by those of words. The top n-gram counts also if it occurs once. Of duplicate
+      n-grams, all occurrences count, divided by all n-grams, and overlaps count each time. There are no paragraphs.
+    - ``redpajama``: n-grams as in `paper`, but of words without ASCII punctuation, in lower case and NFD; the value of
+      the top n-gram may exceed 1. There are no lines and no paragraphs. Values are rounded to 8 places.
     """
 
     EXAMPLES = (

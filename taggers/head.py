@@ -18,7 +18,7 @@ TINY = {"model": "tests/taggers/files/head.safetensors", "embedding": "embed-0"}
 class Head(Tagger):
     """What a head says of an embedding: a score, and for classes, labels and grades their probabilities.
 
-    The text itself is not read. Numbers are float32.
+    The tagger does not read the text itself. Numbers are float32.
     """
 
     EXAMPLES = (

@@ -19,10 +19,10 @@ class HfClassifier(FolderClassifier):
     """What a model of `transformers` says of the text: a score, and for classes and labels their probabilities.
 
     `model` is a folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``: one that ``toolkit train``
-    has made, or any for sequence classification. What is computed is not clipped or rounded, but for ml_filter's
-    regressions, whose head clips. Of several targets ``scores`` has the number of each (for classes their mean by
-    probability) and ``score`` that of the first; `target` names one that is told as if it were alone. Numbers are
-    float32.
+    has made, or any for sequence classification. Values are neither clipped nor rounded, except in regressions of
+    ml_filter, whose head clips. If the model has several targets, ``scores`` has a number for each (for classes the
+    mean of the classes, weighted by probability), and ``score`` is that of the first. With `target`, the value is about
+    this target alone. Numbers are float32.
     """
 
     EXAMPLES = (
@@ -33,7 +33,7 @@ class HfClassifier(FolderClassifier):
 
     base: Annotated[
         Model | None,
-        msgspec.Meta(description="the config.json of the encoder of a model of ml_filter, whose folder has none"),
+        msgspec.Meta(description="for a model of ml_filter, whose folder lacks it: the config.json of its encoder"),
     ] = None
 
     @property

@@ -31,8 +31,8 @@ class Lengths(msgspec.Struct, frozen=True):
 class Length(Tagger):
     r"""Code points, bytes, words and lines of the text.
 
-    A line is what stands before each ``\n``, and behind the last one if there is something. Words are those of
-    Unicode's word boundaries, with a letter or a number in them, or what another `splitter` finds.
+    A line ends at each ``\n``; text after the last ``\n`` is a line, too. Words are the pieces between Unicode's word
+    boundaries that have a letter or a number, or what another `splitter` finds.
     """
 
     EXAMPLES = (

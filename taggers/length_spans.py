@@ -29,13 +29,14 @@ class LengthSpans(Tagger):
 
     - ``chars``: code points; ``stripped``: those without white space around the text; ``bytes``: of UTF-8,
     - ``documents``: always 1,
-    - ``tokens``: matches of ``\w+|[^\w\s]+``, and 1 more; letters, marks, digits and joiners are ``\w``,
-    - ``segments``: what stands between word boundaries, white space, too, without that around the text,
+    - ``tokens``: matches of ``\w+|[^\w\s]+``, plus 1; letters, marks, digits and joiners are ``\w``,
+    - ``segments``: the pieces between word boundaries, also those of white space, but without white space around the
+      text,
     - ``words``: segments that are not white space; punctuation marks are words,
     - ``pretokens``: of the pre-tokenizer of OLMo.
 
-    ``per: sum`` is one span over the text whose score is the sum of those of its lines. `negative` is for filters that
-    only know "at least".
+    ``per: sum`` is one span over the text whose score is the sum of those of its lines. `negative` gives scores a
+    minus, for filters that can only compare by "at least".
     """
 
     EXAMPLES = (

@@ -61,10 +61,10 @@ class LicenseNotice(Tagger):
     """The Creative Commons licences that a document names, by place and in order.
 
     - ``license``: ``by``, ``by-sa``, ``by-nc-nd`` …; ``zero``, ``mark``, ``certification`` and ``publicdomain``.
-    - ``version``: ``4.0``; null if none is given. ``language``: two letters of the deed's language, else of the
-      country that the licence is adapted to (``igo`` and ``scotland`` are two of them); null without.
+    - ``version``: ``4.0``; null if none is given. ``language``: the code of the language of the deed, or else of the
+      country to which the licence is adapted (two letters, but also ``igo`` and ``scotland``); null if there is none.
     - ``place``: ``text``, ``html`` (the metadata's `html`), ``url`` (that of the document).
-    - ``start``, ``end``: of the name, or of the address from ``creativecommons.org``.
+    - ``start``, ``end``: where the name stands, or the address from ``creativecommons.org`` on.
     """
 
     EXAMPLES = (

@@ -21,8 +21,9 @@ GREEK = "Η βιβλιοθήκη ανοίγει στις εννέα και κλ�
 class LineLanguage(Tagger):
     r"""The most probable language of each line and its probability; null for a line that is not identified.
 
-    Not identified are lines below `min_prob`, lines without a word, and lines shorter than `min_chars`, which are not
-    given to the model at all. Probabilities are float32 and may exceed 1 by 1e-4. NUL characters are left out.
+    A line is not identified if its probability is below `min_prob`, if it has no word, or if it is shorter than
+    `min_chars` (the model does not see such lines). Probabilities are float32 and may exceed 1 by 1e-4. NUL characters
+    are left out.
     """
 
     VERSION = "3"
@@ -40,7 +41,9 @@ class LineLanguage(Tagger):
     labels: Annotated[
         LabelForm,
         Added,
-        msgspec.Meta(description="as the model has them, as BCP 47 tags, or as OSCAR has them; null of no language"),
+        msgspec.Meta(
+            description="labels of the model, BCP 47 tags, or labels of OSCAR; a label of no language becomes null"
+        ),
     ] = "model"
 
     def tag(self, document: Document) -> list[Prediction | None]:

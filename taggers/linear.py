@@ -20,7 +20,7 @@ class Linear(Tagger):
     """What a linear model says of the text: a score, and for classes, labels and grades their probabilities.
 
     `model` is the folder that ``toolkit train`` has made, or the file ``model.safetensors`` in it. A text without words
-    gets what the model says of nothing. Numbers are float32.
+    gets the prediction for an empty text. Numbers are float32.
     """
 
     EXAMPLES = (
@@ -31,7 +31,9 @@ class Linear(Tagger):
     )
 
     model: Annotated[LinearFile, msgspec.Meta(description="the folder of a linear model, or its file")]
-    window: Annotated[WindowOption, msgspec.Meta(description="what the model sees; null: as it was trained")] = None
+    window: Annotated[
+        WindowOption, msgspec.Meta(description="which part of a text the model sees; null: the same as in its training")
+    ] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Said]:
         model = load_linear(self.model)

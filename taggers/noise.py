@@ -33,7 +33,8 @@ class Counts(msgspec.Struct, frozen=True):
 class Noise(Tagger):
     r"""The number of code points of the text, and of those that are neither Letter nor Mark.
 
-    Counted over the lines joined by ``\n``, so with the line ends between lines. Unicode as this Python knows it.
+    Both numbers are those of the lines joined by ``\n``, so line ends between lines count. Categories are those of
+    Unicode in this version of Python.
     """
 
     EXAMPLES = (

@@ -18,10 +18,10 @@ TINY = {"model": "tests/taggers/files/onnx_classifier"}
 class OnnxClassifier(FolderClassifier):
     """What an ONNX model says of the text: a score, and for classes and labels their probabilities.
 
-    `model` is a folder with `file`, ``config.json`` and ``tokenizer.json``. It gets ``input_ids``, ``attention_mask``
-    and ``token_type_ids``, those that it has, and gives ``logits``, a row of numbers for each text. What these are says
-    ``config.json`` as for `hf_classifier`: ``id2label`` and ``problem_type``. Whether the file computes what the model
-    did that it was exported from is a matter of the export.
+    `model` is a folder with `file`, ``config.json`` and ``tokenizer.json``. The model gets ``input_ids``,
+    ``attention_mask`` and ``token_type_ids``, as far as it has these inputs, and gives ``logits``, a row of numbers for
+    each text. ``config.json`` says what these numbers are, as for `hf_classifier`: ``id2label`` and ``problem_type``.
+    An exported file may compute other values than the original model.
     """
 
     EXAMPLES = (

@@ -38,13 +38,16 @@ _PUNCTUATION = str.maketrans(
 
 
 class Perplexity(Tagger):
-    """10 to the power of -(log10 of the text's probability) / (tokens + 1), one for the end; null for a text without
-    tokens, if there is no model of its language, or above float32.
+    """10 to the power of -(log10 of the text's probability) / (tokens + 1), where the 1 is the end of the text.
 
-    Without `sentencepiece`, as in OSCAR: tokens are what stands between white space, line feeds included, in float32.
-    With it, as in CCNet: the text stripped, in lower case, marks and accents off, digits as 0, punctuation as in ASCII,
-    control characters deleted (and line feeds with them: the lines of a text are stuck together), then cut into pieces;
-    rounded to one place.
+    The value is null for a text without tokens, if there is no model of its language, or if it is too large for
+    float32.
+
+    Without `sentencepiece`, the tagger computes as for OSCAR: tokens are the pieces between white space (line feeds
+    included), and numbers are float32. With `sentencepiece`, it computes as CCNet: it strips the text, puts it in lower
+    case, removes marks and accents, replaces digits by 0 and punctuation by that of ASCII, and deletes control
+    characters. (Line feeds are control characters, so lines are glued together.) SentencePiece then cuts the text into
+    pieces, and the result is rounded to one place.
     """
 
     EXAMPLES = (

@@ -38,9 +38,9 @@ class PhoneNumbers(Tagger):
     """Spans of phone numbers, in order, without the characters around them.
 
     Without `region`: ``+`` and 7 to 15 digits, with up to two of blank, ``. - / ( )`` between them; and numbers as in
-    ``(212) 555-0123``, ``212-555-0123``, ``1 212.555.0123``: area code and exchange begin with 2 to 9, and the parts
-    are apart. Digits or letters next to it make it something else. National numbers of other countries need `region`:
-    then it is what libphonenumber finds and takes for a valid number.
+    ``(212) 555-0123``, ``212-555-0123``, ``1 212.555.0123``: area code and exchange begin with 2 to 9, and there is a
+    separator between the parts. A number with a digit or letter next to it does not count. National numbers of other
+    countries need `region`: then the spans are what libphonenumber finds and takes for a valid number.
     """
 
     PERSONAL = True
@@ -54,7 +54,7 @@ class PhoneNumbers(Tagger):
     region: Annotated[
         Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None,
         msgspec.Meta(
-            description="country code (`DE`) that numbers without `+` are of: they are looked for with the package "
+            description="the country (`DE`) to which numbers without `+` belong; they are found by the package "
             "phonenumbers (extra `phone`)",
         ),
     ] = None

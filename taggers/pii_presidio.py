@@ -72,7 +72,7 @@ class PiiPresidio(Tagger):
     model: Annotated[
         Files | None,
         msgspec.Meta(
-            description="the folder of a spaCy pipeline that names entities (where it is installed, says "
+            description="the folder of a spaCy pipeline that names entities (its place is shown by "
             "`python -m spacy info NAME`); without one, patterns only"
         ),
     ] = None

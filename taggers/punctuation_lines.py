@@ -23,9 +23,9 @@ NO_SPACE = ((0x1C, 0x1F),)
 class PunctuationLines(Tagger):
     r"""A span, score 1, over each line of punctuation, symbols, emoji and white space; its ``\n`` is included.
 
-    Blank lines have none. Where there is no such line, one span over the text with score 0. Symbols that are letters
-    (``Ⓐ``), digits of any script, marks and joiners are neither: a line with ``❤️`` and its variation selector has
-    none.
+    Blank lines have no span. If there is no such line, there is one span over the text with score 0. Symbols that are
+    letters (``Ⓐ``), digits of any script, marks and joiners do not count as symbols. So a line with ``❤️``, which has a
+    variation selector, has no span.
     """
 
     EXAMPLES = (

@@ -15,10 +15,10 @@ from toolkit import Document, Example, Tagger
 class Random(Tagger):
     r"""A number from 0 to less than 1: the upper 53 bits of xxh3-64 of seed, source and id, divided by 2^53.
 
-    The three are in UTF-8, with NUL between them. The text has no say: the number is the same on every machine and for
-    every version of the data. The documents below p are those that the rule ``{sample: p, seed: …}`` leaves, as long as
-    p is a multiple of 2^-53; others tell at most one in 2^53 apart. (In the examples, the id is ``id``, the source
-    ``source``.)
+    The three are in UTF-8, with NUL between them. The text does not matter: the number is the same on every machine and
+    for every version of the data. The documents with a number below p are those that the rule ``{sample: p, seed: …}``
+    keeps. (If p is no multiple of 2^-53, one document in 2^53 may differ.) In the examples, the id is ``id`` and the
+    source ``source``.
     """
 
     EXAMPLES = (

@@ -66,15 +66,15 @@ class Signals(msgspec.Struct, frozen=True):
     Attributes:
         ccnet_language_score: Score of the language, copied from another attribute; null if none is named.
         ccnet_perplexity: Perplexity, copied from another attribute; null if none is named.
-        rps_doc_curly_bracket: Curly brackets by code points of the text.
+        rps_doc_curly_bracket: Curly brackets divided by code points of the text.
         rps_doc_frac_all_caps_words: Share of the raw words that are in capitals.
         rps_doc_frac_lines_end_with_ellipsis: Share of the lines that end in an ellipsis.
         rps_doc_frac_no_alph_words: Share of the raw words without an ASCII letter.
-        rps_doc_lorem_ipsum: Occurrences of "lorem ipsum" by code points of the normalized text.
+        rps_doc_lorem_ipsum: Occurrences of "lorem ipsum" divided by code points of the normalized text.
         rps_doc_mean_word_length: Mean length of the normal words in code points.
-        rps_doc_stop_word_fraction: Stop words by raw words; null without a list for the language.
-        rps_doc_symbol_to_word_ratio: Number signs and ellipses by raw words.
-        rps_doc_frac_unique_words: Different normal words by all of them.
+        rps_doc_stop_word_fraction: Stop words divided by raw words; null without a list for the language.
+        rps_doc_symbol_to_word_ratio: Number signs and ellipses divided by raw words.
+        rps_doc_frac_unique_words: Different normal words divided by all of them.
         rps_doc_unigram_entropy: Entropy of the normal words in nats.
         rps_doc_word_count: Normal words of the text.
         rps_doc_num_sentences: Sentences of the text.
@@ -94,7 +94,7 @@ class Signals(msgspec.Struct, frozen=True):
         rps_doc_frac_chars_dupe_10grams: Share of the words' code points that is in 10-grams which occur at least twice.
         rps_lines_ending_with_terminal_punctution_mark: For each line, 1 if it ends in a terminal mark, else 0.
         rps_lines_javascript_counts: For each line, how many of its words are "javascript".
-        rps_lines_num_words: For each line, its normal words.
+        rps_lines_num_words: For each line, the number of its normal words.
         rps_lines_numerical_chars_fraction: For each line, the share of its characters that are numeric.
         rps_lines_start_with_bulletpoint: For each line, 1 if it begins with a bullet point, else 0.
         rps_lines_uppercase_letter_fraction: For each line, the share of its characters that are capitals.
@@ -143,46 +143,54 @@ EMPTY: dict[str, Any] = {
 class Redpajama(Tagger):
     r"""All signals of RedPajama-V2 that are computed from a document alone or with lists, rounded to 8 decimals.
 
-    Two kinds of words. **Normal**: ``N(text).split()``, where N deletes the 32 ASCII punctuation characters, puts in
-    lower case, takes each run of white space for a space, and decomposes (NFD); other punctuation stays. **Raw**:
-    ``\w+|[^\w\s]+``, so ``...`` is one word, ``don't`` three. Lines are ours: the originals have their line end, too,
-    which matters where it is said. Null where a share has no denominator, unless it is said. Lower case and NFD are
-    those of this Python, the rest is Unicode as the toolkit has it.
+    There are two kinds of words. **Normal** words are ``N(text).split()``. N deletes the 32 ASCII punctuation
+    characters, puts the text in lower case, turns each run of white space into a space, and decomposes it (NFD); other
+    punctuation stays. **Raw** words are matches of ``\w+|[^\w\s]+``, so ``...`` is one word, and ``don't`` is three.
+    Lines are those of the toolkit. RedPajama's lines include the line end; below we say where this matters. A share is
+    null if its denominator is 0, unless something else is said below. Lower case and NFD are those of this Python, all
+    else is Unicode as the toolkit has it.
 
     Of the document, ``rps_doc_…``:
 
-    - ``word_count``, ``mean_word_length``, ``frac_unique_words``, ``unigram_entropy`` (natural logarithm): of normal
-      words.
+    - ``word_count``, ``mean_word_length``, ``frac_unique_words`` and ``unigram_entropy`` (natural logarithm) are about
+      normal words.
     - ``num_sentences``: matches of ``\b[^.!?]+[.!?]*``.
-    - ``symbol_to_word_ratio``: ``#``, ``...`` and ``…`` in the text, by raw words.
-    - ``frac_no_alph_words``: raw words without an ASCII letter; wrong for other scripts. ``frac_all_caps_words``: raw
-      words that are upper case (``str.isupper``).
-    - ``frac_lines_end_with_ellipsis``: ``...`` or ``…``, white space behind it left out; of all lines, blank ones too.
-    - ``stop_word_fraction``: raw words that are stop words as they stand, a capital makes another word; 0 without
-      normal words. Null without a list for the language. (RedPajama takes stopwords-json: another list by
-      `stop_words`.)
-    - ``lorem_ipsum``: how often it is in N(text), by its code points; ``curly_bracket``: ``{`` and ``}`` by code points
-      of the text; 0 for nothing.
-    - ``frac_chars_top_2gram`` … ``4gram``: what all occurrences of the most frequent n-gram have of the code points of
-      normal words; 0 if none occurs twice. Of several, the first in the text counts.
-    - ``frac_chars_dupe_5grams`` … ``10grams``: code points of the words in n-grams that occur at least twice, each word
-      once; the first occurrence counts, too.
-    - ``ldnoobw_words``: n-grams of normal words that are in the list `ldnoobw` as it stands: entries with capitals,
-      ASCII punctuation or composed accents are never found. Null without a list for the language.
-    - ``ut1_blacklist``: the number that `ut1` has for the host (and port) of the URL (``metadata.source_domain``, else
-      that of ``metadata.warc_headers.warc-target-uri`` or ``metadata.url``), null for others.
+    - ``symbol_to_word_ratio``: the number of ``#``, ``...`` and ``…``, divided by the number of raw words.
+    - ``frac_no_alph_words``: the share of raw words without an ASCII letter, which makes no sense for other scripts.
+      ``frac_all_caps_words``: the share of raw words in upper case (``str.isupper``).
+    - ``frac_lines_end_with_ellipsis``: the share of all lines, also of blank ones, that end in ``...`` or ``…``; white
+      space after it does not matter.
+    - ``stop_word_fraction``: the number of raw words that are stop words, divided by that of raw words. Case matters: a
+      word with a capital is another word. 0 without normal words, null without a list for the language. (RedPajama
+      takes the lists of stopwords-json; `stop_words` can name them.)
+    - ``lorem_ipsum``: how often it occurs in N(text), divided by the code points of N(text); ``curly_bracket``: the
+      number of ``{`` and ``}``, divided by the code points of the text. Both are 0 for an empty text.
+    - ``frac_chars_top_2gram`` … ``4gram``: the share of the code points of normal words that is in occurrences of the
+      most frequent n-gram; 0 if none occurs twice. If several are equally frequent, the first one counts.
+    - ``frac_chars_dupe_5grams`` … ``10grams``: the share of the code points of normal words that is in n-grams which
+      occur at least twice. Each word counts once; the first occurrence counts, too.
+    - ``ldnoobw_words``: the number of n-grams of normal words that are in the list `ldnoobw`. The list is used as it
+      is, so entries with capitals, ASCII punctuation or composed accents are never found. Null without a list for the
+      language.
+    - ``ut1_blacklist``: the number that `ut1` has for the host (and port) of the URL; null if it has none. The host is
+      ``metadata.source_domain``, or else that of ``metadata.warc_headers.warc-target-uri`` or ``metadata.url``.
 
-    Of each line, ``rps_lines_…``: ``num_words`` and ``javascript_counts`` (how many are that word) of the normal
-    words; ``numerical_chars_fraction``: ``str.isnumeric`` in N(line), 0 if that is empty (ideographs that Unicode
-    calls numerals since 2023 only, such as 京 and 两, are none); ``uppercase_letter_fraction``: ``str.isupper`` by code
-    points of the line with its line end; ``ending_with_terminal_punctution_mark``: 1 for a line that ends in ``. ! ?
-    ”``, white space left out; ``start_with_bulletpoint``: 1 for one that begins with a bullet, triangle or square
-    (U+2022, 2023, 25B6, 25C0, 25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
+    Of each line, ``rps_lines_…``:
 
-    ``ccnet_language_score`` and ``ccnet_perplexity`` are copied from other attributes, if these are named. The other
-    ``ccnet_`` signals tell how CCNet changed the text, and are not here, nor are MinHash signatures: neither are those
-    of a document. A list of words has one entry a line; a file is for all languages, a folder has one for
-    each, named by it (``de`` or ``de.txt``).
+    - ``num_words``: the number of its normal words; ``javascript_counts``: how many of them are "javascript".
+    - ``numerical_chars_fraction``: the share of N(line) that is ``str.isnumeric``; 0 if N(line) is empty. Ideographs
+      that Unicode calls numerals only since 2023, such as 京 and 两, do not count.
+    - ``uppercase_letter_fraction``: the number of characters that are ``str.isupper``, divided by the code points of
+      the line with its line end.
+    - ``ending_with_terminal_punctution_mark``: 1 for a line that ends in ``. ! ? ”``; white space after it does not
+      matter.
+    - ``start_with_bulletpoint``: 1 for a line that begins with a bullet, triangle or square (U+2022, 2023, 25B6, 25C0,
+      25E6, 25A0, 25A1, 25AA, 25AB) or an en dash.
+
+    ``ccnet_language_score`` and ``ccnet_perplexity`` are copied from other attributes, if options name these. The other
+    ``ccnet_`` signals say how CCNet has changed the text. They and the MinHash signatures are no signals of the
+    document itself, so they are not here. A list of words has one entry on each line. A file is for all languages; a
+    folder has a file for each language, with its name (``de`` or ``de.txt``).
     """
 
     PER_LINE = tuple(name for name in Signals.__annotations__ if name.startswith("rps_lines"))
@@ -242,7 +250,9 @@ class Redpajama(Tagger):
     language: Annotated[
         Label, msgspec.Meta(description="the language of the document, for stop words and bad words")
     ] = None
-    stop_words: Annotated[Files | None, msgspec.Meta(description="lists of stop words; else stopwords-iso")] = None
+    stop_words: Annotated[
+        Files | None, msgspec.Meta(description="lists of stop words; by default those of stopwords-iso")
+    ] = None
     ldnoobw: Annotated[Files | None, msgspec.Meta(description="lists of bad words and phrases")] = None
     ut1: Annotated[Model | None, msgspec.Meta(description="a JSON object: a number for each domain")] = None
     language_score: Annotated[

@@ -62,17 +62,18 @@ NOTHING = dict.fromkeys(Signals.__struct_fields__)
 class RedpajamaModels(Tagger):
     r"""The similarity of a document to a target corpus, by each given model; rounded to 8 decimals.
 
-    - ``rps_doc_books_importance``, ``…_openwebtext_…``, ``…_wikipedia_…``: over matches of ``\w+|[^\w\s]+`` and pairs
-      of them, the sum of ln(share of its bucket in the target + 1e-8) - ln(that in the source + 1e-8).
-      ``…_length_correction``: to this is added ln(Poisson(code points; target) + 1e-8) - ln(likewise of the source).
-      Null without `importance`, and for an empty text.
-    - ``rps_doc_ml_wikiref_score``, ``…_palm_…``, ``…_wikipedia_…``: the probability of the best label, or 1 less that
-      if the label is ``cc``, for the text with spaces for line ends. Null without the model, or without words.
+    - ``rps_doc_books_importance``, ``…_openwebtext_…``, ``…_wikipedia_…``: the sum, over matches of ``\w+|[^\w\s]+``
+      and over pairs of them, of ln(share of their bucket in the target + 1e-8) - ln(share in the source + 1e-8).
+      ``…_length_correction``: the same plus ln(Poisson(code points; target) + 1e-8) - ln(Poisson(code points; source) +
+      1e-8). Null without `importance`, and for an empty text.
+    - ``rps_doc_ml_wikiref_score``, ``…_palm_…``, ``…_wikipedia_…``: the probability of the best label (if this is
+      ``cc``: 1 minus its probability) for the text, with spaces in place of line ends. Null without the model, and for
+      a text without words.
 
     An `importance` file has arrays of equal length, ``source`` and any of ``books``, ``openwebtext``, ``wikipedia``:
-    how often each bucket occurs; and, all or none of them, ``source_length``, ``books_length`` …: code points of a text
-    on average. `feature_counts` makes them. Files that RedPajama made cannot be read: their buckets are those of
-    Python's ``hash``.
+    how often each bucket occurs. It may also have ``source_length``, ``books_length`` … for all of them: the mean
+    number of code points of a text. `feature_counts` makes such files. The tagger cannot use files that RedPajama made,
+    because their buckets are those of Python's ``hash``.
     """
 
     EXAMPLES = (Example("", NOTHING), Example("Say it once.", NOTHING), Example("Der Größe wegen…", NOTHING))

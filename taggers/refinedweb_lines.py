@@ -47,8 +47,8 @@ class Removed(msgspec.Struct, frozen=True):
 
     Attributes:
         cuts: Spans of the lines and parts of lines that are removed.
-        uppercase: Lines that are removed because most of them is in capitals.
-        numeric: Lines that are removed because all of them is digits.
+        uppercase: Lines that are removed because they are mostly in capitals.
+        numeric: Lines that are removed because they have only digits.
         counter: Lines that are removed because they are a counter, such as "3 likes".
         short: Lines that are removed because they have too few words.
         emptied: Lines that are removed because nothing is left of them without parts that are removed.
@@ -79,21 +79,22 @@ NOTHING = {
 class RefinedwebLines(Tagger):
     r"""The lines and parts of lines that RefinedWeb removes, by reason, and their share of the words.
 
-    A line that is not empty is removed for the first of:
+    The tagger removes a line that is not empty for the first of these reasons:
 
     - ``uppercase``: more than `max_uppercase` of its code points are capitals,
     - ``numeric``: all are digits,
-    - ``counter``: it is a number and what is counted, such as "3.5K likes", but for white space and punctuation around;
-      counted are likes, shares, comments, retweets, reposts, quotes, bookmarks, upvotes, downvotes, downloads, views
-      and followers,
+    - ``counter``: it is a number and a counted thing, such as "3.5K likes", with nothing but white space and
+      punctuation around. Counted things are likes, shares, comments, retweets, reposts, quotes, bookmarks, upvotes,
+      downvotes, downloads, views and followers,
     - ``short``: it has fewer words between white space than `min_words`,
-    - ``emptied``: nothing but white space is left of it when, in a line of at most `max_part_words` words, "items in
-      cart" is removed anywhere, "read more" with three more characters at its end, "sign-in" at its beginning, in any
-      case of letters. ``trimmed`` is how many lines lose something this way and stay.
+    - ``emptied``: it has at most `max_part_words` words, and only white space is left of it without these parts, in any
+      case of letters: "items in cart" anywhere, "read more" with three more characters at the end, "sign-in" at the
+      beginning. ``trimmed`` counts lines that lose such a part and stay.
 
-    ``cuts`` are the spans of all that; those of lines in a row are one. ``words``: what stands between ASCII white
-    space and begins with a letter or number, as DCLM counts them; ``removed_words``, ``removed_share``: of these, what
-    goes with the cuts (0 of a document without words). DCLM also strips what is left of the document.
+    ``cuts`` are the spans of all removed text; spans of successive lines are one. ``words`` are the pieces between
+    ASCII white space that begin with a letter or number, as DCLM counts them. ``removed_words`` and ``removed_share``
+    are the number and the share of words in the cuts (0 for a document without words). DCLM also strips the rest of the
+    document.
     """
 
     EXAMPLES = (
@@ -113,9 +114,9 @@ class RefinedwebLines(Tagger):
     )
 
     max_uppercase: Annotated[
-        float, msgspec.Meta(ge=0, le=1, description="a line with a larger share of upper-case code points goes")
+        float, msgspec.Meta(ge=0, le=1, description="a line with a larger share of upper-case code points is removed")
     ] = 0.5
-    min_words: Annotated[int, msgspec.Meta(ge=0, description="a line with fewer words goes")] = 2
+    min_words: Annotated[int, msgspec.Meta(ge=0, description="a line with fewer words is removed")] = 2
     max_part_words: Annotated[
         int, msgspec.Meta(ge=0, description="parts are removed only from lines with at most this many words")
     ] = 10

@@ -21,10 +21,11 @@ _DELETED = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f，。、„”“«»１」「
 class RepeatedLines(Tagger):
     r"""Spans of the second and later occurrences of a line in the document, with line ends, for the rule `cut`.
 
-    The score of a span is how often the line occurred before: 1 for the second. Lines are the same if they are with
-    `key`: as they are (``exact``), without white space around them (``stripped``), or (``ccnet``) stripped, in lower
-    case, each digit a 0, without control characters and without some 30 punctuation marks, none of them in ASCII. Lines
-    of which less than `min_chars` code points are left, or nothing but white space, are never repeated.
+    The score of a span is how often the line occurred before: 1 for the second. `key` says when two lines are the same:
+    if they are equal as they are (``exact``), without white space around them (``stripped``), or in the form of CCNet
+    (``ccnet``). That form is stripped, in lower case, with 0 for each digit, without control characters and without
+    some 30 punctuation marks beyond ASCII. A line of which fewer than `min_chars` code points, or only white space, is
+    left never counts as repeated.
     """
 
     EXAMPLES = (

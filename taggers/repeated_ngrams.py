@@ -31,9 +31,9 @@ class Repetition(msgspec.Struct, frozen=True):
 class RepeatedNgrams(Tagger):
     """The share of words that are in an n-gram which occurs at least twice in the document, for each n.
 
-    ``covered`` counts the words of all its occurrences, ``again`` those of the second and later ones; occurrences may
-    overlap, a word counts once. ``words`` is how many there are; without any, shares are 0. n-grams go over line ends.
-    In rules: ``get(repeated_ngrams.again, "5", 0)``.
+    ``covered`` counts the words of all occurrences, ``again`` those of the second and later occurrences. Occurrences
+    may overlap; a word counts once. ``words`` is the number of words; in a text without words all shares are 0. n-grams
+    may cross line ends. Rules use ``get(repeated_ngrams.again, "5", 0)``.
     """
 
     EXAMPLES = (

@@ -66,20 +66,20 @@ class Ratios(msgspec.Struct, frozen=True):
 class Roots(Tagger):
     r"""Shares of repeated text, special characters, stop words and flagged words in a document.
 
-    - ``words``: by Unicode's word boundaries. With ``splitter: white_space`` as in ROOTS: what stands between blanks,
-      tabs and line feeds, without special characters around, if anything is left; in languages without blanks
-      Unicode's all the same (ROOTS: SentencePiece's, by models of its own).
-    - ``char_repetition``: of all sequences of `chars` code points, how many are occurrences of the k most frequent
-      ones; k is the square root of the number of different ones, rounded down, or the number of those that occur at
-      least twice, if that is less.
-    - ``word_repetition``: of all sequences of `sequence_words` words, regardless of case, those that occur at least
+    - ``words``: split at Unicode's word boundaries. With ``splitter: white_space`` they are those of ROOTS: the pieces
+      between blanks, tabs and line feeds, without special characters around them, if anything is left. In languages
+      without blanks they are Unicode's in both cases. (ROOTS uses SentencePiece there, with models of its own.)
+    - ``char_repetition``: the share of all sequences of `chars` code points that are occurrences of the k most frequent
+      sequences. k is the square root of the number of different sequences, rounded down, but at most the number of
+      sequences that occur at least twice.
+    - ``word_repetition``: the share of all sequences of `sequence_words` words, regardless of case, that occur at least
       twice.
-    - ``special_chars``: of the code points, white space, numbers, punctuation, symbols and pictures of any script.
-      (ROOTS has a list of 1,600, with some letters of Japanese and Hindi; the shares differ little.)
-    - ``stop_words``, ``flagged_words``: of the words, those that are in a list, regardless of case; null if there is no
-      list for the document's language. Entries of several words are never found.
+    - ``special_chars``: the share of code points that are white space, numbers, punctuation, symbols and pictures of
+      any script. (ROOTS has a list of 1,600, with some letters of Japanese and Hindi; the shares differ little.)
+    - ``stop_words``, ``flagged_words``: the share of words that are in the list, regardless of case; null if there is
+      no list for the language of the document. Entries of several words are never found.
 
-    What has nothing to be counted in is 0.
+    A share of nothing is 0.
     """
 
     EXAMPLES = (

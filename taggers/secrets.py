@@ -44,8 +44,8 @@ class Found(msgspec.Struct, frozen=True):
 class Secrets(Tagger):
     """Spans of secrets, in order, each with its type as detect-secrets names it; the span holds only the secret.
 
-    What two detectors find is there twice. In lines of more than 1,000 characters, a secret of more than 200 may be
-    found in part only.
+    If two detectors find a secret, it has two spans. In a line of more than 1,000 characters, a span may have only a
+    part of a secret of more than 200 characters.
     """
 
     PERSONAL = True

@@ -30,7 +30,7 @@ class Features(msgspec.Struct, frozen=True):
 
     Attributes:
         num_bad_words_in_url: Words of the URL that are in the list of bad words; null without a URL or a list.
-        bad_word_rate: Bad words by 1,000 words; null without a list for the language.
+        bad_word_rate: Bad words per 1,000 words; null without a list for the language.
         num_lines: Lines of the text.
         num_nonempty_lines: Lines that are not blank.
         num_paras: Paragraphs of the text.
@@ -50,7 +50,7 @@ class Features(msgspec.Struct, frozen=True):
         num_emails: E-mail addresses in the text.
         num_words: Words of the text.
         avg_word_len: Mean length of the words in code points.
-        ttr_words_lower: Different words by all of them, regardless of case.
+        ttr_words_lower: Different words divided by all of them, regardless of case.
         pct_space: Share of the code points that are white space.
         pct_lower: Share of the words that are in lower case.
         pct_upper: Share of the words that are in upper case.
@@ -64,27 +64,27 @@ class Features(msgspec.Struct, frozen=True):
         pct_stopwords: Share of the words that are stop words; null without a list for the language.
         line_punct_ratio: Share of the lines that end in an end mark or a quotation mark.
         short_line_ratio: Share of the lines that have at most 30 code points.
-        char_duplicates_ratio: Code points of the lines that occurred before, by those of all lines.
-        list_ratio: Line feeds by words.
+        char_duplicates_ratio: Code points of the lines that occurred before, divided by those of all lines.
+        list_ratio: Line feeds divided by words.
         unigram_entropy: Entropy of the words in nats, regardless of case.
         dup_para_frac: Share of the paragraphs that occurred before.
-        dup_para_char_frac: Code points of the paragraphs that occurred before, by those of the text.
+        dup_para_char_frac: Code points of the paragraphs that occurred before, divided by those of the text.
         dup_line_frac: Share of the lines that occurred before.
-        dup_line_char_frac: Code points of the lines that occurred before, by those of the text.
+        dup_line_char_frac: Code points of the lines that occurred before, divided by those of the text.
         dup_line_char_frac_: The same again under a key with a blank at its end, as EuroLingua has it; else null.
-        symbol_to_word_ratio_hash: Number signs by words.
-        symbol_to_word_ratio_ellipsis: Ellipses by words.
+        symbol_to_word_ratio_hash: Number signs divided by words.
+        symbol_to_word_ratio_ellipsis: Ellipses divided by words.
         non_alpha_words_ratio: Share of the segments without a letter.
         token_count: Tokens of the text; null without a tokenizer.
-        pct_emails: E-mail addresses by words.
+        pct_emails: E-mail addresses divided by words.
         pct_non_empty_lines: Share of the lines that are not blank.
-        pct_repeated_chars3: Runs of the same character by code points.
-        pct_repeated_words3: Runs of the same word by words.
-        pct_urls: Web addresses by words.
-        pct_duplicates_line_chars: Code points of the lines that occurred before, by those of the text.
+        pct_repeated_chars3: Runs of the same character divided by code points.
+        pct_repeated_words3: Runs of the same word divided by words.
+        pct_urls: Web addresses divided by words.
+        pct_duplicates_line_chars: Code points of the lines that occurred before, divided by those of the text.
         pct_dup_line: Share of the lines that occurred before.
-        pct_list: Line feeds by code points.
-        pct_dup_line_char: Code points of the lines that occurred before, by those of the text.
+        pct_list: Line feeds divided by code points.
+        pct_dup_line_char: Code points of the lines that occurred before, divided by those of the text.
         pct_non_alpha_words: Share of the segments without a letter.
     """
 
@@ -157,59 +157,67 @@ NOTHING: dict[str, Any] = {
 class Statistics(Tagger):
     r"""Counts and shares over lines, words and characters; 0 where a share has no denominator.
 
-    Words are by Unicode's word boundaries, and have a letter or a number; with all that stands between them but white
-    space they are segments. Lengths are in code points. A blank line has nothing but white space. Shares and means are
+    Segments are the pieces between Unicode's word boundaries, without white space. Words are the segments that have a
+    letter or a number. Lengths are in code points. A blank line has nothing but white space. Shares and means are
     rounded to 5 places.
 
-    - ``num_lines``; ``num_nonempty_lines``, ``pct_non_empty_lines``: not blank. ``num_paras``: stretches of lines that
-      are not blank; ``avg_para_len``: their mean length, line ends within counted. ``avg_line_len``,
-      ``avg_words_per_line``: over all lines.
-    - ``num_short_lines``, ``pct_short_lines``: below 100; ``has_short_header``, ``has_short_footer``: 1 if all of the
-      first (last) floor(lines / 10) + 1 lines are. ``short_line_ratio``: up to 30, among lines that are not blank.
+    - ``num_lines`` counts lines; ``num_nonempty_lines`` and ``pct_non_empty_lines`` those that are not blank.
+      ``num_paras`` counts runs of lines that are not blank; ``avg_para_len`` is their mean length, with the line ends
+      inside of them. ``avg_line_len`` and ``avg_words_per_line`` are means over all lines.
+    - ``num_short_lines`` and ``pct_short_lines`` count lines of fewer than 100 code points; ``has_short_header`` and
+      ``has_short_footer`` are 1 if all of the first (last) floor(lines / 10) + 1 lines are so short.
+      ``short_line_ratio``: the share of lines of at most 30 code points among lines that are not blank.
     - ``num_itemize_lines``, ``pct_itemize_lines``: lines that begin with a bullet, or with a hyphen, dash, ``*``, ``+``
       or ``·`` and white space. ``num_enumerate_lines``, ``pct_enumerate_lines``: lines that begin, perhaps after ``(``
-      or ``[``, with up to three digits, then ``.``, ``)`` or ``]`` and no further digit; or with one ASCII letter, or
-      up to six of ``ivx`` or ``IVX``, then the same and white space.
-    - ``line_punct_ratio``: of the lines that are not blank, those that end in the end mark of a sentence in some
-      script, or in a quotation mark.
-    - ``num_repeated_chars3``: three or more of the same character in a row, no white space, ``pct_repeated_chars3``: by
-      code points; ``num_repeated_words3``: three or more of the same word with only white space between,
-      ``pct_repeated_words3``: by words.
-    - ``num_urls``: stretches without white space that have ``://`` between an ASCII letter and a host, or ``www.``,
-      behind no ASCII letter or digit, and a host; ``num_emails``: ASCII addresses elsewhere; ``pct_urls``,
-      ``pct_emails``: by words.
-    - ``num_words``, ``avg_word_len``; ``ttr_words_lower``: different ones, without regard to case; ``unigram_entropy``:
-      of these, in nats. ``pct_lower``, ``pct_upper``, ``pct_title``: of words, as ``str.islower`` and so on, the first
-      that holds; ``pct_mixed``: with other capitals. Words without case are none of these.
+      or ``[``, with up to three digits and ``.``, ``)`` or ``]``, which no further digit follows; or with one ASCII
+      letter, or up to six of ``ivx`` or ``IVX``, then one of the same marks and white space.
+    - ``line_punct_ratio``: the share of lines that are not blank that end in the end mark of a sentence in some script,
+      or in a quotation mark.
+    - ``num_repeated_chars3``: runs of three or more of the same character, without white space;
+      ``pct_repeated_chars3``: their number divided by the code points. ``num_repeated_words3``: runs of three or more
+      of the same word with only white space between them; ``pct_repeated_words3``: their number divided by the words.
+    - ``num_urls``: pieces between white space that have ``://`` between an ASCII letter and a host, or ``www.`` and a
+      host, with no ASCII letter or digit before it. ``num_emails``: ASCII addresses outside of these. ``pct_urls``,
+      ``pct_emails``: these numbers divided by the words.
+    - ``num_words``, ``avg_word_len``: the number of words and their mean length. ``ttr_words_lower``: the number of
+      different words, without regard to case, divided by the words; ``unigram_entropy``: their entropy in nats.
+      ``pct_lower``, ``pct_upper``, ``pct_title``: the shares of words for which ``str.islower``, ``str.isupper`` or
+      ``str.istitle`` is the first to hold; ``pct_mixed``: the share of words with capitals in other places. Words
+      without case count in none of these.
     - ``pct_words`` (with a letter), ``pct_numbers`` (other words), ``pct_puncts`` (punctuation and symbols),
-      ``pct_others``: of segments; ``non_alpha_words_ratio``, ``pct_non_alpha_words``: segments without a letter.
-    - ``pct_space``: white space, by code points. ``list_ratio``: line feeds by words, ``pct_list``: by code points.
-      ``symbol_to_word_ratio_hash``, ``…_ellipsis``: ``#``, ``...`` or ``…`` by words.
-    - ``dup_line_frac``, ``pct_dup_line``: lines that occurred before, among those that are not blank;
-      ``char_duplicates_ratio``: their code points by those of all lines; ``dup_line_char_frac``, ``pct_dup_line_char``,
-      ``pct_duplicates_line_chars``: by those of the text. ``dup_para_frac``, ``dup_para_char_frac``: of paragraphs.
-    - ``pct_stopwords``: of words; null without a list for the language. ``token_count``: null without `tokenizer`.
-      ``bad_word_rate``: occurrences of entries of the list, as whole words in any case, per 1,000 words;
-      ``num_bad_words_in_url``: words of ``metadata.url`` (or ``metadata.warc_headers.warc-target-uri``) that are
-      entries, null without a URL. Both are null without a list for the language.
+      ``pct_others``: shares of segments. ``non_alpha_words_ratio``, ``pct_non_alpha_words``: the share of segments
+      without a letter.
+    - ``pct_space``: the share of code points that are white space. ``list_ratio``: line feeds divided by words;
+      ``pct_list``: line feeds divided by code points. ``symbol_to_word_ratio_hash``, ``…_ellipsis``: the number of
+      ``#``, and of ``...`` and ``…``, divided by words.
+    - ``dup_line_frac``, ``pct_dup_line``: the share of lines that occurred before, among those that are not blank.
+      ``char_duplicates_ratio``: their code points divided by those of all lines; ``dup_line_char_frac``,
+      ``pct_dup_line_char``, ``pct_duplicates_line_chars``: divided by those of the text. ``dup_para_frac``,
+      ``dup_para_char_frac``: the same for paragraphs.
+    - ``pct_stopwords``: the share of words in the list of stop words; null without a list for the language.
+      ``token_count``: null without `tokenizer`. ``bad_word_rate``: occurrences of entries of the list of bad words, as
+      whole words in any case, per 1,000 words; ``num_bad_words_in_url``: words of ``metadata.url`` (or
+      ``metadata.warc_headers.warc-target-uri``) that are entries, null without a URL. Both are null without a list for
+      the language.
 
-    The variant ``eurolingua`` has the values of that corpus, flaws included; it is many times slower:
+    The variant ``eurolingua`` gives the values of that corpus, with its flaws. It is many times slower:
 
-    - Lines are what stands between ``\n``, carriage returns belong to them; the last line may be empty. Tokens are
-      spaCy's (``xx``), words those that are ``str.isalnum``; ``pct_puncts``, ``_numbers`` (with a sign, full stop,
-      comma) and ``_others`` are of tokens that are not white space; so are ``num_urls`` and ``num_emails``, which are
-      none of these. Digits count as mixed.
-    - ``avg_words_per_line`` leaves out the last line, and is 0 for a single one. Bullets are ``-`` and ``•``; ``e.g.``
-      begins an enumeration; ``num_repeated_chars3`` asks for four, ``num_repeated_words3`` is
-      ``(\w+)\s+\1{3,}``, which finds "30 000" and not "bla bla bla". ``pct_space`` has no blank that stands alone.
-    - ``non_alpha_words_ratio`` is the share of tokens with a letter. It and the symbol ratios have white space among
-      the tokens, and with the shares of duplicates they are not rounded. ``list_ratio`` and ``pct_urls`` are by tokens
-      that are no white space. End marks are ``. ' " ! ?``, ratios of lines count blank ones, ``char_duplicates_ratio``
-      is by the text. ``dup_line_char_frac`` is there a second time, its key with a blank at the end.
-    - ``bad_word_rate`` counts pieces between ``\W`` that are entries of the language's list or the English one, by all
-      pieces, times 1,000, and is not rounded. It is 0 for a language that has no list of its own: English is added to
-      a list, and does not stand in for one. ``num_bad_words_in_url`` likewise. Which lists of bad words and stop words
-      EuroLingua had is not known; its tokenizer was that of GPT-2.
+    - Lines are the pieces between ``\n``, with carriage returns; the last line may be empty. Tokens are spaCy's
+      (``xx``), and words are the tokens that are ``str.isalnum``. ``pct_puncts``, ``pct_numbers`` (also with a sign,
+      full stop or comma) and ``pct_others`` are shares of the tokens that are not white space. ``num_urls`` and
+      ``num_emails`` count such tokens, too; these belong to none of the three. Digits count as mixed.
+    - ``avg_words_per_line`` leaves out the last line, and is 0 for a single line. Bullets are ``-`` and ``•``. ``e.g.``
+      begins an enumeration. ``num_repeated_chars3`` needs four characters. ``num_repeated_words3`` counts matches of
+      ``(\w+)\s+\1{3,}``, which finds "30 000" and not "bla bla bla". ``pct_space`` leaves out single blanks.
+    - ``non_alpha_words_ratio`` is the share of tokens with a letter. It and the symbol ratios count white space among
+      the tokens; they and the shares of duplicates are not rounded. ``list_ratio`` and ``pct_urls`` are divided by the
+      tokens that are not white space. End marks are ``. ' " ! ?``, ratios of lines count blank lines, and
+      ``char_duplicates_ratio`` is divided by the code points of the text. ``dup_line_char_frac`` is there a second
+      time, under a key with a blank at its end.
+    - ``bad_word_rate`` counts pieces between ``\W`` that are entries of the list of the language or of the English one,
+      divided by all pieces, times 1,000; it is not rounded. It is 0 for a language without a list of its own, because
+      English is only added to another list. ``num_bad_words_in_url`` uses the same lists. We do not know which lists of
+      bad words and stop words EuroLingua had; its tokenizer was that of GPT-2.
     """
 
     EXAMPLES = (
@@ -263,7 +271,10 @@ class Statistics(Tagger):
     ] = None
     bad_words: Annotated[
         Files | None,
-        msgspec.Meta(description="a list, an entry a line; or a folder of lists that are called as languages are"),
+        msgspec.Meta(
+            description="a list with an entry on each line; or a folder with a list for each language, which "
+            "has its name"
+        ),
     ] = None
     tokenizer: Annotated[
         Model | None,

@@ -30,8 +30,8 @@ class Guess(msgspec.Struct, frozen=True):
 class TextLanguage(Tagger):
     r"""The most probable language of the whole text, its ``\n`` read as spaces.
 
-    ``prob`` is float32, may exceed 1 by 1e-4, and is 0 with a null label. ``top`` has the `k` best labels, best first;
-    it is empty for k = 1, where ``label`` and ``prob`` say it all.
+    ``prob`` is float32, may exceed 1 by 1e-4, and is 0 if the label is null. ``top`` has the `k` best labels, best
+    first. It is empty for k = 1, because ``label`` and ``prob`` are enough there.
     """
 
     VERSION = "3"
@@ -59,7 +59,9 @@ class TextLanguage(Tagger):
     labels: Annotated[
         LabelForm,
         Added,
-        msgspec.Meta(description="as the model has them, as BCP 47 tags, or as OSCAR has them; none of no language"),
+        msgspec.Meta(
+            description="labels of the model, BCP 47 tags, or labels of OSCAR; a label of no language becomes null"
+        ),
     ] = "model"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Guess]:

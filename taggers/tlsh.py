@@ -52,8 +52,8 @@ _LENGTHS = (
 class Tlsh(Tagger):
     r"""``tlsh:T1`` and the hash in hexadecimal digits, of the UTF-8 of the lines joined by ``\n``.
 
-    Null for less than 50 bytes, and where too few buckets are filled to tell texts apart: a quarter, or as `filled`
-    says.
+    Null for less than 50 bytes, and if too few buckets are filled to distinguish texts: at most a quarter, or the share
+    that `filled` says.
     """
 
     EXAMPLES = (
@@ -77,7 +77,11 @@ class Tlsh(Tagger):
     checksum: Annotated[Literal[1, 3], msgspec.Meta(description="the number of bytes of the checksum")] = 3
     filled: Annotated[
         float,
-        msgspec.Meta(ge=0, lt=1, description="share of buckets that the filled ones exceed; 0.5 in Trend Micro's code"),
+        msgspec.Meta(
+            ge=0,
+            lt=1,
+            description="the share of buckets that must be exceeded by the filled ones; 0.5 in Trend Micro's code",
+        ),
     ] = 0.0
 
     def tag_batch(self, documents: Sequence[Document]) -> list[str | None]:

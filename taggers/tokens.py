@@ -17,9 +17,9 @@ from toolkit.text import Tokenizer
 class Tokens(Tagger):
     """The number of tokens of the text by a tokenizer, without truncation and padding.
 
-    Text that looks like a special token is one token, as the library has it. Without `add_special_tokens` those that
-    the tokenizer puts around a text do not count, so that an empty text has none. One thread; the processes of a run
-    are what is parallel.
+    Text that looks like a special token is one token, as in the library. The special tokens that the tokenizer puts
+    around a text count only with `add_special_tokens`; so by default an empty text has no tokens. The tagger uses one
+    thread; a run uses several processes.
     """
 
     TOKENS = True

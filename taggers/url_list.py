@@ -51,13 +51,14 @@ class Found(msgspec.Struct, frozen=True):
 class UrlList(Tagger):
     """The lists that contain the document's URL.
 
-    - ``host``: in lower case, other scripts as the domain name system has them; null if there is no URL with a host,
-      and then nothing is found.
-    - ``categories``: names of the folders in `lists` whose ``domains`` have the host, or whose ``urls`` have host and
-      path, sorted. ``domain`` and ``url``: the same of the files `domains` and `urls`. Scheme, query and a scheme's
-      own port do not count, a last ``/`` does.
-    - ``strict``, ``hard``, ``soft``: how many entries of these files are in the URL, anywhere or as a word. Case and
-      percent signs are undone; words are runs of letters and digits; for ``strict`` all else is left out.
+    - ``host``: the host, in lower case, with other scripts as the domain name system writes them. It is null if there
+      is no URL with a host; then nothing is found.
+    - ``categories``: the sorted names of the folders in `lists` whose file ``domains`` has the host, or whose file
+      ``urls`` has host and path. ``domain`` and ``url`` say the same about the files `domains` and `urls`. Scheme,
+      query and the usual port of a scheme do not matter; a ``/`` at the end does.
+    - ``strict``, ``hard``, ``soft``: how many entries of these files are in the URL: for ``strict`` anywhere, for the
+      others as a word. Case does not matter, and percent escapes are decoded. Words are runs of letters and digits; for
+      ``strict``, all other characters are left out.
     """
 
     EXAMPLES = (
@@ -93,21 +94,22 @@ class UrlList(Tagger):
         Files | None,
         msgspec.Meta(description="a folder with a folder for each category, with the files `domains` and `urls` (UT1)"),
     ] = None
-    categories: Annotated[
-        tuple[str, ...], msgspec.Meta(description="the folders that are looked into; all if none is named")
-    ] = ()
-    domains: Annotated[Files | None, msgspec.Meta(description="a file of domains, one a line")] = None
-    urls: Annotated[Files | None, msgspec.Meta(description="a file of URLs, with or without scheme, one a line")] = None
+    categories: Annotated[tuple[str, ...], msgspec.Meta(description="the folders to use; by default all")] = ()
+    domains: Annotated[Files | None, msgspec.Meta(description="a file with a domain on each line")] = None
+    urls: Annotated[
+        Files | None, msgspec.Meta(description="a file with a URL on each line, with or without scheme")
+    ] = None
     strict: Annotated[Files | None, msgspec.Meta(description="a file of strings, looked for anywhere")] = None
     hard: Annotated[Files | None, msgspec.Meta(description="a file of words")] = None
     soft: Annotated[Files | None, msgspec.Meta(description="another file of words")] = None
     parents: Annotated[
-        bool, msgspec.Meta(description="whether a domain stands for those below it, too; a top-level domain never does")
+        bool,
+        msgspec.Meta(description="whether an entry also matches the domains below it; a top-level domain never does"),
     ] = True
     url: Annotated[
         str | None,
         msgspec.Meta(
-            description="where the URL is in the metadata; `warc_headers.warc-target-uri`, else `url`, if not given"
+            description="where the URL is in the metadata; by default `warc_headers.warc-target-uri`, or else `url`"
         ),
     ] = None
 

@@ -32,7 +32,7 @@ class Hits(msgspec.Struct, frozen=True):
         entries: Entries of the list for the document's language; 0 if there is none.
         hits: Occurrences of entries in the text.
         distinct: Entries that occur in the text.
-        per_1000: Occurrences by 1,000 words; null for a text without words.
+        per_1000: Occurrences per 1,000 words; null for a text without words.
     """
 
     entries: int
@@ -66,14 +66,15 @@ class _Found(NamedTuple):
 class WordList(Tagger):
     """Occurrences of the words and phrases of a list.
 
-    An entry is found, without regard to case, where its words (`Batch.words`) stand one after the other, whatever is
-    between them: ``e-mail`` is found in ``E mail``, ``art`` not in ``smart``, nor in ``l'art``, which is one word. If
-    it has punctuation other than hyphens and apostrophes (``s&m``), or no words, its characters are looked for, with
-    no letter, digit or character beyond ASCII continuing them. With `match` ``strings`` they are found anywhere.
+    The tagger finds an entry, in any case of letters, where its words (`Batch.words`) stand one after the other,
+    whatever is between them. So it finds ``e-mail`` in ``E mail``, but not ``art`` in ``smart``, nor in ``l'art``,
+    which is one word. If an entry has no words, or punctuation other than hyphens and apostrophes (``s&m``), the tagger
+    looks for its characters; no letter, digit or character beyond ASCII may follow or precede them directly. With
+    `match` ``strings`` it finds the characters of all entries anywhere.
 
-    - ``entries``: of the list; 0 if there is none for the document's language.
-    - ``hits``: occurrences; those that overlap, or are inside one of another entry, count too.
-    - ``distinct``: entries that occur.
+    - ``entries``: the number of entries of the list; 0 if there is no list for the language of the document.
+    - ``hits``: the number of occurrences. Those that overlap, or are inside of one of another entry, count, too.
+    - ``distinct``: the number of entries that occur.
     - ``per_1000``: 1,000 x hits / words; null for a text without words.
     """
 
@@ -106,7 +107,7 @@ class WordList(Tagger):
     lists: Annotated[
         Files | None,
         msgspec.Meta(
-            description="a file of words and phrases, one a line; a folder of such files named by language (`en` or "
+            description="a file with a word or phrase on each line; a folder of such files named by language (`en` or "
             "`en.txt`); or `stop_words`: those of the language in the package stopwordsiso"
         ),
     ] = "stop_words"

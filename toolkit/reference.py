@@ -196,7 +196,9 @@ def _python_names() -> list[str]:
     for module, about in PUBLIC.items():
         found = importlib.import_module(module)
         named = {name: getattr(found, name) for name in sorted(found.__all__, key=str.lower)}
-        told = {name: it for name, it in named.items() if isinstance(it, type) or inspect.isroutine(it)}
+        told = {
+            name: it for name, it in named.items() if it is not Any and (isinstance(it, type) or inspect.isroutine(it))
+        }
         rows = [[f"`{name}`", (inspect.getdoc(it) or "").partition("\n")[0]] for name, it in told.items()]
         lines += ["", f"## {module}", "", about, "", *_table(["name", "what it is or does"], rows)]
         if others := [name for name in named if name not in told]:

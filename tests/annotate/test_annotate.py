@@ -373,7 +373,7 @@ def test_answers_are_read_back_after_a_torn_line(project: Annotated, tmp_path: P
     path.write_bytes(lines[0] + lines[1][: len(lines[1]) // 2])
     ran = project.run("--overwrite")
     assert ran.code == 0
-    assert f"warning: {path}: expected whole answers, got a torn line at its end" in ran.err
+    assert f"warning: {path}: expected whole answers, got an incomplete line at its end" in ran.err
     assert len(project.server.bodies) == 2  # the set is up to date
     (tmp_path / "data/attributes/edu-0/a.jsonl").unlink()
     assert project.run().code == 0

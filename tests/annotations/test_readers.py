@@ -105,7 +105,7 @@ def test_a_large_explanation_is_kept(tmp_path: Path) -> None:
     [
         (b'{"document_id": "a", "scores": [1}', "expected a JSON object in UTF-8"),
         (b"[1, 2]", "expected an annotation, an object with `document_id` and `scores`, got [1,2]"),
-        (b'{"scores": [1]}', "expected 'document_id' or 'id', which is the id of the document, got none"),
+        (b'{"scores": [1]}', "expected 'document_id' or 'id', the id of the document, got none"),
         (b'{"document_id": "a"}', "expected an annotation with `scores`, got none"),
         (b'{"document_id": ["a"], "scores": [1]}', "expected a text or an integer in 'document_id'"),
         (b'{"document_id": "a", "scores": ["x"]}', "`$.scores[0]`"),

@@ -197,7 +197,7 @@ def test_one_file_on_the_web(tmp_path: Path, run: Run) -> None:
         (["page.html"], "page.html: expected a file that an input format reads, got an HTML or XML page"),
         (["list.json"], "got a JSON array; make it a line for each element"),
         (["*.*"], "expected files of one kind"),
-        (["page.html", "c4"], "expected a path behind `--from`, or a recipe, got both: page.html and c4"),
+        (["page.html", "c4"], "expected a path after `--from`, or a recipe, got both: page.html and c4"),
         (["page.html", "-o", "list.json"], "list.json: expected a file that is not there yet"),
     ],
 )

@@ -87,7 +87,7 @@ def test_an_index_is_held_against_its_file(ends: bytes, tmp_path: Path) -> None:
     Path(index).write_bytes(pickle.dumps([(0, 8), (9, 10)]))
     first, second = check(index, None, 100)
     assert first.endswith("line 2 of " + index[:-3] + "jsonl: expected (9, 11), got (9, 10); it counts characters, as "
-                          "Modalities did up to 0.3.2; make it anew")  # fmt: skip
+                          "Modalities did up to 0.3.2; make it again")  # fmt: skip
     assert second.endswith("expected (21, 3), got no entry")
     assert len(check(index, 2, 100)) == 1
     Path(index).write_bytes(pickle.dumps([(0, 8), (9, 11), (21, 3), (24, 0)]))

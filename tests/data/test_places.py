@@ -27,7 +27,7 @@ def test_places_are_apart_if_neither_is_the_beginning_of_the_other(
     shortest = min(len(one), len(other))
     places = [Place(spelled(root, one, noise), "one"), Place(spelled(root, other, noise[::-1]), "other")]
     if one[:shortest] == other[:shortest]:
-        with pytest.raises(ConfigError, match="expected a path apart from"):
+        with pytest.raises(ConfigError, match="expected a path separate from"):
             check_apart(places)
     else:
         check_apart(places)

@@ -143,7 +143,7 @@ def test_sets_of_other_programs_and_what_cannot_be_exported(by_hand: Project, tm
         write_rows(by_hand.attributes / "bad" / name, [row | {"attributes": {"row": 1}} for row in rows])
     ran = by_hand("export", "--parquet", tmp_path / "exp")
     assert ran.code == 2
-    assert "bad: expected keys that are called unlike the columns id, source, row, got 'row'" in ran.err
+    assert "bad: expected keys with other names than the columns id, source, row, got 'row'" in ran.err
     ran = by_hand("export", "--parquet", tmp_path / "exp", "--set", "ex")
     assert (ran.code, "did you mean 'exp'" in ran.err) == (2, True)
 

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,10 +62,12 @@ class Place(Protocol):
     Attributes:
         root: of the corpus.
         answers: the folder for those of language models, which is on a disk.
+        labels: the file for those that people give by hand, likewise.
     """
 
     root: str
     answers: str
+    labels: str
 
     def state(self) -> State:
         """What is there."""
@@ -83,14 +85,19 @@ BUCKET = "faults"
 
 
 class Bucket:
-    """A folder in a bucket of a real server, behind a proxy."""
+    """A folder in a bucket of a real server, behind a proxy.
 
+    Attributes:
+        watch: is told each request, if there is one; it may give a fault.
+    """
+
+    watch: Callable[[Asked], str] | None = None
     root = f"s3://{BUCKET}/c"
 
     def __init__(self, server: Seaweed, beside: Path) -> None:
         import boto3
 
-        self.answers = str(beside / "answers")
+        self.answers, self.labels = str(beside / "answers"), str(beside / "labels.jsonl")
         keys = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
         self._client = boto3.client("s3", endpoint_url=server.url, **keys)
         if BUCKET not in {each["Name"] for each in self._client.list_buckets()["Buckets"]}:
@@ -105,6 +112,8 @@ class Bucket:
 
     def next(self, asked: Asked) -> str:
         """What the proxy does to a request."""
+        if self.watch and (fault := self.watch(asked)):
+            return fault
         strike = self._strike
         relative = asked.key.removeprefix(f"{BUCKET}/c").strip("/")
         kind = kind_of(relative)
@@ -139,6 +148,7 @@ class Bucket:
 
     def restore(self, wanted: Mapping[str, File]) -> None:
         shutil.rmtree(self.answers, ignore_errors=True)
+        Path(self.labels).unlink(missing_ok=True)
         now = self.state()
         for name, file in now.items():
             key = f"c/{name}".partition("?upload=")[0]
@@ -191,7 +201,7 @@ class Folder:
 
     def __init__(self, folder: Path) -> None:
         self.root = str(folder.resolve() / "c")
-        self.answers = f"{self.root}/data/.toolkit/answers"
+        self.answers, self.labels = f"{self.root}/data/.toolkit/answers", f"{self.root}/labels.jsonl"
         self._away = Path(self.root + ".away")
 
     def state(self) -> State:

@@ -144,7 +144,7 @@ def test_a_damaged_file_is_told_unless_it_does_not_matter(column: str, said: Ran
 @pytest.mark.parametrize(
     ("said", "wrong"),
     [
-        ("/r: expected the folder /r, it has vanished; put it back", ""),
+        ("/r: expected the folder /r, which existed when the run began, got none: it has vanished. Put it back", ""),
         (
             "/r/*: expected at least one file, got no match; there is no folder /r: check the path, or mount the disk",
             "",

@@ -31,8 +31,8 @@ def bomb(form: Callable[[str], str]) -> str:
 
 
 TEXTS = {
-    "aliases": (bomb(lambda ten: f"[{ten}]"), 11, "more than 200,000 values, aliases counted"),
-    "merges": (bomb(lambda ten: f"<<: [{ten}]"), 11, "more than 200,000 values, aliases counted"),
+    "aliases": (bomb(lambda ten: f"[{ten}]"), 11, "more than 200,000 values, where an alias counts"),
+    "merges": (bomb(lambda ten: f"<<: [{ten}]"), 11, "more than 200,000 values, where an alias counts"),
     "itself": ("a: 1\nb: &b\n  c: [*b]", 2, "expected a value that does not contain itself"),
     "brackets": ("a: 1\nb: " + "[" * 5000, 2, "more than 100 lists and mappings in each other"),
     "closed": ("b: " + "[" * 5000 + "]" * 5000, 1, "more than 100 lists"),

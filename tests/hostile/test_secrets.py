@@ -297,7 +297,7 @@ def test_an_address_comes_back_whole(scheme: str, rest: str) -> None:
 
 def test_what_lies_below_a_base_is_read_with_its_user() -> None:
     assert whole(hidden("https://u:p@h/") + "crawl-data/x") == "https://u:p@h/crawl-data/x"
-    with pytest.raises(ConfigError, match="expected a whole address, got one that had its user or query removed"):
+    with pytest.raises(ConfigError, match="expected a whole address, got one without its user or query"):
         whole("https://…@other/x")
 
 

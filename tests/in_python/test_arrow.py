@@ -82,7 +82,7 @@ def test_columns_that_are_not_there_or_twice_are_errors(project: Project, root: 
     write_rows(project.documents / "x.jsonl.gz", [document("1", "a")])
     write_rows(project.attributes / "x" / "x.jsonl.gz", [attributes("1", {"text": 1})])
     rows = toolkit.Dataset(project.data).joined("x", shards=["x.jsonl.gz"])
-    with pytest.raises(toolkit.ConfigError, match="called unlike columns of documents, got 'text'; rename it"):
+    with pytest.raises(toolkit.ConfigError, match="the columns of documents, got 'text'; rename it"):
         rows.to_arrow()
 
 

@@ -220,12 +220,12 @@ def test_what_the_user_wrote_stays(released: Project) -> None:
 @pytest.mark.parametrize(
     ("written", "line", "said"),
     [
-        ("<!-- toolkit: keep a -->\ntext\n", 1, "expected <!-- toolkit: end a --> behind, got none"),
+        ("<!-- toolkit: keep a -->\ntext\n", 1, "expected <!-- toolkit: end a --> after it, got none"),
         ("x\n<!-- toolkit: end a -->\n", 2, "expected <!-- toolkit: keep a --> before, got <!-- toolkit: end a -->"),
         ("<!-- toolkit: keep -->\n", 1, "expected <!-- toolkit: keep NAME --> or <!-- toolkit: end NAME -->, got"),
         (SECOND + SECOND, 3, "expected each name once, got 'two' again"),
         ("<!-- toolkit: keep a -->\n<!-- toolkit: keep b -->\n", 2, "expected <!-- toolkit: end a --> before, got"),
-        ("---\na: 1\n# toolkit: keep a\n---\n", 3, "expected # toolkit: end a behind, got none"),
+        ("---\na: 1\n# toolkit: keep a\n---\n", 3, "expected # toolkit: end a after it, got none"),
         ("---\na: 1\n", 1, "expected a line --- that ends the head, got none"),
     ],
 )
@@ -397,6 +397,16 @@ def test_integers_that_are_no_64_bits_are_told(project: Project) -> None:
     told, _ = described(huge=HUGE, mixed=[1, "x", 2, "y"])
     assert "note: huge: there are integers that no 64 bits hold, beside values of no type" in told
     assert "cannot load these data: `huge`." in section(project.data, "Limits")
+
+
+def test_values_that_are_nested_deeply_are_json(project: Project) -> None:
+    nested: Any = 1
+    for _ in range(49):
+        nested = {"a": [nested]}
+    write_rows(project.documents / "a.jsonl.gz", [document("0", "A text.", metadata=nested)])
+    said = project.ok("card")
+    assert "the features say `json`" in said.out + said.err
+    assert '"json"' in json.dumps(head(project.data)["dataset_info"])
 
 
 def test_what_was_counted_is_told_in_words(released: Project) -> None:

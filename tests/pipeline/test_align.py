@@ -123,7 +123,7 @@ def test_what_is_missing_surplus_or_twice_is_refused_or_counted(tmp_path: Path, 
         f"1 document has no values in {tmp_path}/v.csv: 'none' in ",
         "1 id is of no document: '10'",
         f"1 row repeats an id: '3' in {tmp_path}/v.csv:5 and {tmp_path}/v.csv:13",
-        "1 document shares its id with another (`source:` tells apart): '7'",
+        "1 document shares its id with another (`source:` names a field that distinguishes them): '7'",
     ):
         assert said in refused.err
     assert refused.out.startswith("0 sets made, 4 failures -> ")
@@ -170,13 +170,13 @@ def test_slips_are_told_before_anything_is_read(tmp_path: Path, run: Run) -> Non
         (f"from: {tmp_path}/v.jsonl.gz, missng: null", "did you mean 'missing'"),
         (f"from: {tmp_path}/v.data", "expected `format:`"),
         (f"from: {tmp_path}/v.jsonl.gz, format: oscar", "whose items have named fields"),
-        (f"from: {tmp_path}/v.jsonl.gz, fields: {{id: x}}", "expected `id:`, `source:` and `values:`"),
+        (f"from: {tmp_path}/v.jsonl.gz, fields: {{id: x}}", "`id:`, `source:` and `values:` name the columns"),
     ]:
         refused = run("align", "-c", _config(tmp_path, entry))
         assert (refused.code, said in refused.err) == (2, True), refused.err
     _jsonl(tmp_path / "v.jsonl.gz", [*values_of(), {"key": {"id": 1.5}, "quality": 1.0}])
     failed = run("align", "-c", _config(tmp_path, f"from: {tmp_path}/v.jsonl.gz, id: key.id, values: [quality]"))
-    assert "expected a text or an integer in 'key.id', which is the id, got 1.5" in failed.err
+    assert "expected a text or an integer in 'key.id' (`id:`), got 1.5" in failed.err
 
 
 def test_the_bytes_do_not_depend_on_processes_or_interruptions(

@@ -57,7 +57,7 @@ def test_all_sections_are_told_at_once(whole: Project) -> None:
     said = refused(whole)
     assert "was ingested with other settings" in said
     assert "expected the set 'shape-0' as the section" in said
-    assert "expected a path apart from" in said
+    assert "expected a path separate from" in said
 
 
 def test_slips_in_three_sections_are_told_at_once(whole: Project) -> None:
@@ -75,7 +75,7 @@ def test_slips_in_three_sections_are_told_at_once(whole: Project) -> None:
     [
         ({"mix": {"rules": [{"drop": "line_shape.line > 2"}]}}, "expected a field, got 'line'"),
         ({"mix": {"attributes": ["shape-1"]}}, "expected an attribute set"),
-        ({"mix": {"rejected": "OUT"}}, "expected a path apart from"),
+        ({"mix": {"rejected": "OUT"}}, "expected a path separate from"),
         ({"ingest": [{"format": "jsonl", "from": "nowhere/*.jsonl"}]}, "expected at least one file"),
         ({"tag": {"x-0": {"tagger": "language", "lines": "lines-0"}}}, "expected an attribute set"),
         ({"tag": {"x-0": {"tagger": "fasttext_label", "model": "no/such.bin"}}}, "no/such.bin"),

@@ -198,7 +198,10 @@ def test_the_mixer_takes_what_is_written(dolma: Folder) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"bloom_filter": {"read_only": True}}, "bloom_filter.read_only: expected false: filters of Dolma's are not"),
+        (
+            {"bloom_filter": {"read_only": True}},
+            "bloom_filter.read_only: expected false: the toolkit does not",
+        ),
         ({"dedupe": {"paragraphs": {"by_ngram": {"threshold": 0.5}}}}, "dedupe.paragraphs.by_ngram"),
         ({"dedupe": {"paragraphs": {"by_ngram": {"ngram_length": 2, "stride": -1}}}}, "stride: expected"),
         ({"dedupe": {"paragraphs": {"paragraph_separator": "\n\n"}}}, "dedupe.paragraphs.paragraph_separator: expec"),

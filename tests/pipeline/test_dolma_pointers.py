@@ -18,7 +18,7 @@ from toolkit.interop.dolma import pointers
         ("dedupe -c x.yaml", "run `toolkit dedup -c FILE`, which reads it"),
         ("-c x.yaml dedupe", "run `toolkit dedup -c FILE`"),
         ("dedupe --documents a/*.gz --dedupe.name d", "run `toolkit dedup -c FILE`"),
-        ("tokens --documents a --tokenizer.name_or_path t", "this toolkit writes no token files"),
+        ("tokens --documents a --tokenizer.name_or_path t", "use a section `tokenize:`"),
         ("list", "run `toolkit taggers`"),
         ("stat --attributes a", "run `toolkit stats ROOT --attribute all`"),
         ("warc --documents a", "`format: warc`"),
@@ -62,7 +62,7 @@ def test_the_configuration_that_is_shown_for_flags_runs(dolma: Dolma) -> None:
             "run `toolkit dedup -c FILE`",
         ),
         ({"bloom_filter": {"file": "x"}}, "run `toolkit dedup -c FILE`"),
-        ({"documents": ["d"], "tokenizer": {"name_or_path": "t"}}, "this toolkit writes no token files"),
+        ({"documents": ["d"], "tokenizer": {"name_or_path": "t"}}, "use a section `tokenize:`"),
     ],
 )
 def test_a_configuration_for_another_command_of_dolmas(

@@ -123,7 +123,7 @@ def test_another_version_of_a_release_replaces_what_it_has_and_mixes_with_nothin
     files = write_release(str(release), {"fr": 11}, word="other")
     ran = run(*fetch)
     assert ran.code == 2
-    assert f"{tmp_path}/got/fr/fr_part_12.jsonl.gz: expected a file of this version" in ran.err
+    assert f"{tmp_path}/got/fr/fr_part_12.jsonl.gz: expected only files of the present version" in ran.err
     (tmp_path / "got" / "fr" / "fr_part_12.jsonl.gz").unlink()
     assert run(*fetch).code == 0
     assert {name: (tmp_path / "got" / name).read_bytes() for name in there(tmp_path / "got")} == files
@@ -136,7 +136,7 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, run: Run) -> None:
     mine.write_bytes(b"mine")
     ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
     assert ran.code == 1
-    assert f"{mine}: expected nothing" in ran.err
+    assert f"{mine}: expected no file" in ran.err
     assert mine.read_bytes() == b"mine"
 
 
@@ -157,7 +157,7 @@ def test_a_checksum_file_leads_nowhere_else(tmp_path: Path, run: Run, name: str)
         (("--label", "fz"), "expected the label 'fz', got no fz/fz_sha256.txt there; there are 2 (de, fr)"),
         ((), "expected --label, got none; {release} has 2 (de, fr)"),
         (("--label", "fr", "--max", "much"), "expected a size such as"),
-        (("--label", "fr", "--to", "{release}/fr"), "expected a path apart from {release}"),
+        (("--label", "fr", "--to", "{release}/fr"), "expected a path separate from {release}"),
         (("--label", "../fr"), "--label: expected a relative path"),
     ],
 )
@@ -248,7 +248,7 @@ def test_a_server_that_says_no_sizes_and_forbids_what_is_not_there(tmp_path: Pat
     behaviour = Behaviour(chances={"403": 1.0}, only="fr_sha256.txt", length="chunked")
     with web(tmp_path / "release", behaviour) as url:
         fetch = ("fetch", url, "--label", "fr", "--to", tmp_path / "got")
-        assert "expected its size" in run(*fetch, "--max", "1MB").err
+        assert "expected the size of the file" in run(*fetch, "--max", "1MB").err
         ran = run(*fetch)
         assert run("fetch", url + "?a=b", "--label", "fr").code == 2
     assert ran.code == 0, ran.err

@@ -177,7 +177,10 @@ def test_a_document_is_read_from_the_place_before_it(format_: str, project: Proj
         ({"fields": {"txt": "x"}}, "documents.fields: unknown option 'txt'"),
         ({"path": None}, "documents.path: expected the path of a file or a folder, or a glob, got None"),
         ({"path": "https://x.example/a.jsonl?k=v"}, "expected an address without a query"),
-        ({"path": "https://x.example/", "include": ["*.gz"]}, "expected names of files, because nothing lists the web"),
+        (
+            {"path": "https://x.example/", "include": ["*.gz"]},
+            "because folders on the web cannot be listed",
+        ),
     ],
 )
 def test_options_that_cannot_be(given: dict[str, Any], expected: str, project: Project) -> None:
@@ -203,7 +206,7 @@ def test_attributes_are_not_taken_for_files_of_others(project: Project) -> None:
     documents = {"format": "jsonl", "path": str(folder), "source": "s"}
     project.config |= {"dataset": str(folder), "documents": documents, "tag": {"length-0": "length"}}
     refused = project("tag")
-    assert (refused.code, "in which the attributes would lie" in refused.err) == (2, True), refused.err
+    assert (refused.code, "that does not contain the attributes" in refused.err) == (2, True), refused.err
     assert [path.name for path in folder.iterdir()] == ["x.jsonl"]
     documents["path"] = str(folder / "*.jsonl")
     project.ok("tag")

@@ -56,10 +56,10 @@ def test_a_run_that_cannot_fit_says_so_and_writes_nothing(project: Project) -> N
     said = r"config\.yaml:\d+: max_disk: expected room for about (\S+) MB \((\S+) MB of documents and attributes, "
     assert (found := re.search(said, ran.err)), ran.err
     assert 6 < float(found[1]) < 12
-    assert "got 3.0 MB of 3.0 MB (0.0 MB in use); use a larger bound" in ran.err
+    assert "got 3.0 MB of 3.0 MB (0.0 MB in use); use a larger `max_disk`" in ran.err
     assert not project.data.exists()
     bounded(project, 6.5)
-    assert re.search(r"use `toolkit run --per-shard`, which needs about \S+ MB; or a larger bound", project("run").err)
+    assert re.search(r"which needs about \S+ MB; or a larger `max_disk`", project("run").err)
     assert project("run", "--dry-run").code == 2
     assert project("ingest").code == 0, "documents alone do"
     assert not project.out.exists()
@@ -194,7 +194,7 @@ def test_a_bound_on_a_bucket_is_refused(project: Project, place: str) -> None:
         project.config["mix"]["output"]["path"] = "s3://bucket/out"
     ran = project("run")
     assert ran.code == 2
-    assert "max_disk: expected places on disk, got s3://bucket/" in ran.err
+    assert "max_disk: expected only places on disk, got s3://bucket/" in ran.err
 
 
 def _recipe(project: Project) -> None:

@@ -247,7 +247,7 @@ def test_values_of_lines_do_not_outlive_edits(pages: Project) -> None:
     pages.config["mix"]["rules"].append({"cut": "lines", "when": "line.chars == 0"})
     ran = pages("mix")
     assert ran.code == 2
-    assert "rules edit the text, whose lines it describes" in ran.err
+    assert "rules of this mix cut lines" in ran.err
 
 
 def test_in_an_expression_a_field_is_written_as_in_an_option(pages: Project) -> None:

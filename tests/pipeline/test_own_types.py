@@ -178,7 +178,7 @@ def test_files_in_place_have_the_types_of_their_columns(tmp_path: Path, run: Run
             assert (refused.code, said in refused.err) == (2, True), refused.err
     assert not (tmp_path / "data/attributes").exists()
     above = run("mix", "-c", _in_place(tmp_path, documents, "True"), f"mix.output.path={tmp_path}")
-    assert (above.code, "expected a path apart from" in above.err) == (2, True), above.err
+    assert (above.code, "expected a path separate from" in above.err) == (2, True), above.err
     config = _in_place(tmp_path, documents, "metadata.score > 0.1 and metadata.of.deep > 1")
     assert run("run", "-c", config).code == 0
     pq.write_table(pa.Table.from_pylist([*_rows(2), {**_rows(1)[0], "score": None}]), tmp_path / "c.parquet")

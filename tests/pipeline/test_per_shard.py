@@ -216,12 +216,12 @@ def test_an_input_that_comes_later_and_one_that_changes(project: Project) -> Non
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"attributes": ["lines-0", "language-0", "other-0"]}, "expected sets that this configuration makes"),
+        ({"attributes": ["lines-0", "language-0", "other-0"]}, "expected only sets that this configuration makes"),
         (
             {"rules": [UNIDENTIFIED, {"keep": "$.attributes[?(@.n > 0)]", "syntax": "jsonpath"}]},
-            "expected an expression for",
+            "with --per-shard, expected an expression",
         ),
-        ({"streams": {"a": {"dataset": "elsewhere"}}}, "expected a mix of the configuration's own"),
+        ({"streams": {"a": {"dataset": "elsewhere"}}}, "expected a mix of the dataset of this configuration"),
     ],
 )
 def test_what_cannot_be_done_so_is_refused(change: dict[str, Any], words: str, project: Project) -> None:
@@ -273,7 +273,7 @@ def test_documents_of_others_are_not_left_out_unseen(project: Project) -> None:
     before = tree(project.root, bookkeeping=True)
     ran = project("run", "--per-shard")
     assert ran.code == 2
-    assert f"{own}: expected no documents but those of the inputs" in ran.err
+    assert f"{own}: with --per-shard, expected only documents of the inputs" in ran.err
     assert tree(project.root, bookkeeping=True) == before
     own.unlink()
     project.config |= {"documents": {"path": str(project.documents), "exclude": ["s/03*"]}}

@@ -143,7 +143,7 @@ def test_documents_and_attributes_are_apart(project: Project, documents: str, at
         "attributes": f"{project.root}/{attributes}",
         "mix": {"output": {"format": "dolma", "path": str(project.out)}},
     }
-    assert "expected attributes apart from the documents" in refused(project)
+    assert "expected separate folders for attributes and documents" in refused(project)
 
 
 @pytest.mark.parametrize("key", ["dataset", "documents", "attributes"])
@@ -154,10 +154,10 @@ def test_no_root_is_empty(project: Project, key: str) -> None:
 
 def test_inputs_are_apart_from_what_is_written(small: Project) -> None:
     small.config["ingest"] = [{"format": "dolma", "from": f"{small.data}/**/a.jsonl.gz", "source": "again"}]
-    assert "expected inputs apart from" in refused(small, "ingest")
+    assert "expected inputs outside of" in refused(small, "ingest")
     small.ok("mix")
     small.config["ingest"] = [{"format": "dolma", "from": f"{small.out}/**/*.jsonl.gz", "source": "again"}]
-    assert "expected inputs apart from" in refused(small, "run")
+    assert "expected inputs outside of" in refused(small, "run")
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -299,4 +299,4 @@ def test_a_field_goes_into_objects_and_where_nothing_is(small: Project) -> None:
 @pytest.mark.parametrize("when", [{}, {"when": "line_shape.lines > 1"}])
 def test_fields_inside_each_other_are_refused_before_the_mix(small: Project, when: dict[str, str]) -> None:
     small.config["mix"]["rules"] = [{"set": "n", "to": "1", **when}, {"set": "n.b", "to": "2", **when}]
-    assert "expected fields beside each other, got n.b inside n" in refused(small)
+    assert "expected fields that do not contain each other, got n.b inside n" in refused(small)

@@ -9,8 +9,10 @@ import struct
 import subprocess
 import sys
 import termios
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, write_rows
@@ -18,7 +20,7 @@ from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
 from toolkit.runs import progress
-from toolkit.runs.progress import Progress
+from toolkit.runs.progress import Pace, Progress
 
 MB = 10**6
 
@@ -57,6 +59,38 @@ def test_stages_report_the_stored_bytes_of_their_input_as_they_read_it(
         assert sum(told[what]) == path.stat().st_size, what
         assert len([size for size in told[what] if size]) > 3, what
     assert set(told) == {*stored, "write"}
+
+
+def test_every_stage_that_reads_shards_reports_their_bytes(large: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    paces: dict[str, Pace] = {}
+    end = Progress.__exit__
+
+    def noted(self: Progress, *error: Any) -> None:
+        paces[self._what] = self.pace
+        end(self, *error)
+
+    large.config["dedup"] = {"lines-0": {"kind": "exact", "unit": "line"}}
+    for command in ("ingest", "tag"):
+        large.ok(command)
+    monkeypatch.setattr(Progress, "__exit__", noted)
+    large.ok("dedup")
+    large.config["mix"] |= {
+        "attributes": ["shape-0", "lines-0"],
+        "rules": [{"drop": "line_shape.chars < 10", "name": "short"}],
+        "budget": {"bytes": "1 MB"},
+    }
+    large.config["mix"]["output"]["shuffle"] = {"seed": 1}
+    large.ok("mix", "--dry-run")
+    other = large.root / "other.yaml"
+    other.write_text(yaml.safe_dump(large.config | {"mix": large.config["mix"] | {"rules": []}}))
+    large.ok("mix", "--compare", other)
+    large.ok("mix")
+    large.config["sample"] = {"some-0": {"documents": 100, "copy": {"path": str(large.root / "some.jsonl.gz")}}}
+    large.ok("sample")
+    stages = {"signatures of lines-0", "write lines-0", "budget", "dry run", "compare", "mix", "write", "copy some-0"}
+    assert stages <= set(paces)
+    for what, pace in paces.items():
+        assert pace.total is None or pace._worked == pace.total > 10**5, what
 
 
 def test_what_is_up_to_date_counts_as_done_and_not_for_the_rate(large: Project) -> None:

@@ -128,7 +128,7 @@ def test_what_others_have_there_stays(mixed: Project, run: Run, name: str, error
 
 def test_mistakes_are_told(mixed: Project, run: Run) -> None:
     for arguments, error in (
-        ((mixed.out, "--to", mixed.out / "x"), "expected a path apart from"),
+        ((mixed.out, "--to", mixed.out / "x"), "expected a path separate from"),
         ((mixed.data, "--to", mixed.root / "x"), "expected the output of a mix"),
         ((mixed.out, "--to", "https://example.org/x"), "expected a folder that may be written in"),
         ((mixed.out, "--to", "hf://me/x"), "expected hf://datasets/USER/NAME"),

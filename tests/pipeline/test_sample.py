@@ -123,7 +123,7 @@ def test_foreign_files_are_not_overwritten_and_a_killed_copy_goes_on(project: Pr
     path.write_bytes(b"mine")
     project.config["sample"]["eval-0"]["copy"] = {"path": str(path)}
     ran = project("sample")
-    assert (ran.code, "got a file that this sample has not written" in ran.err) == (2, True)
+    assert (ran.code, "expected a new file, or a copy of this sample" in ran.err) == (2, True)
     assert path.read_bytes() == b"mine"
     assert tree(project.attributes) == {}
     path.unlink()

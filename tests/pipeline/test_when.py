@@ -148,7 +148,7 @@ def test_readers_of_such_a_set_ask_where_it_has_values(asked: Project) -> None:
     asked.config["tag"]["plain-0"] = same
     ran = asked("tag")
     assert "expected a value of type list[" in ran.err
-    assert "`when: line_language is not None`, or the `when` that lines-0 has" in ran.err
+    assert "`when: line_language is not None`, or the same `when` as lines-0" in ran.err
 
 
 def test_a_set_on_disk_can_be_read_too(asked: Project) -> None:
@@ -164,10 +164,13 @@ def test_a_set_on_disk_can_be_read_too(asked: Project) -> None:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ({"when": "evn"}, "when: expected a key of a set that is made before, got 'evn'; did you mean 'even'"),
+        ({"when": "evn"}, "when: expected a key of a set that is made before this one, got 'evn'; did you mean 'even'"),
         ({"when": "even"}, r"expected a condition, true or false, got a value of type bool \| null"),
         ({"when": "evn.of > 3"}, "got 'evn'; did you mean 'even'?"),
-        ({"when": "picky > 3"}, "expected a key of a set that is made before, got 'picky'; there are: even, same"),
+        (
+            {"when": "picky > 3"},
+            "made before this one, got 'picky'; there are: even, same",
+        ),
         ({"when": True}, "picky-0.when: expected an expression, such as"),
         ({"when": ""}, "picky-0.when: expected an expression"),
         ({"when": "even is"}, "when: expected an expression"),

@@ -83,7 +83,7 @@ def test_an_output_among_what_is_read_is_refused_before_anything_is_done(two: Pr
     two.config["ingest"][0]["source"] = "new"
     ran = two("run")
     assert ran.code == 2
-    assert "expected a path apart from" in ran.err
+    assert "expected a path separate from" in ran.err
     assert not (two.documents / "new").exists()
 
 

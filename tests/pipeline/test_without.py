@@ -200,10 +200,13 @@ def test_it_stands_beside_a_tagger_or_beside_several(cut: Project) -> None:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ({"tagger": "line_language"}, r"length-0\.without: expected a tagger that gives a value of the text .*list\["),
+        (
+            {"tagger": "line_language"},
+            r"length-0\.without: expected a tagger whose value is about .*list\[",
+        ),
         ({"tagger": "redpajama"}, r"got the tagger redpajama with values of lines \(rps_lines_ending_with"),
-        ({"tagger": "license_notice"}, "expected a tagger that gives a value of the text as a whole, or spans"),
-        ({"tagger": "language", "lines": "lines-0"}, "lines: 'lines-0': expected, beside `without`, an attribute of"),
+        ({"tagger": "license_notice"}, "expected a tagger whose value is about the whole text, or has spans"),
+        ({"tagger": "language", "lines": "lines-0"}, "lines: 'lines-0': expected an attribute of the whole document"),
         ({"tagger": "length", "without": "cuts-0"}, r"length-0\.without: expected SET\.KEY\[\.field\].*got 'cuts-0'"),
         ({"tagger": "length", "without": 3}, r"length-0\.without: expected SET\.KEY\[\.field\].*got 3"),
         ({"tagger": "length", "without": "cuts.cuts"}, "expected an attribute set, got 'cuts'; did you mean 'cuts-0'"),
@@ -283,7 +286,7 @@ def test_values_that_describe_a_shorter_text_are_not_taken_along_with_edits(cut:
     }
     ran = cut("mix")
     assert ran.code == 2
-    assert "it cannot be computed anew: it was made of the text without cuts-0.cuts" in ran.err
+    assert "that is not possible: its set was made `without: cuts-0.cuts" in ran.err
 
 
 def test_a_card_says_it(cut: Project) -> None:

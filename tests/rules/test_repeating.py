@@ -108,7 +108,7 @@ def test_an_expression_says_how_often() -> None:
         ("- {repeat: {score: n}}", "curve"),
         ("- {repeat: {score: n, curves: [[0, 1]]}}", "did you mean 'curve'"),
         ("- {repeat: {score: n, curve: []}}", "repeat.curve: expected points [score, amount]"),
-        ("- {repeat: {score: n, curve: [[0, 1], [0, 2]]}}", "expected scores that rise, got 0 behind 0"),
+        ("- {repeat: {score: n, curve: [[0, 1], [0, 2]]}}", "expected scores that rise, got 0 after 0"),
         ("- {repeat: {score: n, curve: [[0, 1], [1, -2]]}}", "expected amounts between 0 and 100, got -2"),
         ("- {repeat: {score: n, curve: [[0, 1, 2]]}}", "expected points [score, amount]"),
         ("- {repeat: 2, seed: a}\n- {repeat: 3, seed: b}", "c.yaml:2: rule 'repeat 3': expected one seed"),

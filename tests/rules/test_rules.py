@@ -95,7 +95,7 @@ def test_edits_are_rules_too() -> None:
         ("- annotate: x", "c.yaml:1: [0]: expected `when:` beside `annotate`"),
         (
             "- drop: true",
-            "[0].drop: expected a text or a list, got true; put an expression that YAML reads otherwise between",
+            "[0].drop: expected a text or a list, got true; write quotes around an expression that YAML would",
         ),
         ("- drop: [a]", "expected an expression, or with `syntax:` a pattern or a list of them, got ['a']"),
         ("- drop:", "[0].drop: expected a text or a list, got null"),

@@ -203,7 +203,7 @@ def test_files_of_a_blocklist_may_be_globs_and_stand_beside_the_file_that_names_
         ("- set: {x: [1]}", "got 'x': [1]"),
         ("- route: 3", "[0].route: expected a text, got 3"),
         ("- {drop: get(a, b, 1) > 2}", "[0].b: unknown option 'b' of the rule 'drop'"),
-        ("- {drop: get(a, b, 1) > 2}", "between braces, an expression that has commas stands in quotes"),
+        ("- {drop: get(a, b, 1) > 2}", "inside of braces, write quotes around an expression that has commas"),
         ("- {drop: blocklist}", "[0]: expected `files:` beside `drop: blocklist`"),
         ("- {drop: blocklist, files: [1]}", "[0].files[0]: expected a text, got 1"),
         ("- {drop: blocklist, files: []}", "[0].files: expected a list of at least 1, got []"),

@@ -59,7 +59,7 @@ def test_a_parameter_has_the_value_of_the_label_or_that_of_all_others() -> None:
 
 @pytest.mark.parametrize("label", [None, '"all"'])
 def test_what_depends_on_labels_needs_labels_that_differ(label: str | None) -> None:
-    rule, message = "- drop: n is not None and n > p", "expected labels that documents have by an attribute"
+    rule, message = "- drop: n is not None and n > p", "expected a label for each document"
     assert message in refused(rule, "{parameters: {p: 5}, languages: {en: {p: 1}}}", label=label)
     assert message in refused("- sample: {en: 0.1}", label=label)
     rules(rule, "parameters: {p: 1}", label=label)
@@ -76,7 +76,7 @@ def test_what_depends_on_labels_needs_labels_that_differ(label: str | None) -> N
         ("{parameters: {p: [1]}, languages: {en: {p: [a]}}}", "expected values of one type"),
         ("{parameters: {p: 1}, languages: {en: {p: true}}}", "expected values of one type"),
         ("{languages: {en: {p: 1}}}", "expected a value of 'p' for all other labels: `parameters: {p: …}`"),
-        ("parameters: {n: 1}", "the parameter 'n' is called as an attribute is"),
+        ("parameters: {n: 1}", "expected another name for the parameter 'n'"),
     ],
 )
 def test_a_parameter_is_checked_like_any_value(given: str, message: str) -> None:

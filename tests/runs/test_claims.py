@@ -75,7 +75,7 @@ def test_runs_with_the_same_settings_and_on_other_things_do_not_wait(tmp_path: P
         claimed(folder, "it", {"c": ""}),
     ):
         assert len(held(folder)) == 3
-        with pytest.raises(ConfigError, match="expected no other run with other settings on b, one is working on it"):
+        with pytest.raises(ConfigError, match="expected no other run with other settings on b, got one"):
             claimed(folder, "it", {"b": "z"}).__enter__()
         with pytest.raises(ConfigError, match="expected no other run on c"):
             claimed(folder, "it", {"c": "z"}).__enter__()
@@ -144,7 +144,7 @@ def test_a_run_whose_claim_was_deleted_goes_on_alone_and_ends_beside_another(
             own.unlink()
             time.sleep(PATIENCE)  # which the end of the claim interrupts
 
-    with pytest.raises(ToolkitError, match=r"this run's claim ended, .* one is working on it: elsewhere\.1-1"):
+    with pytest.raises(ToolkitError, match=r"this run's claim has expired .* works on it now: elsewhere\.1-1"):
         work()
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere.1-1.00.json"]
 

@@ -15,7 +15,7 @@ from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local
 from toolkit.runs.lifeline import TOKEN_BYTES, Lifeline, News
 from toolkit.runs.node import Returned, caller, work
-from toolkit.runs.progress import Pace, Position, Progress
+from toolkit.runs.progress import Pace, Position, Progress, Share
 
 MB = 10**6
 
@@ -89,6 +89,20 @@ def test_a_position_reports_what_was_read_since_it_last_did() -> None:
         at[0] = now
         position(documents)
     assert seen == [(2, 7), (1, 0), (5, 13)]
+
+
+@given(st.integers(0, 50), st.integers(0, 10**9), st.lists(st.integers(0, 9)))
+def test_a_share_reports_no_more_than_there_is_and_all_of_it_at_the_end(
+    whole: int, size: int, steps: list[int]
+) -> None:
+    seen: list[tuple[int, int]] = []
+    share = Share(lambda *report: seen.append(report), whole, size)
+    for step in steps:
+        share(step, step)
+    assert sum(documents for documents, _ in seen) == sum(steps)
+    told = sum(more for _, more in seen)
+    assert told == min(size * sum(steps) // max(whole, 1), size)
+    assert all(more >= 0 for _, more in seen)
 
 
 # --- executors --------------------------------------------------------------------------------------------------------

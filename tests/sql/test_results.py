@@ -106,7 +106,7 @@ def test_a_file_appears_whole_or_not_at_all(hostile: Project, tmp_path: Path) ->
         ("SELEC 1", "sql:1:1: Parser Error"),
         ("SELECT * FROM documnts", "sql:1:15: Catalog Error: Table with name documnts does not exist! did you mean"),
         ("SELECT * FROM read_csv('/etc/passwd')", "file system operations are disabled"),
-        ("COPY (SELECT 1) TO '/tmp/x.csv'", "`--output FILE` writes the result"),
+        ("COPY (SELECT 1) TO '/tmp/x.csv'", "`--output FILE` writes its result"),
         ("ATTACH 'x.db'", "file system operations are disabled"),
         ("INSTALL httpfs", "disabled"),
         ("SET threads = 4", "has been locked"),

@@ -352,7 +352,7 @@ def test_damage_is_told_once_in_a_process(capsys: pytest.CaptureFixture[str]) ->
         assert Journal("memory://told").keys("set a") == []
     assert capsys.readouterr().err == (
         "warning: memory://told/records.jsonl.gz: expected gzip data by the suffix, got data that begins with "
-        "b'no g'; what is damaged counts as not there: what it is about is done again\n"
+        "b'no g'; the toolkit ignores the damaged entries, and does the work that they record again\n"
     )
 
 

@@ -342,7 +342,7 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
         lambda: store.writing(path), lambda: store.move(str(tmp_path / "away" / "a" / "x"), path),
     ]  # fmt: skip
     for look in looks:
-        with pytest.raises(Unreadable, match="which was there when the run began, it has vanished; was it unmounted"):
+        with pytest.raises(Unreadable, match="which existed when the run began, got none: it has vanished"):
             look()
     assert not root.exists()
     (tmp_path / "away").rename(root)

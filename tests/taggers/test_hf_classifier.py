@@ -102,5 +102,5 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected a model that transformers can load, got"):
         check_models(tagger(folder))
     (folder / "model.safetensors").write_bytes(whole[:-400] + b"\xff" * 400)
-    with pytest.raises(DataError, match="expected numbers of each text, got some that are none"):
+    with pytest.raises(DataError, match="expected finite numbers for each text"):
         check_models(tagger(folder))

@@ -38,8 +38,8 @@ def test_a_line_is_labels_and_a_text(line: str, prefix: str, labels: list[str], 
     ("line", "message"),
     [
         ("no label", "expected a label, __label__NAME, got none; if labels begin otherwise, give their `prefix`"),
-        ("__label__ text", "expected a name right behind __label__, got none"),
-        ("__label__a __label__b ", "expected a text behind the label 'b', got none"),
+        ("__label__ text", "expected a name directly after __label__, got none"),
+        ("__label__a __label__b ", "expected a text after the label 'b', got none"),
     ],
 )
 def test_a_line_that_is_none(line: str, message: str) -> None:
@@ -113,9 +113,9 @@ def test_other_prefixes_and_grades(project: Project, tmp_path: Path) -> None:
     ("line", "options", "message"),
     [
         ("a line without one", {}, "labelled.txt:4: expected a label, __label__NAME, got none; if labels begin other"),
-        ("__label__ a text", {}, "labelled.txt:4: expected a name right behind __label__, got none"),
-        ("__label__good", {}, "labelled.txt:4: expected a text behind the label 'good', got none"),
-        ("__label__x t", {"numbers": True}, "labelled.txt:1: expected a number behind __label__, got 'good'; without"),
+        ("__label__ a text", {}, "labelled.txt:4: expected a name directly after __label__, got none"),
+        ("__label__good", {}, "labelled.txt:4: expected a text after the label 'good', got none"),
+        ("__label__x t", {"numbers": True}, "labelled.txt:1: expected a number after __label__, got 'good'; without"),
         ("__label__nan t", {"prefix": "# "}, "prefix"),
         ("__label__a \udcff", {}, "labelled.txt:4: expected UTF-8"),
     ],

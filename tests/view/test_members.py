@@ -119,8 +119,8 @@ def test_a_file_that_is_damaged_or_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.jsonl\.gz: expected whole compressed data"):
         file.rows(ROWS - 5, 2)
     path.write_bytes(data[:10])
-    with pytest.raises(DataError, match="it was changed; load the page anew"):
+    with pytest.raises(DataError, match="got one that has changed; load the page again"):
         MemberFile(str(path), version, Pieces(), ROWS, _number_of, 1 << 20).rows(0, 1)
     path.unlink()
-    with pytest.raises(DataError, match="it was deleted; load the page anew"):
+    with pytest.raises(DataError, match="it was deleted; load the page again"):
         MemberFile(str(path), version, Pieces(), ROWS, _number_of, 1 << 20).rows(0, 1)

@@ -117,7 +117,7 @@ def test_new_shards_use_the_map_that_was_fitted(tmp_path: Path) -> None:
     assert fitted_in(tmp_path) == before
     assert made.written == ["cal-0 b.jsonl.gz"]
     assert made.resolutions["cal-0"].notes == [
-        "the map stays as fitted, on 109 documents of 1 shard; there are 2 now; `--refit` fits it anew"
+        "the map stays as fitted, on 109 documents of 1 shard; there are 2 now; `--refit` fits it again"
     ]
     assert set(values(made, "b.jsonl.gz")) == {before["groups"][source]["y"][-1] for source in "ab"}  # beyond its end
     again = mapped(tmp_path, both, refit=True)

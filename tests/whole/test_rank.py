@@ -108,7 +108,7 @@ def test_a_sketch_needs_few_knots_and_the_same_ones_in_any_memory(tmp_path: Path
     exact = (np.argsort(np.argsort(scores)) + 0.5) / len(rows)
     assert np.abs(np.array(found) - exact).max() <= 0.01
     assert 50 <= made.resolutions["quality-0"].tables["groups"][0]["knots"] <= 300
-    with pytest.raises(ToolkitError, match="memory: expected at least 1 MB for what is known of all groups"):
+    with pytest.raises(ToolkitError, match="memory: expected at least 1 MB for the sketches of all groups"):
         made_of(tmp_path / "two", rows, [1500], sketch=0.01, memory=1000)
 
 

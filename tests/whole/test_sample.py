@@ -233,11 +233,11 @@ def test_strata_with_other_labels_are_drawn_anew(tmp_path: Path) -> None:
     [
         ({}, "expected `documents: N` or `share: P`, got neither"),
         ({"documents": 5, "share": 0.1}, "expected `documents` or `share`, got both"),
-        ({"quota": {"en": 5}}, "quota: expected `by` with given quotas, got none"),
+        ({"quota": {"en": 5}}, "quota: expected `by:` beside it"),
         ({"quota": {"en": 0.5}, "by": "document.source"}, "expected whole numbers of documents"),
         ({"quota": {"en": 5}, "by": "document.source", "documents": 9}, "expected shares that add up to 1"),
         ({"documents": 5, "splits": {"train": 0.5}}, "splits: expected shares that add up to 1, got 0.5"),
-        ({"documents": 5, "split_by": "document.id"}, "expected `splits` with it"),
+        ({"documents": 5, "split_by": "document.id"}, "expected `splits:` beside it"),
         ({"documents": 5, "copy": {"path": "x.txt"}}, "expected a file ending in .jsonl.gz .jsonl.zst .jsonl"),
         ({"documents": 5, "kind": "exact"}, "expected 'exact' in the section `dedup:`"),
         ({"documents": 5, "weight": "-1"}, "weight: expected a number of 0 or more, got -1"),

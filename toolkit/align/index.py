@@ -91,7 +91,10 @@ def _mapped(path: str) -> Array:
         return np.memmap(path, dtype=KEY, mode="r")
     except OSError as error:
         got = lacking(path) if isinstance(error, FileNotFoundError) else error.strerror
-        message = f"expected the ids that have just been read, got {got}; look after the folder, and run again"
+        message = (
+            f"expected the ids that have just been read, got {got}; does another program write in "
+            f"this folder? Run again"
+        )
         raise DataError(message, path=path) from None
 
 

@@ -16,6 +16,7 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Rows
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Share
 from toolkit.storage import json_files
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join
@@ -98,6 +99,7 @@ def match_shard(work: ShardToMatch, report: Report) -> Matched:
     path = work.dataset.shard_path(work.shard)
     documents = missing = 0
     examples: list[str] = []
+    told = Share(report, state.rows, state.size)
     with Output(work.stem + ".places") as out:
         for block in named_blocks(work.dataset, work.shard, work.limit):
             hashes = b"".join(hash_of(row.source if work.by_source else None, row.id) for row in block)
@@ -107,7 +109,7 @@ def match_shard(work: ShardToMatch, report: Report) -> Matched:
             missing += len(without)
             examples += [f"{block[i].id!r} in {path}:{documents + i + 1}" for i in without[: SHOWN - len(examples)]]
             documents += len(block)
-            report(len(block), 0)
+            told(len(block), len(block))
     made = Matched(
         shard=work.shard,
         content=state.content,

@@ -83,7 +83,7 @@ def _name(row: dict[str, Any], path: str, option: str) -> str:
         return value
     hint = "" if _first(path) in row else did_you_mean(path, row) or f"; there are: {', '.join(row)}"
     got = "none" if value is None else short(value)
-    raise DataError(f"expected a text or an integer in {path!r}, which is the {option}, got {got}{hint}")
+    raise DataError(f"expected a text or an integer in {path!r} (`{option}:`), got {got}{hint}")
 
 
 def _columns(self: Any, there: Iterable[str], path: str) -> list[str]:

@@ -32,15 +32,16 @@ class Common(ConfigStruct):
     format: Annotated[str | None, Description(description=f"{FORMATS}; default: by the files' names")] = None
     missing: Annotated[
         Literal["error", "null"] | None,
-        Description(description="a document without values: an error, or all its values are null"),
+        Description(description="what a document without values is: an error, or null (all its values are null)"),
     ] = "error"
     surplus: Annotated[
-        Literal["error", "ignore"], Description(description="values of no document: an error, or left out")
+        Literal["error", "ignore"],
+        Description(description="what a row is whose id no document has: an error, or ignored"),
     ] = "error"
     duplicates: Annotated[
         Literal["error", "first"],
         Description(
-            description="an id that several rows have, or several documents: an error; or the first row counts, for "
+            description="if several rows or documents have one id: an error; or the first row counts, for "
             "all of these documents"
         ),
     ] = "error"
@@ -156,11 +157,15 @@ def read_section(section: Source) -> list[Entry]:
             raise place.error(("format",), str(error)) from None
         for option in NOT_OPTIONS:
             if option in options.value:
-                raise place.error((option,), "expected `id:`, `source:` and `values:`, which name columns")
+                raise place.error(
+                    (option,), "expected no such option here: `id:`, `source:` and `values:` name the columns"
+                )
         config.refuse_unknown(place, class_, keys, f"align, format {entry.format}")
         reader: Any = config.convert(options, class_, f"format {entry.format}")
         if getattr(reader, "leave_out", None) == "rest":
-            raise place.error(("leave_out",), "expected names, got `rest`; `values:` names what is taken")
+            raise place.error(
+                ("leave_out",), "expected names of fields, got `rest`; to take only some fields, name them in `values:`"
+            )
         entries.append(entry)
     return entries
 

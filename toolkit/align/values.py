@@ -122,7 +122,11 @@ def read_input(work: InputToRead, report: Report) -> InputRead:
         counts={name: count for name, count in source.counts.items() if count},
     )
     if stored.can_change and stat(work.path) != found:
-        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.path)
+        raise DataError(
+            "expected a file that does not change while it is read, got one that has changed; run "
+            "again when no program writes to it",
+            path=work.path,
+        )
     json_files.save(work.stem + ".json", made)
     return made
 

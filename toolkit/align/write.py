@@ -13,6 +13,7 @@ from toolkit.errors import DataError
 from toolkit.records import sets
 from toolkit.records.outdated import is_outdated
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Share
 from toolkit.storage.outputs import RowOutput
 
 _ENCODER = msgspec.json.Encoder()
@@ -63,12 +64,15 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     state = row_index.ensure(dataset, shard, work.limit)
     if state.content != work.content:
         raise DataError(
-            "expected documents that stay as they are, they changed; run again", path=dataset.shard_path(shard)
+            "expected documents that do not change during a run, got some that have changed; run "
+            "again when no program writes to them",
+            path=dataset.shard_path(shard),
         )
     index, places = Index(work.folder), read_places(work.folder, shard)
     null = b"{" + b",".join(_ENCODER.encode(key) + b":null" for key in work.keys) + b"}"
     missing = done = 0
     sets.forget(dataset, work.set, shard)
+    told = Share(report, state.rows, state.size)
     with RowOutput(dataset.attribute_path(work.set, shard)) as output:
         for block in named_blocks(dataset, shard, work.limit):
             found = places[done : done + len(block)]
@@ -81,7 +85,7 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
                 names = _ENCODER.encode({"source": row.source, "id": row.id})
                 output.write_row(names[:-1] + b',"attributes":' + values + b"}")
             done += len(block)
-            report(len(block), 0)
+            told(len(block), len(block))
     record = sets.ShardRecord(
         input=state,
         settings=work.settings,

@@ -44,8 +44,12 @@ SAMPLE = "sample"
 class Prices(ConfigStruct):
     """What a million tokens cost."""
 
-    input: Annotated[Annotated[float, msgspec.Meta(ge=0)], Description(description="of the prompt")]
-    output: Annotated[Annotated[float, msgspec.Meta(ge=0)], Description(description="of the answer")]
+    input: Annotated[
+        Annotated[float, msgspec.Meta(ge=0)], Description(description="the price of a million tokens of prompts")
+    ]
+    output: Annotated[
+        Annotated[float, msgspec.Meta(ge=0)], Description(description="the price of a million tokens of answers")
+    ]
 
 
 class Asked(NamedTuple):
@@ -69,9 +73,11 @@ class Annotator(Tagger):
 
     endpoint: Annotated[str, Neutral, Description(description="address of the server, up to `/v1`")]
     model: Annotated[str, Description(description="as the server calls it")]
-    prompt: Annotated[Prompt, Description(description="a file, or what would be in it")]
-    api: Annotated[Literal["chat", "completions"], Description(description="which of the server's interfaces")] = "chat"
-    samples: Annotated[Count, Description(description="answers for each window")] = 1
+    prompt: Annotated[Prompt, Description(description="the file of a prompt, or the content of such a file")]
+    api: Annotated[Literal["chat", "completions"], Description(description="which interface of the server to use")] = (
+        "chat"
+    )
+    samples: Annotated[Count, Description(description="the number of answers for each window")] = 1
     sampling: Annotated[
         dict[str, Any],
         Description(
@@ -88,11 +94,13 @@ class Annotator(Tagger):
     ] = None
     score: Annotated[ScoreForm | None, Description(description="in place of the prompt's")] = None
     label: Annotated[LabelForm | None, Description(description="in place of the prompt's")] = None
-    aggregate: Annotated[Aggregate, Description(description="what becomes of the scores of all samples")] = "mean"
+    aggregate: Annotated[Aggregate, Description(description="how the valid scores of all samples are combined")] = (
+        "mean"
+    )
     json: Annotated[
         Literal["schema", "object"] | None,
         Neutral,
-        Description(description="how the server is told of the prompt's `schema`; null: not at all"),
+        Description(description="how the request gives the server the `schema` of the prompt; null: not at all"),
     ] = "schema"
     api_key_env: Annotated[
         str | None, Neutral, Description(description="variable of the environment that has the key of the server")
@@ -101,21 +109,29 @@ class Annotator(Tagger):
         bool, Neutral, Description(description="ask for the samples of a window by one request (`n`)")
     ] = False
     concurrency: Annotated[Count, Neutral, Description(description="requests at a time")] = 32
-    timeout: Annotated[Positive, Neutral, Description(description="seconds in which an answer must be there")] = 300
+    timeout: Annotated[Positive, Neutral, Description(description="seconds in which an answer must arrive")] = 300
     retries: Annotated[
         Annotated[int, msgspec.Meta(ge=0)],
         Neutral,
-        Description(description="of a request that fails for a reason that may pass"),
+        Description(description="how often a request is repeated that fails for a reason that may pass"),
     ] = 6
     backoff: Annotated[
-        Positive, Neutral, Description(description="seconds before the first retry; each time twice as many")
+        Positive,
+        Neutral,
+        Description(description="seconds before the first repetition; each pause is twice as long as the one before"),
     ] = 1
-    requests_per_minute: Annotated[Positive | None, Neutral, Description(description="at most")] = None
+    requests_per_minute: Annotated[
+        Positive | None, Neutral, Description(description="the largest number of requests in a minute")
+    ] = None
     tokens_per_minute: Annotated[
-        Positive | None, Neutral, Description(description="at most, of prompts and answers")
+        Positive | None,
+        Neutral,
+        Description(description="the largest number of tokens of prompts and answers in a minute"),
     ] = None
     prices: Annotated[
-        Prices | None, Neutral, Description(description="{input: …, output: …} of a million tokens, in your currency")
+        Prices | None,
+        Neutral,
+        Description(description="{input: …, output: …}: the prices of a million tokens, in your currency"),
     ] = None
     max_cost: Annotated[
         Positive | None, Neutral, Description(description="a run stops before it costs more; needs `prices`")
@@ -123,7 +139,10 @@ class Annotator(Tagger):
     on_error: Annotated[
         Literal["keep", "fail"],
         Neutral,
-        Description(description="a document that finally fails keeps its status in its row, or fails its shard"),
+        Description(
+            description="what a document does that fails after all retries: keep its status in its row, or "
+            "fail its shard"
+        ),
     ] = "keep"
     max_failed: Annotated[
         Share, Neutral, Description(description="share of failed documents above which the run ends with 1")

@@ -168,8 +168,8 @@ class Answers:
                         yield int(line[_DIGEST[0] : _DIGEST[0] + 16], 16), file << _FILE_BITS | at
                 at += len(line)
         if not line.endswith(b"}\n"):
-            ends = "a torn line at its end" if line else "none"
-            tell_damage(path, f"{path}: expected whole answers, got {ends}; what is missing is asked again")
+            ends = "an incomplete line at its end" if line else "none"
+            tell_damage(path, f"{path}: expected whole answers, got {ends}; the toolkit asks again for missing answers")
 
     def _read(self, place: int) -> Answer:
         file, at = place >> _FILE_BITS, place & ((1 << _FILE_BITS) - 1)

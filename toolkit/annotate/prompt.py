@@ -31,7 +31,7 @@ class ScoreForm(ConfigStruct, omit_defaults=True):
     """Where the score stands in an answer, and what is in range."""
 
     regex: Annotated[str | None, Description(description="its first group is the score; the last match counts")] = None
-    field: Annotated[str | None, Description(description="of the answer as a JSON object: FIELD[.FIELD]")] = None
+    field: Annotated[str | None, Description(description="the field of an answer in JSON: FIELD[.FIELD]")] = None
     min: Annotated[float | None, Description(description="a lower score is an error")] = None
     max: Annotated[float | None, Description(description="a higher score is an error")] = None
 
@@ -41,25 +41,27 @@ class LabelForm(ConfigStruct, omit_defaults=True):
 
     labels: Annotated[
         Annotated[list[str], msgspec.Meta(min_length=1)],
-        Description(description="another one is an error; capitals do not count"),
+        Description(description="the labels that an answer may have, in any case of letters; another one is an error"),
     ]
     regex: Annotated[str | None, Description(description="its first group is the label; the last match counts")] = None
-    field: Annotated[str | None, Description(description="of the answer as a JSON object: FIELD[.FIELD]")] = None
+    field: Annotated[str | None, Description(description="the field of an answer in JSON: FIELD[.FIELD]")] = None
 
 
 class Prompt(ConfigStruct, omit_defaults=True):
     """What a model is asked, and how its answer is read."""
 
-    prompt_name: Annotated[str, Description(description="in records, and the key of the set")]
+    prompt_name: Annotated[str, Description(description="the name of the prompt in records, and the key of the set")]
     prompt: Annotated[
         str, Description(description="Jinja template over `text`, `id`, `source`, `metadata`; or one `{placeholder}`")
     ]
-    language: Annotated[str, Description(description="that the prompt is written in")] = ""
-    system: Annotated[str | None, Description(description="the message before it; a template, too")] = None
-    score: Annotated[ScoreForm | None, Description(description="where the score stands in the answer")] = None
-    label: Annotated[LabelForm | None, Description(description="where the label stands, in place of a score")] = None
+    language: Annotated[str, Description(description="the language in which the prompt is written")] = ""
+    system: Annotated[str | None, Description(description="the system message, also a template")] = None
+    score: Annotated[ScoreForm | None, Description(description="where the score is in the answer")] = None
+    label: Annotated[
+        LabelForm | None, Description(description="where the label is in the answer, in place of a score")
+    ] = None
     schema: Annotated[
-        dict[str, Any] | None, Description(description="JSON Schema of the answer, which the server is told")
+        dict[str, Any] | None, Description(description="JSON Schema of the answer, which the request gives the server")
     ] = None
 
     @property
@@ -87,7 +89,9 @@ class Prompt(ConfigStruct, omit_defaults=True):
             except re.error as error:
                 raise ConfigError(f"regex: expected a regular expression, got {form.regex!r}: {error}") from None
             if groups < 1:
-                raise ConfigError(f"regex: expected a group in parentheses, which is what is read, got {form.regex!r}")
+                raise ConfigError(
+                    f"regex: expected a group in parentheses, whose text is the score or label, got {form.regex!r}"
+                )
         templates = [template(each) for each in (self.prompt, self.system) if each is not None]
         if not any(_MARK in fill({**_TRIAL, "text": _MARK}) for fill in templates):
             raise ConfigError("prompt: expected a template that shows the text, `{{ text }}`, got one without it")
@@ -123,7 +127,7 @@ def _simple(text: str) -> Fill:
         parts = list(string.Formatter().parse(text))
     except ValueError as error:
         raise ConfigError(
-            f"prompt: expected a template with `{{{{ text }}}}`, got braces that are none: {error}"
+            f"prompt: expected a template with `{{{{ text }}}}`, got braces that are no placeholder: {error}"
         ) from None
     names = {name for _, name, _, _ in parts if name is not None}
     if not names:

@@ -58,7 +58,7 @@ def _of_list(source: Input) -> Iterator[bytes]:
                     raise DataError("expected an item of the list, got none", path=source.path, line=number)
                 number += 1
         if window.has_more():
-            raise DataError("expected nothing behind the list, got more", path=source.path, line=number - 1)
+            raise DataError("expected nothing after the list, got more", path=source.path, line=number - 1)
 
 
 class _Window:

@@ -88,11 +88,11 @@ class PeopleReader(AnnotationReader):
     The answers to a question are numbers, labels or texts; to one of `several`, lists of labels.
     """
 
-    aggregate: Annotated[Aggregate, msgspec.Meta(description="what the numbers of several people become")] = "mean"
+    aggregate: Annotated[Aggregate, msgspec.Meta(description="how the numbers of several people are combined")] = "mean"
     several: Annotated[
         tuple[str, ...], msgspec.Meta(description="questions to which people may give several labels")
     ] = ()
-    texts: Annotated[tuple[str, ...], msgspec.Meta(description="questions whose answers are texts, and no labels")] = ()
+    texts: Annotated[tuple[str, ...], msgspec.Meta(description="questions whose answers are texts, not labels")] = ()
 
     def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:
         """Return the answers in an item, in its order; what is of no such kind is counted in `source.counts`.

@@ -23,13 +23,18 @@ class AnnotationReader(Reader):
     NAMED: ClassVar[str] = ""
     """Expression for names of files that are of this form, where no `format:` is given; empty if none tells it."""
 
-    id: Annotated[str, msgspec.Meta(description="where the document's id is, as a dotted path; default: see there")] = (
-        ""
+    id: Annotated[
+        str,
+        msgspec.Meta(
+            description="where the id of the document is, as a dotted path; by default where the format has it"
+        ),
+    ] = ""
+    source: Annotated[
+        str | None, msgspec.Meta(description="where the source of the document is, if ids alone are not unique")
+    ] = None
+    values: Annotated[Literal["rest"] | tuple[str, ...], msgspec.Meta(description="keys of the set; `rest`: all")] = (
+        "rest"
     )
-    source: Annotated[str | None, msgspec.Meta(description="where its source is, if ids are not enough")] = None
-    values: Annotated[
-        Literal["rest"] | tuple[str, ...], msgspec.Meta(description="keys of the set; `rest`: all that there are")
-    ] = "rest"
 
     def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:
         """Return the types of all values that there are, by key."""
@@ -89,9 +94,12 @@ def _name(row: Mapping[str, Any], paths: Sequence[str], option: str) -> str:
         if isinstance(value, str):
             return value
         if value is not None:
-            raise DataError(f"expected a text or an integer in {path!r}, which is the {option}, got {short(value)}")
+            raise DataError(f"expected a text or an integer in {path!r} (`{option}:`), got {short(value)}")
     hint = f"; there are: {', '.join(row)}" if row else ""
-    raise DataError(f"expected {' or '.join(map(repr, paths))}, which is the {option} of the document, got none{hint}")
+    raise DataError(
+        f"expected {' or '.join(map(repr, paths))}, the {option} of the document, got "
+        f"none{hint}; name the field: `{option}: NAME`"
+    )
 
 
 # --- several annotations of one document ------------------------------------------------------------------------------

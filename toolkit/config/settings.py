@@ -164,11 +164,13 @@ def parse(text: str, name: str = "", inside: Path = ()) -> Source:
         mark = getattr(error, "problem_mark", None)
         place = f"{name}:{mark.line + 1}" if mark else name
         problem = getattr(error, "problem", None) or str(error)
-        raise ConfigError(f"{place}: expected YAML, got: {problem}") from None
+        hint = _QUOTES if "',' or '}'" in problem else ""
+        raise ConfigError(f"{place}: expected YAML, got: {problem}{hint}") from None
     finally:
         loader.dispose()
 
 
+_QUOTES = "; inside of braces, write quotes around an expression that has commas, brackets or braces"
 _COLLECTIONS = ("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
 
 
@@ -193,7 +195,7 @@ def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tup
     if not isinstance(value, str | int | float | None):
         raise source.error(path, f"expected a text, a number, true or false; got {node.tag.rpartition(':')[2]}")
     if isinstance(value, float) and math.isnan(value):
-        raise source.error(path, f"expected a number, got {value}, which compares with none")
+        raise source.error(path, f"expected a number, got {value}, which cannot be compared with a number")
     if isinstance(value, str):
         value = _substitute(loader, value, path, source)
     return _text(value, path, source) if isinstance(value, str) else value
@@ -379,32 +381,38 @@ class Config(ConfigStruct):
     attributes: Annotated[str | None, Description(description="another root of the attributes")] = None
     processes: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
-        Description(description="shards worked on at a time; default: the cores that may be used"),
+        Description(description="how many shards are worked on at a time; default: the cores that may be used"),
     ] = None
     executor: Annotated[
         dict[str, Any], Description(description="{type: local}, {type: ray}, or {type: in_process} for debugging")
     ] = {}
-    storage: Annotated[StorageOptions, Description(description="how s3:// is reached")] = StorageOptions()
+    storage: Annotated[StorageOptions, Description(description="how to reach s3://")] = StorageOptions()
     max_document_bytes: Annotated[
-        Size, Description(description="a longer line of documents is an error; bounds memory")
+        Size, Description(description="a longer line of documents is an error, which limits memory")
     ] = Size(100_000_000)
     compression: Annotated[
         Literal["gzip", "zstd"] | None,
-        Description(description="of the documents that ingest writes, and so of their attributes; default: gzip"),
+        Description(
+            description="the compression of the documents that ingest writes, and of their attributes; default: gzip"
+        ),
     ] = None
     max_disk: Annotated[
         Size | None,
-        Description(description="bytes that documents, attributes, intermediates and output may take on disk together"),
+        Description(
+            description="how many bytes documents, attributes, intermediates and output may take on disk together"
+        ),
     ] = None
     ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
     align: Annotated[
-        dict[str, Any], Description(description="attribute sets of values of others, which are found by id")
+        dict[str, Any], Description(description="attribute sets made of values of others, found by id")
     ] = {}
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
     dedup: Annotated[
         dict[str, Any], Description(description="attribute sets that say what is a duplicate of what")
     ] = {}
-    sample: Annotated[dict[str, Any], Description(description="attribute sets that say who is in which sample")] = {}
+    sample: Annotated[
+        dict[str, Any], Description(description="attribute sets that say which documents are in which sample")
+    ] = {}
     annotate: Annotated[
         dict[str, Any], Description(description="attribute sets of what language models say of documents")
     ] = {}
@@ -417,7 +425,9 @@ class Config(ConfigStruct):
         dict[str, Any],
         Description(description="the documents of the mix, or all, as tokens: path, tokenizer, eod, files"),
     ] = {}
-    about: Annotated[dict[str, Any], Description(description="what the dataset is, for those who take it over")] = {}
+    about: Annotated[
+        dict[str, Any], Description(description="what the dataset is, for Croissant and the dataset card")
+    ] = {}
 
 
 def load_source(path: str, overrides: list[str]) -> Source:

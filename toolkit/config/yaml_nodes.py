@@ -35,7 +35,8 @@ class Loader(yaml.SafeLoader):
         self._count += self._sizes.get(id(node), 0) if is_alias else 1
         if self._count > MAX_VALUES:
             raise yaml.MarkedYAMLError(
-                problem=f"more than {MAX_VALUES:,} values, aliases counted with what they stand for", problem_mark=mark
+                problem=f"more than {MAX_VALUES:,} values, where an alias counts as all values that it names",
+                problem_mark=mark,
             )
         if not is_alias:
             self._sizes[id(node)] = self._count - before

@@ -21,7 +21,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def joined_lines(text: str) -> str:
-    r"""Return the lines of a text joined by ``\n``: all but the last line's end, where no line ends in ``\r``.
+    r"""Return the lines of a text joined by ``\n``, without a line end after the last one.
 
     >>> joined_lines("a\r\nb\n\nc\n")
     'a\nb\n\nc'

@@ -62,8 +62,8 @@ def check_apart(written: Iterable[Place], others: Iterable[Place] = ()) -> None:
             below = is_within(path, found) and not (other.is_flat and path != found)
             if below or is_within(found, path):
                 raise ConfigError(
-                    f"{_at(place)}expected a path apart from {other.path} ({other.what}), got {place.path} for "
-                    f"{place.what}; choose a folder that neither lies in the other nor holds it"
+                    f"{_at(place)}expected a path separate from {other.path} ({other.what}), got "
+                    f"{place.path} for {place.what}; choose folders of which none is inside of the other"
                 )
         known.append((place, path))
 

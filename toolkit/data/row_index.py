@@ -243,7 +243,7 @@ class RowIndexOutput:
         if beginning.digest() == self._digest.digest():
             raise DataError(
                 f"expected {old.rows} documents as before, got only the first {self.rows}: the file was cut short; "
-                f"restore it, or delete {before} if that is how it should be",
+                f"restore it, or delete {before} if the shorter file is right",
                 path=self._documents,
                 line=self.rows + 1,
             )
@@ -372,7 +372,11 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
             index.add(entry_of(row), offset)
             offset += len(line) + 1
     if before is None or stat(path) != before:
-        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
+        raise DataError(
+            "expected a file that does not change while it is read, got one that has changed; run "
+            "again when no program writes to it",
+            path=path,
+        )
     return index.finish(before, lines.content or "", lines)
 
 

@@ -32,14 +32,20 @@ class LabelFiles(ConfigStruct, kw_only=True):
 
     files: Annotated[list[str] | str, Description(description="paths, globs or folders")]
     format: Annotated[
-        str | None, Description(description="as of `align`, or fasttext; default: by the files' names")
+        str | None, Description(description="a format of `align:`, or fasttext; default: by the names of the files")
     ] = None
-    id: Annotated[str | None, Description(description="column of the document's id; default: the format's")] = None
-    source: Annotated[str | None, Description(description="column of its source, if ids are not enough")] = None
-    value: Annotated[str, Description(description="column of the label")] = "label"
+    id: Annotated[
+        str | None, Description(description="the column with the id of the document; default: that of the format")
+    ] = None
+    source: Annotated[
+        str | None, Description(description="the column with its source, if ids alone are not unique")
+    ] = None
+    value: Annotated[str, Description(description="the column with the label")] = "label"
     duplicates: Annotated[
         Literal["error", "first", "mean", "majority"],
-        Description(description="several rows of one document: an error, the first, their mean, or the most frequent"),
+        Description(
+            description="if a document has several rows: an error, the first, their mean, or the most frequent value"
+        ),
     ] = "error"
 
     @property

@@ -33,7 +33,7 @@ from toolkit.storage import Stat, json_files
 from toolkit.storage.journal import Journal, Place
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import BOOKKEEPING, join, remove, stat, strip_suffix
+from toolkit.storage.paths import BOOKKEEPING, join, remove, size_of, stat, strip_suffix
 
 VERSION = 1
 """Of the files; those of another are made again."""
@@ -143,7 +143,7 @@ def types_of(joined: JoinedSet) -> dict[str, Type]:
     for name in COLUMNS:
         if name in types:
             raise ConfigError(
-                f"{joined.set}: expected keys that are called unlike the columns {', '.join(COLUMNS)}, got {name!r}; "
+                f"{joined.set}: expected keys with other names than the columns {', '.join(COLUMNS)}, got {name!r}; "
                 "leave the set out with `--set`"
             )
     return types
@@ -198,7 +198,7 @@ def export_shard(shard: ShardToExport, report: Report) -> bool:
         made_of=made_of, size=output.stat.size, stamp=output.stat.stamp, sha256=output.sha256, rows=state.rows
     )
     journal.save({shard.place: msgspec.json.encode(found)})
-    report(state.rows, 0)
+    report(state.rows, size_of(work.attributes_of(joined)))
     return True
 
 

@@ -77,7 +77,7 @@ def _columns(types: Mapping[str, Type], wanted: Sequence[str] | None, *, text: b
     """
     if twice := [name for name in types if name in OWN]:
         raise ConfigError(
-            f"expected attributes that are called unlike columns of documents, got {twice[0]!r}; rename it: "
+            f"expected attributes with other names than the columns of documents, got {twice[0]!r}; rename it: "
             f'{{"set": SET, "as": {{"{twice[0]}": "NEW_NAME"}}}}'
         )
     known = [*(OWN if text else NAMED), *types]

@@ -187,7 +187,7 @@ def _of_state(folder: str) -> list[Found]:
     if state.indices:
         raise ConfigError(
             f"{folder}: expected rows in their order, got an index of them ({state.indices[0].filename}); "
-            "write it anew with `datasets`: flatten_indices(), then save_to_disk"
+            "write it again with `datasets`: flatten_indices(), then save_to_disk"
         )
     paths = [(join(folder, each.filename), each.filename) for each in state.files]
     return [(path, name, there) for path, name in paths for _, _, there in expand_listed(path)]

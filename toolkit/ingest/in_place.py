@@ -172,8 +172,9 @@ def open_dataset(
     if files and files.is_folder and is_within(normal(found.attributes), normal(found.documents)):
         raise given.error(
             ("documents", "path"),
-            f"expected files apart from what is made of them, got {found.documents}, in which the attributes would lie "
-            f"({found.attributes}); give a glob, or another `dataset:` or `attributes:`",
+            f"expected a folder of documents that does not contain the attributes, got "
+            f"{found.documents}, which contains {found.attributes}; give a glob, or another "
+            f"`dataset:` or `attributes:`",
         )
     return _typed(found, files) if files else found
 
@@ -223,7 +224,10 @@ def _on_the_web(section: Source, path: str) -> tuple[str, tuple[str, ...]]:
         return root, (name,)
     listed: Sequence[Any] = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not all(isinstance(each, str) and not set("*?[{") & {*each} for each in listed):
-        raise section.error(("include",), f"expected names of files, because nothing lists the web, got {names!r}")
+        raise section.error(
+            ("include",),
+            f"expected names of files without globs, because folders on the web cannot be listed, got {names!r}",
+        )
     return path.rstrip("/"), tuple(each.lstrip("/") for each in listed)
 
 

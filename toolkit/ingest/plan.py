@@ -272,8 +272,8 @@ def _shard_of(path: str, relative: str, common: Common, reader: Reader) -> str:
     if _longest(named := join(shard, relative)) > LONGEST_NAME:
         long = next(part for part in named.split("/") if _longest(part) > LONGEST_NAME)
         raise ConfigError(
-            f"{path}: expected names of at most {LONGEST_NAME} bytes, got {long[:40]}…: what is made of it has longer "
-            "names; rename the file"
+            f"{path}: expected names of at most {LONGEST_NAME} bytes, got {long[:40]}…, and names "
+            f"of files made from it are longer; rename the file"
         )
     return shard
 

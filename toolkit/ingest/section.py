@@ -55,14 +55,17 @@ class Common(ConfigStruct):
 
     format: Annotated[str, Description(description="the input format")]
     from_: Annotated[
-        list[str] | str | None, Description(description="paths or globs of input files; or else `crawl:`")
+        list[str] | str | None, Description(description="paths or globs of input files; or use `crawl:`")
     ] = msgspec.field(name="from", default=None)
     crawl: Annotated[
         str | None, Description(description="instead of `from:`, the name of a crawl of Common Crawl: CC-MAIN-2024-10")
     ] = None
     files: Annotated[
         int | str | list[int | str] | None,
-        Description(description="of the crawl: N, A-B (with B), or a list of these, counted from 0; default: all"),
+        Description(
+            description="which files of the crawl: N, A-B (including B), or a list of these, counted from 0; "
+            "default: all"
+        ),
     ] = None
     base_url: Annotated[
         str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
@@ -223,7 +226,11 @@ def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]
         if (set_name := reader.attribute_set()) is not None and not is_set_name(set_name):
             raise place.error(("set",), f"expected a set name of letters, digits, - and _, got {set_name!r}")
         if settings.trim and reader.attribute_set():
-            raise place.error(("trim",), "expected no trim: the attributes that the format carries are one per line")
+            raise place.error(
+                ("trim",),
+                "expected no `trim`, because this format brings attributes with a value for each line, "
+                "which must fit the text",
+            )
         where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
         found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
         entries.append(found)
@@ -277,7 +284,7 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, writ
         old = sets.load_schema(dataset, set_name)
         if old is not None and old.of_values() != made.of_values() and not overwrite:
             raise ConfigError(
-                f"the set {set_name!r} exists and was made otherwise; choose another `set:`, or --overwrite"
+                f"the set {set_name!r} exists and was made with other settings; choose another `set:`, or --overwrite"
             )
         if write:
             sets.save_schema(dataset, set_name, made)

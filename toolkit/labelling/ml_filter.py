@@ -223,7 +223,7 @@ def _path(file: RawFile, names: tuple[str, str, str]) -> str:
     name = "_".join([f"{stem}__annotations", *(each.replace("/", "--") for each in names)]) + ".jsonl"
     path = f"{FOLDER}/{folder}{slash}{name}"
     if fault := fault_of_name(path) or (len(name.encode()) > 255 and f"expected at most 255 bytes, got {name!r}"):
-        raise DataError(f"the name of an annotation file: {fault}; shorten it: --model-name, --prompt-name")
+        raise DataError(f"the name of an annotation file: {fault}; give shorter names: --model-name, --prompt-name")
     return path
 
 

@@ -21,6 +21,7 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle.sorting import sorted_chunks
 from toolkit.mix.stage import stage_path
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Share
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.journal import Group, Journal
@@ -164,7 +165,7 @@ def _assemble(
     group.forget((_KIND, part.path))
     compression = settings.compression(part.label)
     plain = compression == "none" and settings.concatenates(part.label)  # the file is its content
-    content = _Content(compression, report)
+    content = _Content(compression, report, part)
     paths = [part.path, *settings.beside(part.label, part.path)]
     with ExitStack() as stack:
         out, *beside = [
@@ -175,7 +176,7 @@ def _assemble(
         shuffles = settings.shuffles(part.label)
         chunks = map(content.of, pieces)
         if shuffles:
-            chunks = map(content.add, sorted_chunks(part, intermediates.read, settings.staged(part.label)))
+            chunks = map(content.sorted, sorted_chunks(part, intermediates.read, settings.staged(part.label)))
         if not settings.concatenates(part.label):
             path = staged_path(output, work.digest, part.path)
             folder = os.path.dirname(path) if store_of(path).is_local else None
@@ -221,17 +222,23 @@ class _Content:
         size, sha256: of those that have come.
     """
 
-    def __init__(self, compression: str, report: Report) -> None:
+    def __init__(self, compression: str, report: Report, part: PartPlan) -> None:
         self.size = 0
         self.sha256 = hashlib.sha256()
         self._compression = compression
         self._report = report
+        self._share = Share(report, part.size, part.stored)
 
     def of(self, stored: list[bytes]) -> bytes:
         """Return the uncompressed bytes of the next members."""
         joined = self.add(b"".join([decompress(data, self._compression) for data in stored]))
         self._report(0, sum(map(len, stored)))
         return joined
+
+    def sorted(self, data: bytes) -> bytes:
+        """Return the next bytes, as they are, which were sorted; the bytes that they were stored in are an estimate."""
+        self._share(0, len(data))
+        return self.add(data)
 
     def add(self, data: bytes) -> bytes:
         """Return the next bytes, as they are."""

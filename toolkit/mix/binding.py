@@ -71,7 +71,8 @@ def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleS
     known = found.known
     if found.edits and settings.writer().takes_all() and not settings.writer().takes_stale():
         raise ConfigError(
-            f"{settings.place}: expected `attributes: false`: rules edit the text, which the attributes describe"
+            f"{settings.place}: expected `attributes: false` (or `original`, if the format has it), "
+            f"got true: rules of this mix edit the text, so the attributes would describe another text"
         )
     for option, wanted in settings.writer().wants().items():
         where = f"{settings.place}: {option}: {wanted.path!r}"
@@ -104,7 +105,10 @@ def _of_metadata(wanted: Wanted, sets: list[JoinedSet]) -> tuple[str, ...] | Non
 
 def _check_metadata(where: str, wanted: Wanted, path: tuple[str, ...], found: rules.RuleSet) -> None:
     if found.edits and schema.is_per_line(schema.from_annotation(wanted.type, where)):
-        raise ConfigError(f"{where}: rules edit the text, whose lines it describes; take an attribute")
+        raise ConfigError(
+            f"{where}: expected an attribute of a set, got a field of the documents with a value "
+            f"for each line: rules of this mix cut lines, and such a field would no longer fit"
+        )
     if wanted.not_null and not found.known & {value_of(path), label_of(wanted.path), wanted.path}:
         raise ConfigError(
             f"{where}: {wanted.path} may be null here, and this format has no place for it; add the rule "
@@ -163,13 +167,15 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
     """
     if schema.is_per_line(key.declared):
         return "by line"
-    stale = f"{where}: rules edit the text that it describes, and it cannot be computed anew: "
+    stale = (
+        f"{where}: rules of this mix edit the text, so this value must be computed again, and that is not possible: "
+    )
     if key.settings is None:
-        raise ConfigError(f"{stale}its set was made by another program")
+        raise ConfigError(f"{stale}another program made its set")
     if removed := key.settings.get(without.OPTION):
-        raise ConfigError(f"{stale}it was made of the text without {removed}")
+        raise ConfigError(f"{stale}its set was made `without: {removed}`")
     if asked := key.settings.get(when.OPTION):
-        raise ConfigError(f"{stale}it was made of the documents for which `{asked}` is true, alone")
+        raise ConfigError(f"{stale}its set was made only for documents with `when: {asked}`")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
         found = tagger_of(key)
@@ -178,9 +184,9 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
     for reference in tagger.references(found):
         read = next((k for s in sets if s.set == reference.set for k in s.keys if k.key == reference.key), None)
         if read is None:
-            raise ConfigError(f"{stale}it is made from {reference.text}; add {reference.set} to `attributes:`")
+            raise ConfigError(f"{stale}its tagger reads {reference.text}; add {reference.set} to `attributes:`")
         if not schema.is_per_line(read.declared):
-            raise ConfigError(f"{stale}it is made from {reference.text}, which is not one value for each line")
+            raise ConfigError(f"{stale}its tagger reads {reference.text}, which does not have one value for each line")
     return "recomputed"
 
 
@@ -201,14 +207,16 @@ def tagger_of(key: Key) -> Tagger:
 def _tagger(encoded: bytes) -> Tagger:
     settings, code = msgspec.json.decode(encoded)
     if "tagger" not in settings:
-        raise ConfigError("its set was not made by a tagger")
+        raise ConfigError("no tagger made its set")
     class_ = TAGGERS.find(settings["tagger"])
     models = {option for option, value in settings["options"].items() if _is_model(value)}
     options = {option: value for option, value in settings["options"].items() if option not in models}
     found = config.convert(Source(options), class_, f"tagger {settings['tagger']}")
     now = tagger.settings(found, settings["tagger"], settings["as"])
     if now != settings:
-        raise ConfigError(f"the tagger {settings['tagger']} has another version, or another model, than was used")
+        raise ConfigError(
+            f"the tagger {settings['tagger']} has another version or another model here than when the set was made"
+        )
     if edited := changes(code, code_of(class_)):
         raise ConfigError(
             f"the code of the tagger {settings['tagger']} has changed since: {', '.join(edited)}; run `toolkit tag`"

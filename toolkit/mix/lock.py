@@ -186,8 +186,8 @@ def load(path: str) -> Lock:
     for place, (noted, digest) in digests.items():
         if noted != digest:
             raise ConfigError(
-                f"{path}: {place}.digest: expected {digest}, that of what is beside it, got {noted}: the lock was "
-                f"changed; {remedy}"
+                f"{path}: {place}.digest: expected {digest}, the digest of what it is about, got "
+                f"{noted}: somebody has changed the lock; {remedy}"
             )
     return found
 
@@ -213,7 +213,14 @@ def differences(wanted: Lock, found: Lock) -> list[str]:
         lines += _shard(name, shard, other)
     for name in sorted({*wanted.omitted} ^ {*found.omitted}):
         was = name in wanted.omitted
-        lines.append(f"shard {name}: " + ("expected it to be left out" if was else "expected it, it was left out"))
+        lines.append(
+            f"shard {name}: "
+            + (
+                "expected it to be left out, as in the lock"
+                if was
+                else "expected it, as in the lock, but it was left out"
+            )
+        )
     return lines
 
 
@@ -243,7 +250,7 @@ def _pairs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _there(wanted: object) -> str:
-    return "expected it, there is none" if wanted is not None else "expected none, it is not in the lock"
+    return "the lock has it, but it is missing" if wanted is not None else "it is not in the lock"
 
 
 def _shard(name: str, wanted: LockedShard | None, found: LockedShard | None) -> Iterator[str]:

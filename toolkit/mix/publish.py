@@ -197,7 +197,7 @@ def check_output(output: str) -> None:
     for relative in list_files(output):
         raise ConfigError(
             f"{join(output, relative)}: expected an empty folder, or the output of an earlier mix; "
-            "choose another `output.path`, or move what is there"
+            "choose another `output.path`, or move the files away"
         )
 
 
@@ -229,7 +229,7 @@ def check_rejected(output: str, folder: str) -> None:
         if normal(path) not in ours and not exists(journal_path(output)):
             raise ConfigError(
                 f"{path}: expected an empty folder for dropped documents, or that of an earlier mix; "
-                "choose another `rejected:`, or move what is there"
+                "choose another `rejected:`, or move the files away"
             )
 
 

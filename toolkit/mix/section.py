@@ -199,7 +199,7 @@ def _entries(place: Source) -> list[Source]:
             raise entry.error((), f"expected a stream such as {{dataset: ROOT, attributes: […]}}, got {entry.value!r}")
         if isinstance(key, str):
             if "name" in entry.value:
-                raise entry.error(("name",), f"expected the stream's name once, it is {key!r} already")
+                raise entry.error(("name",), f"expected no `name` here, because {key!r} is the name of the stream")
             entry.value = {"name": key, **entry.value}
         found.append(entry)
     return found

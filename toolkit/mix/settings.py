@@ -68,7 +68,10 @@ class OutputSettings(ConfigStruct):
     ] = Size(10**9)
     compression: Annotated[
         Compression,
-        Description(description="gzip: small; gzip-fast: larger, several times as fast; default: the format's, gzip"),
+        Description(
+            description="gzip: small; gzip-fast: larger, several times as fast; default: that of the format, "
+            "usually gzip"
+        ),
     ] = "gzip"
     provenance: Annotated[
         Literal["line"] | bool,
@@ -85,7 +88,10 @@ class OutputSettings(ConfigStruct):
         ),
     ] = None
     keep_empty: Annotated[
-        bool, Description(description="documents that have no text left after edits stay, instead of being counted out")
+        bool,
+        Description(
+            description="keep documents that have no text left after edits, which are otherwise dropped and counted"
+        ),
     ] = False
 
 

@@ -182,10 +182,14 @@ def do(work: InputToPass, report: Report) -> InputMixed:
             failed[mixed.key] = str(error)
     record = inputs.noted(work.input)
     if record is None:
-        raise DataError("expected the record of the input, just made, it is gone; run again", path=work.key)
+        raise DataError(
+            "expected the record of the input, which this run has just made, got none; run again", path=work.key
+        )
     if not failed:
         if not is_mixed(work, record):
-            raise DataError("expected its part of the mix, just made, it is gone; run again", path=work.key)
+            raise DataError(
+                "expected its part of the mix, which this run has just made, got none; run again", path=work.key
+            )
         forget_data(work, record)
     return InputMixed(shards=done.shards, counts=done.counts, skipped=False, failed=failed, rejects=done.rejects)
 

@@ -196,8 +196,8 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
             if (before := first.setdefault(key, name)) != name:
                 shards = [dataset.shard_path(min(inputs[each].shards)) for each in (before, name)]
                 raise DataError(
-                    f"expected the documents of each input once, got those of {key} here and in {shards[1]}: packs "
-                    "have changed, and were not all made anew; run `toolkit ingest`",
+                    f"expected the documents of each input once, got those of {key} here and in "
+                    f"{shards[1]}: packs have changed, and not all were made again; run `toolkit ingest`",
                     path=shards[0],
                 )
 
@@ -232,6 +232,6 @@ def missing_shards(
                 got = "`run --per-shard` has deleted them" if found.deleted else f"got {lacking(documents)}"
                 missing.append(
                     f"{documents}: expected the documents of {found.input}, {got}; run `toolkit ingest`, or "
-                    f"`toolkit clean --forget {key}` if they are to go"
+                    f"`toolkit clean --forget {key}` to remove what is left of it"
                 )
     return sorted(missing)

@@ -70,9 +70,11 @@ def content_of(dataset: Dataset, set_name: str, shard: str) -> str:
         raise missing_file(path, dataset, shard)
     run = f"run `toolkit {command_of(dataset, set_name)}`"
     if record is None:
-        raise DataError(f"expected a complete file, got one without its record; {run}", path=path)
+        raise DataError(f"expected a complete file, got one without its completion record; {run}", path=path)
     if not is_intact(dataset, set_name, shard, record):
-        raise DataError(f"expected the file that its record describes, it was changed; {run}", path=path)
+        raise DataError(
+            f"expected the file that its record describes, got one that was changed later; {run}", path=path
+        )
     return record.output.content
 
 

@@ -42,7 +42,10 @@ def first_parts(label: str, parts: Sequence[Part], most: int | None) -> list[Par
         return list(parts)
     unknown = next((file.path for part in parts for file in part.files if not file.size), None)
     if unknown:
-        raise DataError("expected its size, the server does not say it; fetch without --max", path=unknown)
+        raise DataError(
+            "expected the size of the file, which --max needs, got none from the server; fetch without --max",
+            path=unknown,
+        )
     taken, size = list[Part](), 0
     for part in parts:
         size += part.size
@@ -52,8 +55,8 @@ def first_parts(label: str, parts: Sequence[Part], most: int | None) -> list[Par
     if not taken:
         least, first = min(parts, key=lambda part: part.size), parts[0]
         smallest = f"the smallest part of {label} is {least.path}: {_bytes(least.size)}"
-        order = f"; the first, without which no other is fetched, has {_bytes(first.size)}" if least != first else ""
-        raise ConfigError(f"--max: expected room for a part, got {_bytes(most)}; {smallest}{order}")
+        order = f"; parts are fetched in order, and the first one has {_bytes(first.size)}" if least != first else ""
+        raise ConfigError(f"--max: expected enough for a part, got {_bytes(most)}; {smallest}{order}")
     return taken
 
 
@@ -72,7 +75,9 @@ class Target:
         self.folder, self._release = folder, release
         self._old: dict[str, Listing] = {}
         if publish.load_manifest(folder) is not None:
-            raise ConfigError(f"{folder}: expected a folder without a mix, got the output of one; choose another --to")
+            raise ConfigError(
+                f"{folder}: expected a folder for fetched files, got the output of a mix; choose another --to"
+            )
 
     def with_those_there(self, parts: Sequence[Part], chosen: int) -> list[Part]:
         """Return the chosen first parts, and those that follow and are there: of a fetch of more of them."""
@@ -114,8 +119,8 @@ class Target:
                 is_other = self._release.listings[listing].get(path) != digest
                 if path not in coming and is_other and exists(join(self.folder, path)):
                     raise ConfigError(
-                        f"{join(self.folder, path)}: expected a file of this version of {self._release.address}, got "
-                        "one of another; delete it, or choose another --to"
+                        f"{join(self.folder, path)}: expected only files of the present version of "
+                        f"{self._release.address}, got one of another version; delete it, or choose another --to"
                     )
 
     def list_files(self, files: Iterable[File]) -> list[str]:
@@ -168,8 +173,8 @@ def fetch(job: FetchJob, report: Callable[[int, int], None]) -> Became:
         return "there"
     if found and not job.may_replace:
         raise ConfigError(
-            f"{job.target}: expected nothing, or the file of {job.source}, got another that no checksum file beside it "
-            "lists; move it away, or choose another --to"
+            f"{job.target}: expected no file, or one that `toolkit fetch` has written, got a file "
+            f"that no checksum file lists; move it away, or choose another --to"
         )
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -194,7 +199,7 @@ def _copy(job: FetchJob, report: Callable[[int, int], None]) -> None:
             if digest.hexdigest() != job.file.digest:
                 raise DataError(
                     f"expected the checksum {job.file.digest} of {job.file.listed}, got {digest.hexdigest()} "
-                    f"({size:,} bytes); run again, or ask who has published it",
+                    f"({size:,} bytes); run again; if that gives the same, tell the publisher",
                     path=job.source,
                 )
     except BaseException:

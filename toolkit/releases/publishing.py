@@ -37,7 +37,9 @@ def files_of(output: str) -> list[File]:
     for name, command in NEEDED.items():
         if not exists(join(output, name)):
             got = "a folder: move it away, then" if is_folder(join(output, name)) else "no such file;"
-            raise ConfigError(f"{join(output, name)}: expected it to be published, too, got {got} run {command}")
+            raise ConfigError(
+                f"{join(output, name)}: expected this file, which is published with the output, got {got} run {command}"
+            )
     if not merge.is_ours(_text(join(output, page.NAME))):
         raise ConfigError(
             f"{join(output, page.NAME)}: expected a card that `toolkit card` wrote, got another; run it, or move yours "

@@ -360,7 +360,8 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
             together.join(each.merged.scores[i])
         first = places[0][0].fields.scores[places[0][1]]
         marked = any(each.fields.scores[i].marks for each, i in places)
-        bins = together.shown(MARKED_BINS if marked else BINS, labels, whole=first.whole)
+        whole = together.whole if first.rule is not None else first.whole
+        bins = together.shown(MARKED_BINS if marked else BINS, labels, whole=whole)
         yield facts.Score(
             field=path,
             set=first.set,

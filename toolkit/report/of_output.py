@@ -46,7 +46,10 @@ def run_of_output(folder: str, name: str) -> facts.Run:
     if manifest is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     if publish.is_unfinished(folder):
-        raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
+        raise ConfigError(
+            f"{folder}: expected a finished output, got one whose publication is not complete; run "
+            f"`toolkit mix` to complete it"
+        )
     notes = [f"This is an output without its dataset, so scores, samples and more are missing; {_CONFIGURATION}."]
     if fault := publish.fault_of(folder, manifest):
         notes.append(fault)

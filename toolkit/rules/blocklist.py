@@ -67,7 +67,7 @@ class Blocklist:
         keys: list[tuple[int, int]] = []
         for path in files:
             self._files.append((path, len(self._lines)))
-            with Lines(path, MAX_ENTRY) as lines:
+            with Lines(path, MAX_ENTRY, fixed=True) as lines:
                 for line in lines:
                     if lines.number == 1:
                         line = line.removeprefix(codecs.BOM_UTF8)
@@ -193,7 +193,9 @@ class Watch:
         """Return the numbers of the entries that a document matches, and note them."""
         if self._last[0] is not document:
             if document.source is None:
-                raise DataError("expected rows with a source, which a blocklist may ask for")
+                raise DataError(
+                    "expected a document with a source, because entries of blocklists can name sources, got one without"
+                )
             url = self._url_of(document) if self.list.needs_url else None
             found = self.list.find(document.id, document.source, url)
             self.matched.update(found)

@@ -182,7 +182,7 @@ class Compiler:
     def label_code(self, rule: Written, what: str = "") -> str:
         """Return the code of the label, for what depends on labels, which must be able to differ."""
         if not (self._label and self._label.names):
-            expected = "expected labels that documents have by an attribute, this output has none"
+            expected = "expected a label for each document, got an output format without labels"
             raise refused(rule, f"{what}{expected}; give `label: EXPRESSION` in `mix:`")
         return self._label.code
 
@@ -211,7 +211,7 @@ class Compiler:
 
     def _parameter(self, rule: Written, name: str, values: Mapping[str, Any]) -> Name:
         if name in self.names:
-            raise refused(rule, f"the parameter {name!r} is called as an attribute is")
+            raise refused(rule, f"expected another name for the parameter {name!r}, because an attribute has this name")
         if "" not in values:
             raise refused(rule, f"expected a value of {name!r} for all other labels: `parameters: {{{name}: …}}`")
         type_ = parameter_type(*values.values())

@@ -159,9 +159,9 @@ def _typed(place: Source, form: type[_Entry], shown: str) -> _Entry:
     except ConfigError as error:
         hint = ""
         if any(option is None for key, option in value.items() if key not in known):  # {drop: get(a, b, 1) > 2}
-            hint = "; between braces, an expression that has commas stands in quotes"
+            hint = "; inside of braces, write quotes around an expression that has commas"
         elif "expected a text" in str(error):
-            hint = "; put an expression that YAML reads otherwise between quotes"
+            hint = "; write quotes around an expression that YAML would read in another way"
         raise ConfigError(f"{error}{hint}") from None
     for key in _NOT_EMPTY:
         if key in value and not value[key].strip():

@@ -207,7 +207,9 @@ def _taken(seed: str, document: Any, copies: int, bound: int | None) -> int:
 
 def _check_source(document: Any) -> None:
     if document.source is None:
-        raise ValueError("expected rows with a source, which copies are drawn by")
+        raise ValueError(
+            "expected a document with a source, because source and id decide how often it is written, got one without"
+        )
 
 
 def check_curve(curve: Any) -> list[tuple[float, float]]:
@@ -225,7 +227,7 @@ def check_curve(curve: Any) -> list[tuple[float, float]]:
             raise ConfigError(f"{shape}, got {point!r}")
         score, amount = point
         if points and score <= points[-1][0]:
-            raise ConfigError(f"expected scores that rise, got {score!r} behind {points[-1][0]!r}")
+            raise ConfigError(f"expected scores that rise, got {score!r} after {points[-1][0]!r}")
         if not 0 <= amount <= MOST:
             raise ConfigError(f"expected amounts between 0 and {MOST}, got {amount!r}")
         points.append((score, amount))

@@ -288,4 +288,4 @@ def _check_fields(rules: Sequence[Rule]) -> None:
         for outer in sorted({each.field for each in rules}):
             if rule.field.startswith(f"{outer}."):
                 got = f"{rule.field} inside {outer}, which a rule sets too"
-                raise refused(rule, f"expected fields beside each other, got {got}")
+                raise refused(rule, f"expected fields that do not contain each other, got {got}")

@@ -75,7 +75,7 @@ def _of_files(place: Source, pattern: str, base: str) -> Mapping[str, Mapping[st
         of_label = found.setdefault(label, {})
         for name, value in _values(source, (), source.value if source.value is not None else {}).items():
             if name in of_label:
-                raise source.error((name,), f"expected one file for the label {label!r}, got another before")
+                raise source.error((name,), f"expected one file for the label {label!r}, got a second one")
             of_label[name] = value
     return found
 

@@ -191,7 +191,7 @@ class _Own:
         first, name = others[0].claim, self._contested(others[0])[0]
         otherwise = " with other settings" if self._claim.holds[name] and first.holds[name] else ""
         at = f" ({first.run})" if first.run else ""
-        return f"expected no other run{otherwise} on {name}, one is working on it: {first.owner}{at}"
+        return f"expected no other run{otherwise} on {name}, got one that works on it now: {first.owner}{at}"
 
     def _renew(self) -> None:
         pause = 1.0
@@ -202,7 +202,7 @@ class _Own:
                 self._write()
                 if gone and (others := self._others()):
                     self.lost = (
-                        f"this run's claim ended, as when a machine sleeps; {self._met(others)}; run again later"
+                        f"this run's claim has expired (was the machine asleep?): {self._met(others)}; run again later"
                     )
                     interrupt()
                     return

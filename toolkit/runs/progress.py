@@ -61,6 +61,28 @@ class Position:
         self._at = at
 
 
+class Share:
+    """Reports how far a task is in the bytes of its input, where only its share of something else is known.
+
+    Args:
+        report: takes documents and bytes.
+        whole: how much there is of that: rows, bytes of content.
+        size: bytes of the input, as they are stored.
+    """
+
+    def __init__(self, report: Report, whole: int, size: int) -> None:
+        self._report = report
+        self._whole, self._size = max(whole, 1), size
+        self._done = self._at = 0
+
+    def __call__(self, documents: int, done: int) -> None:
+        """Report documents that are done, and how much of the whole has been done for them."""
+        self._done += done
+        at = min(self._size * self._done // self._whole, self._size)
+        self._report(documents, at - self._at)
+        self._at = at
+
+
 class Pace:
     """Counts what the tasks of a stage have done, and tells how fast and how long it will take.
 

@@ -116,8 +116,8 @@ class Room:
         total = most_of(list(needs), self._shares)
         if total and self.look() + total > self.limit:
             raise NoRoom(
-                f"max_disk: expected room for about {in_words(total)} more, got {self.left()}; raise it, or delete "
-                "what is not needed any more"
+                f"max_disk: expected room for about {in_words(total)} more, got {self.left()}; raise "
+                f"`max_disk`, or delete files that you do not need any more"
             )
 
     def admits(self, task: Task[Any], running: bool) -> bool:
@@ -144,10 +144,11 @@ class Room:
             return False
         wanted = "" if need is None else f" for about {in_words(self._wanted(need))}"
         if self._later or (need and need.later):
-            wanted += " (with what is made in the end of all that is done)"
+            wanted += " (with what the last steps of finished tasks will write)"
         raise NoRoom(
-            f"max_disk: expected room{wanted} to begin {task.name}, got {self.left()}; what is done stays: raise it, "
-            "or delete what is not needed any more, and run again"
+            f"max_disk: expected room{wanted} to begin {task.name}, got {self.left()}; raise "
+            f"`max_disk`, or delete files that you do not need any more, and run again; "
+            f"finished work stays"
         )
 
     def end(self, name: str) -> None:

@@ -320,7 +320,7 @@ def _hint_of(name: str, views: Sequence[str]) -> str:
 
 def _hint(message: str) -> str:
     if "file system operations are disabled" in message or "external extensions" in message:
-        return "; queries read the views alone, and write nothing: `--output FILE` writes the result"
+        return "; a query can only read the views; `--output FILE` writes its result"
     if message.startswith("Out of Memory"):
         return "; give it more with `--memory`"
     return ""

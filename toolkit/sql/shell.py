@@ -17,7 +17,7 @@ A statement ends with `;` and may have several lines.
 .tables         the views
 .schema [NAME]  the columns of a view, or of all, with their types
 .help           this
-.quit           the end, as is Ctrl-D; Ctrl-C ends a query, or what is typed"""
+.quit           ends the shell, as Ctrl-D does; Ctrl-C ends a query, or drops what you have typed"""
 
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*('|\Z) | "(?:[^"]|"")*("|\Z) | --[^\n]*(\n|\Z) | /\*.*?(\*/|\Z) | \$(\w*)\$.*?(\$\5\$|\Z) | .""",

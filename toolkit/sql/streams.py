@@ -217,7 +217,11 @@ def _documents(work: JoinedShard, columns: frozenset[str], content: str) -> Gene
         "text": (lambda row: bytes(row.text), pa.large_string()),
         "metadata": (_metadata, pa.large_string()),
     }
-    changed = DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.path)
+    changed = DataError(
+        "expected a file that does not change while it is read, got one that has changed; run "
+        "again when no program writes to it",
+        path=work.path,
+    )
     with work.dataset.lines(work.shard, work.max_document_bytes, digest=True, ahead=True) as lines:
         rows = Rows(lines, LATE_DECODER, work.path)
         for piece in _pieces(work):

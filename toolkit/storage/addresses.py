@@ -114,7 +114,10 @@ def whole(address: str) -> str:
     if below:
         base = max(below, key=len)
         return known[base].rstrip("/") + address[len(base.rstrip("/")) :]
-    raise ConfigError(f"{address}: expected a whole address, got one that had its user or query removed; give it anew")
+    raise ConfigError(
+        f"{address}: expected a whole address, got one without its user or query, which the "
+        f"toolkit hides in messages; write the whole address"
+    )
 
 
 def learn(shown: str, address: str) -> None:

@@ -36,7 +36,7 @@ def load(path: str, type_: type[T]) -> T | None:
 def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
     """Return what `load` does, and whether there is a damaged record."""
     try:
-        return load_strictly(path, type_, "it counts as not there: what it is about is done again"), False
+        return load_strictly(path, type_, "the toolkit ignores it, and does the work that it records again"), False
     except DataError as error:
         tell_damage(path, error)
         return None, True

@@ -267,7 +267,7 @@ def for_language(files: str, language: str | None, suffixes: Sequence[str] = (""
 
 
 def read_list(path: str) -> bytes:
-    """Return what a file has, decompressed by its suffix, and checked to be UTF-8; without a byte order mark.
+    """Return the bytes of a file in UTF-8, decompressed by its suffix, without a byte order mark.
 
     Raises:
         DataError: if it cannot be read.
@@ -368,7 +368,7 @@ def _fetched(url: str, name: str) -> str:
     path = os.path.join(cache_folder(), name)
     if os.path.isfile(path):
         return path
-    itself = f"\nwithout a way there from here, save the file yourself as {path}"
+    itself = f"\nif this machine cannot reach that address, save the file yourself as {path}"
     try:
         with open_stored(url) as stream, Output(path) as out:
             while block := stream.read(READ):

@@ -36,16 +36,18 @@ class Duration(float):
 class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is not in the usual environment variables and files of AWS, or should differ from it."""
 
-    endpoint_url: Annotated[str | None, msgspec.Meta(description="of an S3 server that is not Amazon's")] = None
-    region: Annotated[str | None, msgspec.Meta(description="of the buckets")] = None
-    profile: Annotated[str | None, msgspec.Meta(description="section of the AWS credentials file")] = None
+    endpoint_url: Annotated[str | None, msgspec.Meta(description="the address of an S3 server other than Amazon's")] = (
+        None
+    )
+    region: Annotated[str | None, msgspec.Meta(description="the region of the buckets")] = None
+    profile: Annotated[str | None, msgspec.Meta(description="the section of the AWS credentials file")] = None
     addressing_style: Annotated[
         Literal["auto", "path", "virtual"], msgspec.Meta(description="where a URL has the bucket's name")
     ] = "auto"
     request_payer: Annotated[bool, msgspec.Meta(description="pay for requests to buckets that ask for it")] = False
-    anonymous: Annotated[bool, msgspec.Meta(description="no credentials, for public buckets")] = False
+    anonymous: Annotated[bool, msgspec.Meta(description="use no credentials, for public buckets")] = False
     give_up: Annotated[
-        Duration, msgspec.Meta(description="how long a host that has answered in this run is waited for")
+        Duration, msgspec.Meta(description="how long the toolkit waits for a host that has answered in this run")
     ] = Duration(300)
     stores: Annotated[
         dict[Annotated[str, msgspec.Meta(pattern="^[a-z][a-z0-9+.-]*$")], str],

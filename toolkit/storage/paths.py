@@ -166,7 +166,9 @@ def fault_of_name(relative: str) -> str | None:
     if any(part in ("", ".", "..") for part in parts):
         return f"expected a relative path without empty parts, `.` and `..`, got {relative!r}"
     if BOOKKEEPING in parts:
-        return f"expected a path apart from the folders {BOOKKEEPING}, which hold records, got {relative!r}"
+        return (
+            f"expected a path outside of folders {BOOKKEEPING}, which hold the records of the toolkit, got {relative!r}"
+        )
     return None
 
 

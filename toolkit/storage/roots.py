@@ -49,8 +49,8 @@ def check_roots(path: str) -> None:
         now = _identity(root)
         if now is None or (now[0] != before[0] and now[1] != before[1]):
             raise Unreadable(
-                f"expected the folder {root}, which was there when the run began, it has vanished; was it unmounted? "
-                "put it back and run again",
+                f"expected the folder {root}, which existed when the run began, got none: it has "
+                f"vanished. Was it unmounted? Put it back and run again",
                 path=path,
             )
 

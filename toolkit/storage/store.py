@@ -304,7 +304,9 @@ class _OneVersion(io.RawIOBase):
 
     def _check(self) -> None:
         if self._store.stat(self._path) != self._expected:
-            raise DataError("expected the file as it was, it was changed while it was read", path=self._path)
+            raise DataError(
+                "expected a file that does not change while it is read, got one that has changed", path=self._path
+            )
 
 
 class _Requests(Pieces):

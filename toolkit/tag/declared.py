@@ -119,8 +119,8 @@ def _check_reference(
         hint = ""
         if type_ and type_.item and type_.kind == "nullable" and schema.fits(type_.item, wanted):
             hint = (
-                f"; ask the tagger only where there is one: `when: {reference.key} is not None`, or the `when` that "
-                f"{reference.set} has"
+                f"; let the tagger see only documents with a value: `when: {reference.key} is not "
+                f"None`, or the same `when` as {reference.set}"
             )
         raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}{hint}")
     return _check_read(step, reference, type_, where)

@@ -278,7 +278,9 @@ def _read_entry(place: Source, shared: Source) -> Entry:
         raise place.error((), str(error)) from None
     if taken := {field.encode_name for field in msgspec.structs.fields(class_)} & {"tagger", "as", "taggers", *OF_SETS}:
         raise place.error(
-            (), f"expected a tagger without an option {min(taken)!r}, which stands for another thing here"
+            (),
+            f"expected a tagger without an option {min(taken)!r}, because this word has another "
+            f"meaning beside a tagger",
         )
     own, options = config.divide(options, OF_SETS)
     if twice := own.value.keys() & shared.value.keys():
@@ -353,7 +355,7 @@ def _step(
     if edited := changes(entry.code, code_of(class_)):
         raise ConfigError(
             f"{entry.place}: expected the same code for the whole run, got other code in {', '.join(edited)}; "
-            "leave it while a run works, and have the same on all machines; run again"
+            "do not edit it during a run, and have the same code on all machines; then run again"
         )
     built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
     try:

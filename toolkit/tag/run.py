@@ -251,15 +251,20 @@ def _write(
                 offset += size + 1
             report(tagged.documents, tagged.stored)
     if before is None or stat(path) != before:
-        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=path)
+        raise DataError(
+            "expected a file that does not change while it is read, got one that has changed; run "
+            "again when no program writes to it",
+            path=path,
+        )
     if index:
         return output, index.finish(before, lines.content or "", lines)
     assert state
     if lines.content != state.content:
         row_index.forget(dataset, [shard])  # else the next run would believe it, too
         message = (
-            f"expected the documents that {row_index.path_of(dataset, shard)} describes, got others of the same "
-            "size and time: one of the two was damaged. Look after the documents; run again, which indexes them anew"
+            f"expected the documents that {row_index.path_of(dataset, shard)} describes, got other "
+            f"content with the same size and time: the documents or this index are damaged. Check "
+            f"the documents, then run again, which makes a new index"
         )
         raise DataError(message, path=path)
     return output, state

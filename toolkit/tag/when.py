@@ -108,7 +108,7 @@ def resolved(
         if unknown := sorted(used - {*read, METADATA}):
             known = sorted({key for of_set in (*keys.values(), *elsewhere().values()) for key in of_set})
             hint = did_you_mean(unknown[0], known) or f"; there are: {', '.join(known) or 'none'}"
-            raise ExpressionError(f"expected a key of a set that is made before, got {unknown[0]!r}{hint}")
+            raise ExpressionError(f"expected a key of a set that is made before this one, got {unknown[0]!r}{hint}")
         read = {key: name for key, name in read.items() if key in used}
     reads = []
     for key, name in sorted(read.items()):

@@ -32,7 +32,7 @@ def reference_of(text: object) -> Reference:
     """
     set_name, *rest = text.split(".") if isinstance(text, str) else [""]
     if not set_name or not rest or not all(rest):
-        raise ConfigError(f"expected SET.KEY[.field], the spans to remove, got {text!r}")
+        raise ConfigError(f"expected SET.KEY[.field], which names the spans to remove, got {text!r}")
     return Reference(OPTION, str(text), set_name, rest[0], tuple(rest[1:]), list[Span])
 
 
@@ -51,13 +51,13 @@ def check_values(class_: type[Tagger], name: str) -> None:
     if class_.PER_LINE:
         got = f"values of lines ({', '.join(class_.PER_LINE)})"
     if not got and schema.has_any(type_):
-        got = f"{type_}, in which spans cannot be told"
+        got = f"{type_}, a type that does not say where spans are"
     if got:
         raise ConfigError(
-            "expected a tagger that gives a value of the text as a whole, or spans, got "
+            "expected a tagger whose value is about the whole text, or has spans, got "
             f"{name} with {got}: "
-            "lines of the shorter text are not those of the document; leave `without` out, or tag a dataset in which "
-            "the spans were cut (a mix with the rule `cut`)"
+            "without the spans, the text has other lines than the document. Leave `without` out, "
+            "or cut the spans by a mix (rule `cut`) and tag its output"
         )
 
 
@@ -69,8 +69,9 @@ def check_read(reference: Reference, type_: Type) -> None:
     """
     if reference.option != OPTION and (schema.is_per_line(type_) or schema.has_spans(type_)):
         raise ConfigError(
-            f"expected, beside `{OPTION}`, an attribute of the document as a whole, got {type_}: its places are those "
-            "of the whole text, of which the tagger sees a part"
+            f"expected an attribute of the whole document, got {type_}, which is about lines or "
+            f"spans of the whole text: because of `{OPTION}`, the tagger sees only a part of this "
+            f"text. Leave `{OPTION}` out, or name another attribute"
         )
 
 

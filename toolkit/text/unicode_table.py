@@ -44,7 +44,7 @@ LAST = 0x10FFFF
 
 
 class Characters(NamedTuple):
-    """The table, in two steps: ``classes[blocks[c >> 8] << 8 | c & 255]``.
+    """The classes of all code points, as a table in two steps: ``classes[blocks[c >> 8] << 8 | c & 255]``.
 
     Attributes:
         blocks: int64, which block of `classes` 256 code points have.

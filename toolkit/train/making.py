@@ -18,6 +18,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import exists, join, remove_tree
 from toolkit.storage.reading import stored_digest
+from toolkit.text.batch import Batch
 from toolkit.train import folder, metrics, section
 from toolkit.train.examples import DECODER, EXAMPLES, Example, Examples
 from toolkit.train.trainer import Work
@@ -81,7 +82,9 @@ class Making:
         fitted = trainer.fit(work)
         made_from = section.made_from(self.dataset, entry, self.shards)
         if made_from is None:
-            raise DataError("expected the documents to stay as they are while a model is trained; run again")
+            raise DataError(
+                "expected documents that do not change while a model is trained, got some that have changed; run again"
+            )
         card = folder.Card(
             name=entry.set,
             kind=entry.kind.rpartition(":")[0].rpartition(".")[2],
@@ -166,4 +169,4 @@ def _block(evaluator: Evaluator, rows: list[Any], first: int) -> Block:
             error.line, error.id = first + i + 1, document.id
             raise
     values_of = {name: [row[i] for row in columns] for i, name in enumerate(evaluator.names)}
-    return Block(first, [row[0] for row in rows], competes, values_of)
+    return Block(first, Batch([row[0] for row in rows]), competes, values_of)

@@ -41,20 +41,24 @@ class Trainer(Kind, kw_only=True):
     aggregate: Annotated[
         Aggregate | None,
         Description(
-            description="what becomes of several annotations: mean, median or majority; by default the mean of "
+            description="how several annotations are combined: mean, median or majority; by default the mean of "
             "numbers, the median of grades, the majority of classes and labels"
         ),
     ] = None
-    weights: Annotated[
-        list[Positive], Description(description="what each of `labels` counts, where several are given")
-    ] = []
+    weights: Annotated[list[Positive], Description(description="how much each of several `labels` counts")] = []
     split: Annotated[
         str | None,
-        Description(description="an expression that is train, valid or test, say of a sample; others are left out"),
+        Description(
+            description="an expression that gives train, valid or test, for example of a sample; other "
+            "documents are left out"
+        ),
     ] = None
     splits: Annotated[
         dict[Split, float],
-        Description(description="shares that add up to 1: documents are divided so, by a hash, without `split`"),
+        Description(
+            description="the shares of the splits, which add up to 1; a hash divides the documents, if there "
+            "is no `split`"
+        ),
     ] = msgspec.field(default_factory=lambda: {"train": 0.8, "valid": 0.1, "test": 0.1})
     split_by: Annotated[
         str | None,
@@ -63,19 +67,22 @@ class Trainer(Kind, kw_only=True):
             "source and id"
         ),
     ] = None
-    seed: Annotated[str | int, Description(description="makes other splits")] = ""
+    seed: Annotated[str | int, Description(description="another seed makes other splits")] = ""
     window: WindowOption = None
     balance: Annotated[
-        bool, Description(description="whether all classes, labels or grades count alike, however many they have")
+        bool,
+        Description(description="whether all classes, labels or grades count alike, however many documents they have"),
     ] = False
     minimum: Annotated[
         Annotated[int, msgspec.Meta(ge=1)],
-        Description(description="labelled documents that train needs, of each class, label or grade if there are such"),
+        Description(
+            description="how many labelled documents train needs; for classes, labels and grades, how many of each"
+        ),
     ] = 10
     path: Annotated[
         str | None, Description(description="the folder of the model; default: models/NAME beside the attributes")
     ] = None
-    licence: Annotated[str | None, Description(description="of the model, for its card")] = None
+    licence: Annotated[str | None, Description(description="the licence of the model, for its card")] = None
 
     def check(self) -> None:
         """Raise ConfigError for options that do not go together."""

@@ -235,7 +235,7 @@ class Answers:
         found = next(iter(self._corpus.read([place], ())), None)
         if found is None or found.id != id:  # what was looked at is not there any more
             got = "the end of the file" if found is None else found.id or "; ".join(found.faults)
-            raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page anew")
+            raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page again")
         number = float(label) if type(label) is int and abs(label) < 1 << 53 else label
         labels = self._labels.put(found.source, found.id, question, number)
         return {"labels": labels, "documents": len(self._labels)}
@@ -248,7 +248,7 @@ class Answers:
             return tuple(known)
         wanted = [name for name in _text(given, "sets").split(",") if name]
         if unknown := [name for name in wanted if name not in known]:
-            raise ConfigError(f"expected sets that there are, {', '.join(known) or 'none'}, got {unknown[0]!r}")
+            raise ConfigError(f"expected existing sets, {', '.join(known) or 'none'}, got {unknown[0]!r}")
         return tuple(wanted)
 
     def _at(self, given: Parameters) -> At:

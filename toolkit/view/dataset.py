@@ -216,7 +216,7 @@ class DatasetCorpus:
         version = stat(path)
         if version is None:
             if name == DOCUMENTS:
-                raise DataError("expected documents, got no file; load the page anew", path=path)
+                raise DataError("expected documents, got no file; load the page again", path=path)
             raise missing_file(path, self.dataset, self.names[number])
         made = self._opened(number, name, path, version)
         with self._lock:

@@ -15,6 +15,7 @@ import msgspec
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
+from toolkit.storage.roots import check_roots, note_roots
 
 Label = str | float
 """What is given: one of the labels of a question, or a number."""
@@ -52,7 +53,8 @@ def asking_of(text: str) -> Asking:
         labels = list(words) if None in numbers else [number for number in numbers if number is not None]
     if not name.strip().isidentifier() or "" in labels or len({*labels}) < len(labels) or len(labels) < 2:
         raise ConfigError(
-            f"--label: expected NAME=LABEL,LABEL,… (two labels or more, each once) or NAME=FROM..TO, got {text!r}"
+            f"--label: expected a question and its labels, such as quality=good,bad (two or more "
+            f"different ones) or score=0..5, got {text!r}"
         )
     return Asking(name.strip(), tuple(labels))
 
@@ -113,7 +115,8 @@ class Labels:
         self._at = os.path.realpath(self.path)
         folder = os.path.dirname(self._at)
         if not os.path.isdir(folder) or os.path.isdir(self.path):
-            raise ConfigError(f"--labels: expected a file in a folder that is there, got {self.path}")
+            raise ConfigError(f"--labels: expected a file in an existing folder, got {self.path}")
+        note_roots([folder])
         self._claim()
         try:
             self._sweep()
@@ -140,13 +143,17 @@ class Labels:
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.stat(self._claimed_by)  # or who had it has just deleted it
-        except OSError:
+        except (BlockingIOError, FileNotFoundError):
             os.close(self._held)
             self._held = None
+            check_roots(self._at)
             raise ConfigError(
-                f"{self.path}: expected labels that nobody else writes, another `toolkit view` does; end it, or name "
-                "another file with --labels"
+                f"{self.path}: expected a file that only this command writes, got one that another "
+                f"`toolkit view` has open; end that one, or name another file with --labels"
             ) from None
+        except OSError:
+            self._release()
+            raise
 
     @property
     def _claimed_by(self) -> str:
@@ -208,7 +215,7 @@ class Labels:
         if label is not None and (isinstance(label, bool) or label not in asking.labels):
             raise ConfigError(f"{question}: expected {', '.join(map(str, asking.labels))} or null, got {label!r}")
         if not id:
-            raise ConfigError("expected a document with an id: by it a label is found again")
+            raise ConfigError("expected a document with an id, because labels are stored by id, got one without")
         with self._lock:
             before = self._tasks.get((source, id))
             after = self._with(before, _Data(id, source), asking, label)

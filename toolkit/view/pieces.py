@@ -71,12 +71,16 @@ class Pieces:
         try:
             data = store_of(path).read(path, offset, length)
         except FileNotFoundError:
-            raise DataError("expected the file as it was, it was deleted; load the page anew", path=path) from None
+            raise DataError(
+                "expected the file as it was, got none: it was deleted; load the page again", path=path
+            ) from None
         with self._lock:
             self.requests += 1
             self.bytes += len(data)
         if len(data) != length:
-            message = f"expected the file as it was, {version.size:,} bytes, it was changed; load the page anew"
+            message = (
+                f"expected the file as it was, {version.size:,} bytes, got one that has changed; load the page again"
+            )
             raise DataError(message, path=path)
         return data
 

@@ -142,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         if len(self.headers.get_all("Host", [])) != 1 or host.partition(":")[0].lower() not in HOSTS:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"expected {' or '.join(HOSTS)} in the address")
         elif not self._is_of_the_page(host, parts.path):
-            self._refuse(HTTPStatus.FORBIDDEN, "expected a question of the page itself")
+            self._refuse(HTTPStatus.FORBIDDEN, "expected a request of the page itself")
         elif not self._has_token(given if parts.path == "/" else {}):
             self._refuse(HTTPStatus.FORBIDDEN, "expected the token: open the whole address that `toolkit view` printed")
         else:
@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         answer = self.server.answers.asked.get(path.removeprefix("/api/")) if path.startswith("/api/") else None
         if answer is None:
-            self._refuse(HTTPStatus.NOT_FOUND, "expected a question that there is")
+            self._refuse(HTTPStatus.NOT_FOUND, "expected an address that this page has")
             return
         self._say(lambda: answer(given))
 

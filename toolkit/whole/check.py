@@ -61,7 +61,7 @@ def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, 
     if new := sorted({*shards} - resolution.shards.keys()):
         raise StaleError(f"expected {found} of all shards, got one without {_some(new)}{run}", path=path)
     if whole and (gone := sorted(resolution.shards.keys() - {*shards})):
-        what = f"expected {found} of the shards that there are, got one with {_some(gone)}, which are gone"
+        what = f"expected {found} of the present shards, got one with {_some(gone)}, which no longer exist"
         raise StaleError(what + run, path=path)
 
 

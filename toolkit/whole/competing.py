@@ -24,7 +24,9 @@ class Competing(Kind, kw_only=True):
 
     keep: Annotated[
         Literal["first"] | Best,
-        Description(description="which of equal ones stays: the first by shard and row, or {max | min: EXPRESSION}"),
+        Description(
+            description="which of several duplicates stays: the first by shard and row, or {max | min: EXPRESSION}"
+        ),
     ] = "first"
     scope: Annotated[
         str,

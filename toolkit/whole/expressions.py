@@ -67,7 +67,7 @@ def checked(name: str, asked: Asked, sets: Sequence[JoinedSet], own: OwnTypes | 
     if not _fits(asked.wanted, found.type):
         hint = ""
         if asked.wanted == "number" and found.type.kind == "nullable":
-            hint = f"; where it is null, say what stands for it: `{asked.text} if {asked.text} is not None else 0`"
+            hint = f"; say what to use in place of null: `{asked.text} if {asked.text} is not None else 0`"
         expected = _EXPECTED[asked.wanted]
         raise ConfigError(f"{place}: {name}: expected {expected}, got a value of type {found.type}{hint}")
     return Checked(name, place, asked, found)

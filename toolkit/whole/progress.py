@@ -10,9 +10,9 @@ from toolkit.whole import resolve, sign, write
 from toolkit.whole.records import fates_folder, load_resolution
 from toolkit.whole.section import Entry
 
-UNSIGNED = "its signatures are not made, or made from something that has changed"
+UNSIGNED = "its signatures are missing, or what they were made from has changed"
 UNRESOLVED = "it has signatures; the set has not been resolved over all shards"
-UNWRITTEN = "it is resolved; its attributes are not written, or made from something that has changed"
+UNWRITTEN = "it is resolved; its attributes are missing, or what they were made from has changed"
 
 
 def look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool = True) -> dict[str, str]:

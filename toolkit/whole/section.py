@@ -231,7 +231,8 @@ def _against(given: Source, dataset: Dataset, set_name: str, joined: list[Joined
     if found and joined:
         raise given.error(
             ("against",),
-            f"expected expressions over `document` alone, which other datasets have, too; got one that reads the set "
+            f"with `against:`, expected expressions that use only `document`, because other "
+            f"datasets may not have this set; got one that reads the set "
             f"{joined[0].set}",
         )
     return found

@@ -10,6 +10,7 @@ from toolkit.errors import DataError
 from toolkit.records import sets
 from toolkit.records.outdated import is_outdated
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Share
 from toolkit.storage.outputs import RowOutput
 from toolkit.whole.records import SignedShard
 from toolkit.whole.section import Entry
@@ -61,9 +62,11 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     sets.forget(dataset, entry.set, shard)
     middle = b',"attributes":{' + _ENCODER.encode(entry.key) + b":"
     values = entry.configured().values(signed, work.fates)
+    done = Share(report, record.rows, record.input.size)
     with RowOutput(path) as output:
         for name, value in zip(names_of(signed.folder, shard), values, strict=True):
             output.write_row(name[:-1] + middle + _ENCODER.encode(value) + b"}}")
+            done(1, 1)
         if output.rows != record.rows:
             raise DataError(f"expected {record.rows} rows, got {output.rows}; run `toolkit dedup`", path=path)
     made = sets.ShardRecord(
@@ -76,5 +79,4 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
         seconds=round(time.perf_counter() - start, 3),
     )
     sets.save_records(dataset, shard, {entry.set: made})
-    report(record.rows, 0)
     return WrittenShard(shard=shard, written=True, documents=record.rows)

@@ -147,7 +147,7 @@ def test_each_float16_is_written_as_the_shortest_text_that_gives_it() -> None:
     assert msgspec.json.encode(column[0]) == bytes(raw)
     assert np.array_equal(np.array(json.loads(bytes(raw)), np.float16), some[0].astype(np.float16))
     assert json.loads(bytes(Halves(np.array([[0.1, 1e9, -1e9]], np.float32)).raw()[0])) == [0.1, 65500, -65500]
-    with pytest.raises(DataError, match="expected numbers from the model"):
+    with pytest.raises(DataError, match="expected finite numbers from the model"):
         Halves(np.array([[np.nan]], np.float32))
 
 

@@ -86,6 +86,6 @@ def test_identical_sets_share_all_bands() -> None:
 
 def test_the_curve_is_told() -> None:
     assert curve(PRESETS["fineweb"].bands) == (
-        "14 bands of 8 hashes; compared, by Jaccard: 0.50 0.053, 0.60 0.211, 0.70 0.565, 0.75 0.772, 0.80 0.924, "
-        "0.85 0.988, 0.90 1.000, 0.95 1.000"
+        "14 bands of 8 hashes; probability that a pair is compared, by similarity: 0.053 at 0.50, 0.211 at 0.60, "
+        "0.565 at 0.70, 0.772 at 0.75, 0.924 at 0.80, 0.988 at 0.85, 1.000 at 0.90, 1.000 at 0.95"
     )

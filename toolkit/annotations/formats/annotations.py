@@ -90,9 +90,9 @@ class Annotations(AnnotationReader):
     SUFFIXES = (".jsonl",)
     NAMED: ClassVar[str] = r"__annotations_[^/]*\.jsonl(\.\w+)?$|(^|/)generated_annotations/?$"
 
-    aggregate: Annotated[Aggregate, msgspec.Meta(description="what the scores of a document become")] = "mean"
+    aggregate: Annotated[Aggregate, msgspec.Meta(description="how the scores of a document are combined")] = "mean"
     labels: Annotated[
-        tuple[float, ...], msgspec.Meta(description="scores that are valid; others are left out, and counted")
+        tuple[float, ...], msgspec.Meta(description="which scores are valid; others are left out, and counted")
     ] = ()
 
     def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:

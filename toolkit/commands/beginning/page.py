@@ -28,12 +28,12 @@ _ABOUT = {
     "header": "the file seems to have no row of names: give them here",
     "config": "others: {}",
     "split": "others: {}; without it, all",
-    "fields": "which field of the files is which of a document",
+    "fields": "where the fields of a document come from",
     "metadata": "all other fields are fields of the metadata",
     "typed": "{}",
     "documents": "each file is a document; without this, one ends at a blank line",
     "on_error": "{} have no text",
-    "source": "the name of where documents are from; part of what identifies one",
+    "source": "a name for the origin; source and id identify a document",
 }
 
 
@@ -154,7 +154,7 @@ def _fields(seen: Preview) -> str:
     wide = max((len(name) for name, _ in rows), default=0)
     listed = "".join(f"#   {name:{wide}}  {type_}\n" for name, type_ in rows[:40])
     more = f"#   and {len(rows) - 40} more\n" if rows[40:] else ""
-    return f"\n# Fields of the first {amount(seen.looked_at, 'document')}, as rules call them:\n{listed}{more}"
+    return f"\n# Fields of the first {amount(seen.looked_at, 'document')}, by the names of rules:\n{listed}{more}"
 
 
 _HEAD = """\
@@ -165,7 +165,7 @@ _HEAD = """\
 """
 
 _IN_PLACE = """\
-# Without a copy, the files being the documents: in place of `ingest:`
+# To use the files where they are, without a copy, write this in place of `ingest:`
 #   documents: {entry}
 """
 

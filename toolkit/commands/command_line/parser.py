@@ -72,7 +72,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         said = cleaned(message.removeprefix("argument "))
-        self.exit(2, f"error: {said}; `{self.prog} --help` shows what there is\n")
+        self.exit(2, f"error: {said}; `{self.prog} --help` lists the options\n")
 
 
 def parser(

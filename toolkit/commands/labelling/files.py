@@ -39,16 +39,23 @@ class FileOptions(Stage, frozen=True, kw_only=True):
         str | None,
         Flag("ask no model: write these values to files, SET[.KEY[.field]] or an expression", "--from", metavar="SET"),
     ] = None
-    to: Annotated[Form | None, Flag("the form of these files (ml-filter); those for people need no --from")] = None
-    output: Annotated[
-        str | None, Flag("of these files: the folder of an experiment, or a .json", "-o", "--output", metavar="PATH")
+    to: Annotated[
+        Form | None, Flag("the form of these files (ml-filter); for tasks for people, --from is optional")
     ] = None
-    where: Annotated[str | None, Flag("write only documents for which it is true", metavar="EXPRESSION")] = None
+    output: Annotated[
+        str | None,
+        Flag(
+            "where to write these files: the folder of an experiment, or a .json file", "-o", "--output", metavar="PATH"
+        ),
+    ] = None
+    where: Annotated[
+        str | None, Flag("write only documents for which the expression is true", metavar="EXPRESSION")
+    ] = None
     model_name: Annotated[str | None, Flag("in these files, in place of what the set says", metavar="NAME")] = None
     prompt_name: Annotated[str | None, Flag("likewise", metavar="NAME")] = None
     prompt_lang: Annotated[str | None, Flag("likewise", metavar="LANG")] = None
     question: Annotated[
-        str | None, Flag("that the values suggest answers to, for people (the key)", metavar="NAME")
+        str | None, Flag("the question that people answer; values of --from suggest answers (the key)", metavar="NAME")
     ] = None
 
     @property
@@ -73,7 +80,9 @@ class FileOptions(Stage, frozen=True, kw_only=True):
         if self.form == ML_FILTER and self.from_ is None:
             raise ConfigError("--to ml-filter: expected --from SET, whose values are written, got none")
         if self.shard is not None:
-            raise ConfigError("--shard: expected none with --from or --to, whose files may hold several shards")
+            raise ConfigError(
+                "expected no --shard with --from or --to, because one file may have documents of several shards"
+            )
 
 
 class Experiment(msgspec.Struct, frozen=True):
@@ -140,7 +149,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
     if options.dry_run:
         return show_plan(context, {"annotate": {"experiment": output, "names": names, "raw files": files}})
     if exists(output) and not is_folder(output):
-        raise ConfigError(f"--output {output}: expected a folder, or nothing there, got a file")
+        raise ConfigError(f"--output {output}: expected a folder, new or existing, got a file")
     marker = join(output, BOOKKEEPING, "experiment.json")
     is_ours = exists(marker)
     if not is_ours and not options.overwrite and is_folder(join(output, ml_filter.FOLDER)):
@@ -208,7 +217,9 @@ def _list(
         }
         return show_plan(context, {"annotate": plan})
     if exists(output) and not options.overwrite:
-        raise ConfigError(f"--output {output}: expected nothing there, got a file; choose another, or add --overwrite")
+        raise ConfigError(
+            f"--output {output}: expected a new file, got one that exists; choose another name, or add --overwrite"
+        )
     folder = join(dataset.bookkeeping, "tasks", xxhash.xxh3_64_hexdigest(output.encode()))
     todo = [
         tasks.TasksToWrite(

@@ -30,7 +30,10 @@ def names_of(dataset: Dataset, question: Question, given: Mapping[str, str | Non
         for option in ("model_name", "prompt_name"):
             if option not in said:
                 flag = f"--{option.replace('_', '-')}"
-                raise ConfigError(f"expected {flag} NAME, got none: `--from {question.text}` is not of one set")
+                raise ConfigError(
+                    f"expected {flag} NAME, got none: `--from {question.text}` does not name one set, whose "
+                    f"settings would say it"
+                )
         return Names(given=said, model="", prompt="", language=UNKNOWN)
     (name,) = question.sets
     settings = _settings(dataset, name, question.text)

@@ -35,13 +35,13 @@ class Options(Limited, frozen=True, kw_only=True):
     )
 
     targets: Annotated[
-        tuple[str, ...], Words("two sets; with -c, settings that override the file's", "SET[.KEY[.field]] | KEY=VALUE")
+        tuple[str, ...], Words("two sets; settings, which override those of the file", "SET[.KEY[.field]] | KEY=VALUE")
     ] = ()
     config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
     dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None
     sample: Annotated[bool, Flag("compare in the sample that `tag --sample` has made (with -c)")] = False
     count: Annotated[int, Flag("number of documents shown for each difference (3)", "-n", metavar="N")] = 3
-    seed: Annotated[int, Flag("another seed shows other documents whose labels differ (0)", parse=natural)] = 0
+    seed: Annotated[int, Flag("another seed shows other documents in which the sets differ (0)", parse=natural)] = 0
 
     def __post_init__(self) -> None:
         if len(self.targets) != 2:

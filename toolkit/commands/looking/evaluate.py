@@ -54,24 +54,28 @@ class Options(Limited, frozen=True, kw_only=True):
     ]
     config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
     dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None
-    where: Annotated[str | None, Flag("only documents for which it is true", metavar="EXPRESSION")] = None
+    where: Annotated[str | None, Flag("use only documents for which the expression is true", metavar="EXPRESSION")] = (
+        None
+    )
     by: Annotated[
         tuple[str, ...],
         Flag("more groups than source, language and length: host, crawl, or an expression", metavar="WHAT"),
     ] = ()
     language: Annotated[
         str | None,
-        Flag("of the language of documents (language.label, if one set has it)", metavar="EXPRESSION"),
+        Flag("the language of a document (language.label, if one set has it)", metavar="EXPRESSION"),
     ] = None
     attributes: Annotated[
-        tuple[str, ...], Flag("of which sets keys are meant, where several have one", metavar="SET")
+        tuple[str, ...],
+        Flag("the set that is meant if several sets have the same key; you can give several", metavar="SET"),
     ] = ()
     task: Annotated[
-        Literal["numbers", "score", "classes", "lists"] | None, Flag("what is predicted, if values do not tell it")
+        Literal["numbers", "score", "classes", "lists"] | None,
+        Flag("the task, if the types of the values do not decide it"),
     ] = None
     rounds: Annotated[int, Flag("of the bootstrap (1000)", metavar="N")] = 1000
     seed: Annotated[int, Flag("of the bootstrap (0)", parse=natural)] = 0
-    top: Annotated[int, Flag("groups of each kind, the largest (30)", metavar="N")] = 30
+    top: Annotated[int, Flag("show the N largest groups of each kind (30)", metavar="N")] = 30
     plots: Annotated[str | None, Flag("write pictures into this folder, as .svg and .png", metavar="FOLDER")] = None
     sample: Annotated[bool, Flag("evaluate in the sample that `tag --sample` has made (with -c)")] = False
 

@@ -45,7 +45,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
     targets: Annotated[
         tuple[str, ...],
-        Words("an output or a dataset, or two side by side; with -c, settings that override the file's"),
+        Words("an output or a dataset, or two side by side; settings, which override those of the file"),
     ] = ()
     compare: Annotated[
         str | None, Flag("another configuration, output or dataset that is shown beside the first", metavar="FILE")
@@ -85,7 +85,7 @@ def run(context: Context, options: Options) -> Outcome:
     try:
         found = _runs(context, options)
     except StepFailed as failed:
-        text = f"{amount(len(failed.messages), 'shard')} cannot be read, so that there is no report"
+        text = f"{amount(len(failed.messages), 'shard')} cannot be read, so no report was written"
         return Outcome(text=text, data={"failed": list(failed.messages)}, failures=list(failed.messages), exit_code=1)
     faults = [fault for each in found for fault in each.faults]
     made = [each.facts for each in found]

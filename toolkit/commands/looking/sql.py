@@ -33,21 +33,21 @@ class Options(Limited, frozen=True, kw_only=True):
     ] = None
     targets: Annotated[
         tuple[str, ...],
-        Words("a query; then a dataset, an output or both; with -c, settings that override the file's", "SQL | PATH"),
+        Words("a query; then a dataset, an output or both; settings, which override those of the file", "SQL | PATH"),
     ] = ()
-    shell: Annotated[bool, Flag("answer queries that are typed, or come by a pipe, each ended by a semicolon")] = False
+    shell: Annotated[
+        bool, Flag("start a shell for queries, typed or through a pipe; each query ends with a semicolon")
+    ] = False
     format: Annotated[
         Literal["table", "csv", "json", "jsonl", "markdown", "parquet"] | None,
-        Flag("of the result (table; with --output, by the file's name)"),
+        Flag("the format of the result (table; with --output, the ending of the file name decides)"),
     ] = None
     output: Annotated[str | None, Flag("write the whole result to this file", metavar="FILE")] = None
-    rows: Annotated[int, Flag(f"rows of a table that are shown ({ROWS})", metavar="N")] = ROWS
+    rows: Annotated[int, Flag(f"how many rows of a table to show ({ROWS})", metavar="N")] = ROWS
     memory: Annotated[
-        str, Flag(f"what queries may take ({MEMORY}); what needs more goes to temporary files", metavar="SIZE")
+        str, Flag(f"how much memory queries may use ({MEMORY}); larger ones use temporary files", metavar="SIZE")
     ] = MEMORY
-    formulas: Annotated[
-        bool, Flag("leave cells of CSV as they are, though a spreadsheet takes them for formulas and runs them")
-    ] = False
+    formulas: Annotated[bool, Flag("in CSV, do not change texts that a spreadsheet would run as formulas")] = False
 
     def __post_init__(self) -> None:
         if not self.shell and not self.targets:
@@ -59,7 +59,7 @@ class Options(Limited, frozen=True, kw_only=True):
         if self.json and (self.output or self.format):
             raise ConfigError("expected --json without --output and --format")
         if not self.paths and self.config is None:
-            raise ConfigError("expected a configuration (-c FILE), or a dataset or an output behind the query")
+            raise ConfigError("expected a configuration (-c FILE), or a dataset or an output after the query")
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -98,7 +98,9 @@ def run(context: Context, options: Options) -> Outcome:
         if form == "table" and options.output is None:
             return Outcome(text=shell.shown(session, query, options.rows))
         if form == "table":
-            raise ConfigError("--format table: expected no --output; `markdown` is for files")
+            raise ConfigError(
+                "--format table: expected no --output, because such tables are for the terminal; use --format markdown"
+            )
         return Outcome(text=printing.write(session, query, form, options.output, formulas=options.formulas))
 
 

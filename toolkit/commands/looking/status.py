@@ -171,7 +171,7 @@ class _Look:
             with self._noted(name):
                 _ = reads[name]() if name in reads and self.context.has(name) else None
             if name in self._not_read:
-                yield Stage(name, [], "its section is not what it should be, see below")
+                yield Stage(name, [], "its section has an error, see below")
             elif self.context.has(name):
                 yield from look()
 
@@ -334,7 +334,7 @@ class _Look:
             if stage.made_from(work, documents, attributes):
                 return Item(work.key, "done"), False
             cause = "made from something that has changed" if published.knows(work) else "not begun"
-            return self._item("mix", work.key, "what was made of it is damaged" if published.fault else cause), False
+            return self._item("mix", work.key, "what was made from it is damaged" if published.fault else cause), False
 
         found = for_each(look, listed)
         items = [item for item, _ in found] + [Item(key, "done") for key in sorted(self._mixed)]
@@ -436,7 +436,7 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
     if done:
         return text.rstrip() + "\n\nall is done"
     left = any(one.of("failed") or one.of("missing") for one in stages)
-    return text.rstrip() + ("\n\n`toolkit run` does what is missing, or has failed" if left else "")
+    return text.rstrip() + ("\n\n`toolkit run` does what is missing or has failed" if left else "")
 
 
 def _faulty(faults: Sequence[str], there: dict[str, int]) -> str:

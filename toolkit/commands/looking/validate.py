@@ -43,7 +43,7 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = ("toolkit validate data/quickstart/oscar --first 100",)
 
     targets: Annotated[
-        tuple[str, ...], Words("datasets, outputs or files; with -c, settings that override the file's")
+        tuple[str, ...], Words("datasets, outputs or files; settings, which override those of the file")
     ] = ()
     lock: Annotated[
         str | None, Flag("check the output by its lock, too: what it was made of, and its parts", metavar="FILE")
@@ -348,7 +348,7 @@ class _Validation:
             (name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted
         ]
         if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
-            what = "expected the output of the shards that there are now, got that of others"
+            what = "expected the output of the present shards, got that of other shards"
             self.findings.append(f"{path}: {what}{remedy}")
             return
         for entry in manifest.inputs:
@@ -356,12 +356,14 @@ class _Validation:
             state = row_index.current(dataset, entry.shard)
             if state is not None and state.content != entry.documents:
                 made = f"made from an earlier version of {entry.shard}"
-                self.findings.append(f"{path}: expected the documents of now, {made}{remedy}")
+                self.findings.append(f"{path}: expected an output of the present documents, got one {made}{remedy}")
             for set_name, digest in entry.attributes.items():
                 record = sets.load_record(dataset, set_name, entry.shard)
                 if record is not None and record.output.content != digest:
                     made = f"made from earlier attributes {set_name} of {entry.shard}"
-                    self.findings.append(f"{path}: expected the attributes of now, {made}{remedy}")
+                    self.findings.append(
+                        f"{path}: expected an output of the present attributes, got one {made}{remedy}"
+                    )
 
     def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> list[Result[one_file.Checked]]:
         """Check each file by itself; what is found is added."""

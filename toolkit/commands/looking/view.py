@@ -30,14 +30,19 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         "toolkit view data/oscar --label quality=good,bad --labels labels.jsonl",
     )
 
-    port: Annotated[int | None, Flag("of 127.0.0.1, where nothing else listens (one that is free)", metavar="N")] = None
-    set: Annotated[tuple[str, ...], Flag("a set whose values are shown at first (all); again for others")] = ()
+    port: Annotated[int | None, Flag("the port on 127.0.0.1 (any free port)", metavar="N")] = None
+    set: Annotated[
+        tuple[str, ...], Flag("a set that is switched on at the start (all sets); you can give several")
+    ] = ()
     label: Annotated[
         tuple[str, ...],
-        Flag(f"a question for labels by hand ({VERDICT}), also NAME=0..5; again for others", metavar="NAME=LABELS"),
+        Flag(
+            f"a question for labels by hand: NAME=LABEL,LABEL or NAME=0..5 ({VERDICT}); you can give several",
+            metavar="NAME=LABELS",
+        ),
     ] = ()
     labels: Annotated[
-        str | None, Flag("where labels are written (NAME.labels.jsonl in the current folder)", metavar="FILE")
+        str | None, Flag("the file for the labels (NAME.labels.jsonl in the current folder)", metavar="FILE")
     ] = None
     annotator: Annotated[str | None, Flag("who gives the labels (the user's name)", metavar="NAME")] = None
 
@@ -58,7 +63,7 @@ def run(context: Context, options: Options) -> Outcome:
     explainer, rules = None, []
     if options.config is not None and options.text_field is None:
         if extra := [each for each in options.targets if "=" not in each]:
-            raise ConfigError(f"expected settings beside -c, or a path without -c, got {extra[0]!r}")
+            raise ConfigError(f"expected a path, or -c FILE with settings KEY=VALUE, got -c and the path {extra[0]!r}")
         dataset = corpora.of_configuration(context)
         if context.has("mix"):
             explainer, rules = corpora.explainer_of(context, dataset), corpora.rules_of(context)

@@ -144,7 +144,7 @@ class _Making:
         """
         common, counts = entry.settings(), sums.counts
         listed = f"{', '.join(inputs[:3])}{', …' if len(inputs) > 3 else ''}"
-        apart = "" if entry.reader().source else " (`source:` tells apart)"
+        apart = "" if entry.reader().source else " (`source:` names a field that distinguishes them)"
         faults = [
             (
                 counts["missing"],

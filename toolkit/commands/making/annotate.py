@@ -36,7 +36,7 @@ class Options(Configured, files.FileOptions, frozen=True, kw_only=True):
     )
 
     retry_failed: Annotated[
-        bool, Flag("ask again what the server refused, and what could not be read; else only what it did not answer")
+        bool, Flag("also ask again for documents that the server refused, and for answers that could not be read")
     ] = False
 
 

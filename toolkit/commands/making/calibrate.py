@@ -14,9 +14,7 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit calibrate -c my.yaml", "toolkit calibrate -c my.yaml --refit")
 
-    refit: Annotated[
-        bool, Flag("fit maps anew, on the documents that there are now; else they stay as they were fitted first")
-    ] = False
+    refit: Annotated[bool, Flag("fit maps again, on all present documents; without it, maps stay as they are")] = False
 
 
 def run(context: Context, options: Options) -> Outcome:
@@ -29,5 +27,5 @@ def run(context: Context, options: Options) -> Outcome:
     if options.refit and not any(entry.configured().FITTED for entry in plan.entries):
         raise ConfigError("--refit: expected a set of `kind: map` in the section `calibrate:`, got none")
     if options.refit and options.shard is not None:
-        raise ConfigError("--refit: expected a run of all shards, got a share of them: maps are fitted on all together")
+        raise ConfigError("--refit: expected a run of all shards, got a share: a map is fitted on all shards together")
     return whole_sets.run(context, options, plan, refit=options.refit)

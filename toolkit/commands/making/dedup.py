@@ -16,7 +16,7 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = ("toolkit dedup -c my.yaml", "toolkit dedup -c my.yaml dedup.exact-0.keep=first --dry-run")
 
     explain: Annotated[
-        str | None, Flag("write nothing; show the pairs that a document is in, and what differs", metavar="ID")
+        str | None, Flag("write nothing; show the duplicates of a document, and what differs", metavar="ID")
     ] = None
 
     @property

@@ -17,6 +17,7 @@ from toolkit.storage import store_of
 class Options(CommonOptions, frozen=True, kw_only=True):
     """Options of ``toolkit init``."""
 
+    SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = (
         "toolkit init",
         "toolkit init fineweb -o my.yaml",
@@ -27,7 +28,7 @@ class Options(CommonOptions, frozen=True, kw_only=True):
     targets: Annotated[tuple[str, ...], Words("the name of a recipe", "RECIPE")] = ()
     path: Annotated[
         str | None,
-        Flag("write a configuration for what is there: a file, a folder, a glob in quotes", "--from", metavar="PATH"),
+        Flag("write a configuration for these files: a file, a folder, or a glob in quotes", "--from", metavar="PATH"),
     ] = None
     output: Annotated[
         str | None, Flag("the file to write; by default the name of recipe or data", "-o", "--output", metavar="FILE")
@@ -48,12 +49,12 @@ def run(context: Context, options: Options) -> Outcome:
         raise ConfigError(f"expected one recipe, got {len(options.targets)}: {', '.join(options.targets)}")
     name = options.targets[0].removeprefix(recipes.PREFIX).removesuffix(".yaml")
     path = options.output or f"{name}.yaml"
-    return _write(path, recipes.text_of(name), "edit what is behind `dataset:`, `from:` and `path:`, then")
+    return _write(path, recipes.text_of(name), "edit the values of `dataset:`, `from:` and `path:`, then")
 
 
 def _for_path(given: str, options: Options) -> Outcome:
     if more := (*options.targets, *options.overrides):
-        raise ConfigError(f"expected a path behind `--from`, or a recipe, got both: {given} and {more[0]}")
+        raise ConfigError(f"expected a path after `--from`, or a recipe, got both: {given} and {more[0]}")
     path = options.output or f"{page.name_of(given)}.yaml"
     _check_new(path)
     return _write(path, page.text_for(given, path), "it runs as it is:")

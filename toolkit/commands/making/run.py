@@ -34,7 +34,7 @@ def run(context: Context, options: Options) -> Outcome:
         raise ConfigError(f"{options.config}: expected one of the sections {', '.join(STAGES)}; got none")
     if "align" in present and (options.shard is not None or options.limit is not None):
         raise context.section("align").error(
-            (), "expected a run of all shards, whose ids are looked up together, got a part of them; run `toolkit "
+            (), "expected a run of all shards, because `align:` needs all ids, got a part of them; run `toolkit "
             "ingest`, `align` (of all), `tag` and `mix` one by one"
         )  # fmt: skip
     checked = conflicts.check(context, shares_output=options.per_shard or options.shard is not None)

@@ -92,7 +92,9 @@ def _copy(
         if copied is not None and not copied.made_from:
             context.sweep(_folder(copy))  # it was begun, and not ended
         copies.begin(dataset, entry.set, what, todo)
-        tasks = [Task(file.path, file, sum(each.record.rows for each in file.shards), key=file.path) for file in todo]
+        tasks = [
+            Task(file.path, file, sum(each.record.input.size for each in file.shards), key=file.path) for file in todo
+        ]
         results = context.run(f"copy {entry.set}", copies.write_copy, tasks, "files")
         if broken := failures(results):
             outcome.failures += broken

@@ -38,6 +38,7 @@ class Options(Stage, frozen=True, kw_only=True):
         ConfigError: for options that do nothing together.
     """
 
+    SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = (
         "toolkit tag -c configs/quickstart.yaml processes=2",
         "toolkit tag --try README.md line_shape noise line_shape.short_chars=80",
@@ -196,7 +197,10 @@ def _try(context: Context, options: Options, path: str) -> Outcome:
         plan = trial.plan_of(trial.entries_of(options.targets), options.overrides)
     else:
         if options.targets:
-            raise ConfigError(f"expected the taggers of the configuration alone, got {options.targets[0]!r} too")
+            raise ConfigError(
+                f"expected no names of taggers with -c, which tries those of the configuration, got "
+                f"{options.targets[0]!r} too"
+            )
         plan = context.tags
     steps = trial.steps_of(plan)
     limit = context.config.max_document_bytes

@@ -25,21 +25,25 @@ class Locking(Configured, Stage, frozen=True, kw_only=True):
     lock: Annotated[
         str | None,
         Flag(
-            "write a lock: by which digests the output was made, and what is in it (without FILE: OUTPUT.lock.json)",
+            "write a lock: digests of all that the output was made from, and of its parts (without "
+            "FILE: OUTPUT.lock.json)",
             metavar="FILE",
             alone="",
         ),
     ] = None
     locked: Annotated[
         str | None,
-        Flag("make just what a lock describes; if anything differs, name it and write nothing", metavar="FILE"),
+        Flag(
+            "make the output only if all is as this lock says; otherwise name what differs, and write nothing",
+            metavar="FILE",
+        ),
     ] = None
 
     def __post_init__(self) -> None:
         if self.lock is not None and self.dry_run:
             raise ConfigError("expected --lock without --dry-run: a lock is of an output")
         if self.lock and "=" in self.lock and not self.lock.endswith(".json"):
-            raise ConfigError(f"expected the path of a file behind --lock, got {self.lock}; put settings before it")
+            raise ConfigError(f"expected the path of a file after --lock, got {self.lock}; put settings before it")
         for option, given in (("lock", self.lock), ("locked", self.locked)):
             if given is not None and self.shard is not None:
                 raise ConfigError(

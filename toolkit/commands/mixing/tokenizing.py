@@ -26,7 +26,10 @@ def of(context: Context) -> Context:
     if not isinstance(given, dict) or not isinstance(given.get("path"), str):
         raise section.error((), "expected {path: …, tokenizer: …, eod: …, files: …}")
     if "format" in given:
-        raise section.error(("format",), f"expected none here: it is `{TOKENS}`; `files:` says which files are written")
+        raise section.error(
+            ("format",),
+            f"expected no `format` here, because it is always `{TOKENS}`; `files:` says which files are written",
+        )
     mix = {key: value for key, value in context.config.mix.items() if key not in (EDITIONS, "rejected")}
     output = mix.get("output")
     path = output.get("path") if isinstance(output, dict) else None

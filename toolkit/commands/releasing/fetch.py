@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar
 from toolkit.commands.command_line.options import Flag, Words
 from toolkit.commands.command_line.options import Options as Common
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import settings_given
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.config.sizes import Size, in_words
 from toolkit.data.places import Place, check_apart
@@ -44,12 +43,12 @@ class Options(Common, frozen=True, kw_only=True):
     label: Annotated[tuple[str, ...], Flag("a label to fetch, such as fr; may be repeated", metavar="LABEL")] = ()
     most: Annotated[
         Size | None,
-        Flag("at most so many stored bytes of each label, in whole parts: 2GB, 500MB", "--max",
+        Flag("the most stored bytes of each label: 2GB, 500MB; only whole parts are fetched", "--max",
              metavar="SIZE", parse=_size),
     ] = None  # fmt: skip
-    to: Annotated[str | None, Flag("the folder to fetch into; by default called as the release", metavar="FOLDER")] = (
-        None
-    )
+    to: Annotated[
+        str | None, Flag("where to write; by default a folder here, with the name of the release", metavar="FOLDER")
+    ] = None
     dry_run: Annotated[bool, Flag("fetch nothing; list the parts")] = False
 
 
@@ -59,7 +58,6 @@ def run(context: Context, options: Options) -> Outcome:
     Raises:
         ConfigError: if the release has not what is asked for, or the folder has something else.
     """
-    settings_given(context)
     if len(options.targets) != 1:
         raise ConfigError(f"expected one release, got {', '.join(options.targets) or 'none'}")
     note_roots(options.targets)

@@ -115,7 +115,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     found.notes = [*_notes(context, prepared), *faults]
     if found.orphans:
         number = amount(sum(each.documents for each in found.orphans), "document")
-        found.notes.append(f"{number} dropped as copies of documents that are not kept: nothing stands for them.")
+        found.notes.append(f"{number} dropped as copies of documents that are not kept: their texts are lost.")
     if manifest is None:
         found.notes.append(_why_not_mixed(prepared, damaged=bool(faults), complete=found.complete))
     return Reported(found, faults)
@@ -204,13 +204,13 @@ def _why_not_mixed(prepared: PreparedMix, *, damaged: bool, complete: bool) -> s
     if damaged:
         return f"{would}."
     if publish.is_unfinished(folder):
-        return f"{folder} is just being published. {would}; run `toolkit mix`."
+        return f"The publication of {folder} is not complete. {would}; run `toolkit mix`."
     if made.settings != prepared.settings.recorded():
         other = _differs(made.settings, prepared.settings.recorded())
-        return f"{folder} was mixed with other settings than these ({other}). {would}; run `toolkit mix`."
+        return f"{folder} was made with other settings ({other}). {would}; run `toolkit mix`."
     if not complete:
-        return f"{folder} was not mixed from these shards alone. {would}."
-    return f"{folder} was mixed from other inputs than there are now. {would}; run `toolkit mix`."
+        return f"{folder} was made from more shards than these. {would}."
+    return f"{folder} was made from other inputs than the present ones. {would}; run `toolkit mix`."
 
 
 def _differs(one: dict[str, Any], other: dict[str, Any]) -> str:

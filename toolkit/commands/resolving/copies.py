@@ -64,7 +64,7 @@ def explain(dataset: Dataset, plan: Plan, shards: Sequence[str], wanted: str, ma
         if "duplicate_of" not in value:
             continue  # a set of lines or paragraphs
         if not pairs:
-            said.append(f"{entry.set}: {wanted} is a duplicate of nothing, and nothing is one of it")
+            said.append(f"{entry.set}: {wanted} is not a duplicate, and has none")
         for pair in pairs:
             texts = _texts([dataset, *entry.against], {pair.name, pair.kept}, max_bytes)
             edits = differences(texts[pair.kept], texts[pair.name]) if texts.keys() >= {pair.name, pair.kept} else []

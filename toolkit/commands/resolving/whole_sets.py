@@ -55,7 +55,7 @@ def _check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequenc
         if found and len(found.shards) > len(shards):
             raise ConfigError(
                 f"--limit: expected all {len(found.shards)} shards of which {entry.set} was made, got "
-                f"{len(shards)}: it would be made again, of these alone; leave --limit out, or add --overwrite"
+                f"{len(shards)}: the set would be made again from only these; leave --limit out, or add --overwrite"
             )
 
 
@@ -150,7 +150,7 @@ class _Making:
         fates = fates_folder(dataset, entry.set, resolution.key)
         works = [write.ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
         tasks = [
-            Task(dataset.attribute_path(entry.set, work.signed.shard), work, work.signed.record.rows,
+            Task(dataset.attribute_path(entry.set, work.signed.shard), work, work.signed.record.input.size,
                  key=work.signed.shard)
             for work in works
         ]  # fmt: skip

@@ -35,7 +35,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
     options = context.options
     for given, name in ((options.shard, "shard"), (options.limit, "limit"), (options.dry_run, "dry-run")):
         if given:
-            raise ConfigError(f"expected --sample without --{name}: it is drawn from all documents, and thrown away")
+            raise ConfigError(f"expected --sample without --{name}: the sample is drawn from all documents")
     dataset, plan = context.dataset, context.tags
     listed = sharing.shards(context, dataset, judges=True)[0]
     declared.set_schemas(plan, dataset)

@@ -25,7 +25,10 @@ def in_mix(context: Context, settings: MixSettings, *, wanted: bool) -> tuple[Mi
     is_own = context.has_dataset and [each.dataset for each in settings.streams] == [context.dataset]
     if not is_own:
         if wanted:
-            raise ConfigError(f"{settings.place}: expected --sample for a mix of the configuration's own dataset alone")
+            raise ConfigError(
+                f"{settings.place}: with --sample, expected a mix of the dataset of this configuration "
+                f"alone, got other datasets"
+            )
         return settings, ""
     if not wanted and not only_sampled(context.dataset, names):
         return settings, ""
@@ -73,7 +76,7 @@ def of(context: Context, names: list[str]) -> sample.Sample:
     states = dict(zip(shards, for_each(lambda shard: row_index.current(dataset, shard), shards), strict=True))
     there = {name: state for name, state in states.items() if state}
     if len(there) < len(states) or sample.digest(there) != found.input:
-        raise ConfigError(f"expected a sample of the documents that there are now, got one of others; {again}")
+        raise ConfigError(f"expected a sample of the present documents, got one of other documents; {again}")
     drawn = sample.dataset_of(dataset)
     for name in names:
         if records.load_schema(drawn, name) is None and name not in drawn.sets():

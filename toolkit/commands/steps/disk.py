@@ -154,8 +154,8 @@ class Disk:
             hint = f"`toolkit run --per-shard`, which needs about {in_words(less)}; or "
         raise self._source.error(
             ("max_disk",),
-            f"expected room for about {in_words(needed)} ({said}; by listed sizes and {known}), got "
-            f"{self.room.left()}; use {hint}a larger bound",
+            f"expected room for about {in_words(needed)} ({said}; estimated from listed sizes and {known}), got "
+            f"{self.room.left()}; use {hint}a larger `max_disk`",
         )
 
     def of_input(self, work: InputToIngest) -> Need | None:
@@ -312,6 +312,7 @@ def _folders(config: Config, source: Source, dataset: Dataset | None) -> list[st
     for path in found:
         if not store_of(path).is_local:
             raise source.error(
-                ("max_disk",), f"expected places on disk, got {path}, of which the size is not bound; leave it out"
+                ("max_disk",),
+                f"expected only places on disk, got {path}, whose size `max_disk` does not limit; leave `max_disk` out",
             )
     return found

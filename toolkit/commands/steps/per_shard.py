@@ -86,7 +86,9 @@ def run(context: Context) -> Outcome:
             publish.finish_interrupted(output)
             shards = _shards(listed, ingest_records.noted)
             if shards is None:
-                raise DataError("expected the records of the inputs, just made, one is gone; run again")
+                raise DataError(
+                    "expected the records of the inputs, which this run has just made, got one less; run again"
+                )
             outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted, keeps=True)
     outcome.text = text + outcome.text
     return outcome
@@ -129,7 +131,9 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
     for given in settings.streams[0].attributes:
         if given.set not in made:  # it may have cost much, and would be deleted
             raise ConfigError(
-                f"{settings.place}: expected sets that this configuration makes for --per-shard, got {given.set!r}"
+                f"{settings.place}: expected only sets that this configuration makes, got "
+                f"{given.set!r}: --per-shard deletes attributes, and could not make this set again; run "
+                f"without --per-shard"
             )
     mix = one_pass.to_mix(context, settings, made)
     listed = [one_input.InputToPass(input=work, tag=tag, mix=mix) for work in mine]
@@ -141,32 +145,43 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
     context.section("ingest"), context.section("mix")
     if editions.of(context):
         raise context.section("mix").error(
-            (editions.KEY,), "expected none with --per-shard, which deletes documents when the mix is made"
+            (editions.KEY,),
+            "expected no editions with --per-shard, which deletes the documents after the mix; run without --per-shard",
         )
     if context.has("tokenize"):
         raise context.section("tokenize").error(
-            (), "expected none with --per-shard; make `tokens` the output of the mix"
+            (),
+            "expected no section `tokenize:` with --per-shard, which deletes the documents after "
+            "the mix; make tokens the output of the mix: `output: {format: tokens, …}`",
         )
     for name in (*(["align"] if context.has("align") else []), *context.in_order):
         raise context.section(name).error(
             (),
-            f"expected no section `{name}:` with --per-shard, which deletes documents: its sets are made when all "
-            "shards are there",
+            f"expected no section `{name}:` with --per-shard: its sets need the documents of all "
+            f"shards, which --per-shard deletes one after the other; run without --per-shard",
         )
     settings = preparation.settings_of(context, writes=writes)
     if [stream.dataset for stream in settings.streams] != [dataset]:
-        raise ConfigError(f"{settings.place}: expected a mix of the configuration's own dataset for --per-shard")
+        raise ConfigError(
+            f"{settings.place}: with --per-shard, expected a mix of the dataset of this "
+            f"configuration alone, got other datasets; run without --per-shard"
+        )
     if what := settings.needs_all_shards:
         raise ConfigError(
-            f"{settings.place}: expected a mix without {what} for --per-shard: that is found out from all shards"
+            f"{settings.place}: with --per-shard, expected a mix without {what}, which needs all "
+            f"shards at once; run without --per-shard"
         )
     if dataset.include or dataset.exclude:
-        raise ConfigError(f"{settings.place}: expected a dataset without `include` and `exclude` for --per-shard")
+        raise ConfigError(
+            f"{settings.place}: with --per-shard, expected a dataset without `include` and "
+            f"`exclude`; run without --per-shard"
+        )
     for rule in settings.streams[0].rules:
         if rule.foreign:
             raise ConfigError(
-                f"{rule.place}: rule {rule.name!r}: expected an expression for --per-shard, got {rule.foreign.syntax}: "
-                "its patterns are checked against the attributes of all shards"
+                f"{rule.place}: rule {rule.name!r}: with --per-shard, expected an expression, got "
+                f"{rule.foreign.syntax}, whose patterns must be checked against the attributes of all "
+                f"shards; run without --per-shard"
             )
     return settings
 
@@ -183,7 +198,7 @@ def _check_no_others(
     known.update(shard for each in former for shard in each.shards)
     if others := [shard for shard in there if shard not in known]:
         raise ConfigError(
-            f"{dataset.shard_path(others[0])}: expected no documents but those of the inputs for --per-shard, got "
+            f"{dataset.shard_path(others[0])}: with --per-shard, expected only documents of the inputs, got "
             f"{len(others)} other shards; `toolkit run` mixes them, too"
         )
 

@@ -35,7 +35,8 @@ def check_dataset(dataset: Dataset, where: str) -> None:
     chosen = bool(dataset.include or dataset.exclude or dataset.is_flat) and documents != attributes
     if is_within(documents, attributes) or (is_within(attributes, documents) and not chosen):
         raise ConfigError(
-            f"{where}: expected attributes apart from the documents, got {dataset.attributes} and {dataset.documents}"
+            f"{where}: expected separate folders for attributes and documents, got "
+            f"{dataset.attributes} and {dataset.documents}"
         )
 
 
@@ -88,7 +89,7 @@ def check_ingest(context: Context, works: Iterable[InputToIngest]) -> None:
     for where, file in ((work.entry.place, file) for work in works for file in work.files):
         if store_of(file.path).can_write and (place := inside.of(file.path)):
             raise ConfigError(
-                f"{where}: expected inputs apart from {place.path} ({place.what}), which this configuration "
+                f"{where}: expected inputs outside of {place.path} ({place.what}), which this configuration "
                 f"writes, got {file.path}"
             )
 

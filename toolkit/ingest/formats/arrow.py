@@ -76,7 +76,7 @@ def _batches(source: Input) -> Iterator[Any]:
                 batch.validate(full=True)  # offsets out of range would end the process
                 yield batch
                 row += batch.num_rows
-                place = f"behind record batch {number}"
+                place = f"after record batch {number}"
     except (pa.ArrowException, OSError, ValueError, OverflowError, EOFError) as error:
         raise values.damage("Arrow file", error, source.path, place, row + 1 if row else None) from None
 
@@ -100,7 +100,7 @@ def _opened(source: Input, stack: ExitStack) -> Iterator[Any]:
     if stream.ended:
         raise EOFError("the stream has no end, it is truncated")
     if stream.read(1):
-        raise ValueError("there is something behind the end of the stream")
+        raise ValueError("there is something after the end of the stream")
 
 
 class _Exact(io.RawIOBase):

@@ -31,9 +31,10 @@ Delimiter = Annotated[str, _CHARACTER, msgspec.Meta(description="the character b
 class Csv(FieldReader):
     """One row a document, as RFC 4180 has it: quoted fields may have delimiters, line breaks and doubled quotes.
 
-    Values are texts, unless `typed` says otherwise; an empty field is null, but for an empty text of a document. A
-    document's number, which makes its id where it has none, is the line at which its row begins. Blank lines between
-    rows are counted. A row of more or fewer fields than there are columns is bad. `metadata` may be JSON texts.
+    Values are texts, unless `typed` says something else. An empty field is null, except the text of a document, which
+    may be empty. The number of a document is the line at which its row begins; it is part of the id of a document
+    without one. Blank lines between rows are counted. A row of more or fewer fields than there are columns is bad.
+    `metadata` may be JSON texts.
     """
 
     SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
@@ -42,7 +43,7 @@ class Csv(FieldReader):
     delimiter: Delimiter = ","
     quote: Annotated[
         Annotated[str, _CHARACTER] | None,
-        msgspec.Meta(description="the character around fields; null if the file has none, and quotes mean nothing"),
+        msgspec.Meta(description="the character around fields; null if the file does not quote fields"),
     ] = '"'
     escape: Annotated[
         Annotated[str, _CHARACTER] | None,
@@ -210,7 +211,7 @@ class _Rows(Iterator[tuple[int, list[str]]]):
             raise DataError(f"{message}; {self._hint}", path=self._source.path, line=first)
         if "new-line character" in str(error):
             message = "expected rows that end in \\n or \\r\\n, got a \\r inside a row; a field with one needs quotes"
-            hint = "where \\r alone ends rows, convert the file: tr '\\r' '\\n'"
+            hint = "if \\r alone ends rows, convert the file: tr '\\r' '\\n'"
             return self._bad("not of the format", f"{message}; {hint}", first)
         said = str(error).replace("'", "")
         message = f"expected a row of CSV, got: {said}; {self._hint}"

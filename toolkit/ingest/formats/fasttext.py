@@ -20,7 +20,7 @@ from toolkit.text.fasttext.labelled import PREFIX, parted
 class Fasttext(Reader):
     """One document a line: labels become the fields `labels`, a list, and `label`; the rest of the line is the text.
 
-    `label` is null where a line has several labels. A word that begins with the prefix is a label wherever it stands in
+    If a line has several labels, `label` is null. A word that begins with the prefix is a label wherever it stands in
     the line. A line without a label, or with nothing but labels, is bad; blank lines are counted.
     """
 
@@ -28,7 +28,8 @@ class Fasttext(Reader):
     IN_PLACE = True
 
     prefix: Annotated[
-        Annotated[str, msgspec.Meta(pattern=r"^[^ \t\n\r\v\f\x00]+$")], msgspec.Meta(description="where a label begins")
+        Annotated[str, msgspec.Meta(pattern=r"^[^ \t\n\r\v\f\x00]+$")],
+        msgspec.Meta(description="the text with which a label begins"),
     ] = PREFIX
     numbers: Annotated[
         bool, msgspec.Meta(description="whether labels are numbers, such as grades; a line with another label is bad")
@@ -65,5 +66,5 @@ def _number(label: str, prefix: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise DataError(f"expected a number behind {prefix}, got {label!r}; without `numbers: true` labels are texts")
+        raise DataError(f"expected a number after {prefix}, got {label!r}; without `numbers: true` labels are texts")
     return number

@@ -12,7 +12,7 @@ from toolkit.ingest.tables.fields import FieldReader
 class Jsonl(FieldReader):
     """One JSON object a line. Keys that are not mapped are kept as they are, top-level.
 
-    A mapped top-level key is renamed; a dotted path is copied, the object that it leads into stays. Ids may be
+    A mapped top-level key is renamed. A dotted path is copied; the object into which it leads stays. Ids may be
     integers. A line without text is bad; one without id gets one. Metadata may be an object or its JSON text.
     """
 

@@ -62,7 +62,7 @@ class Oscar(Reader):
 
     ``id`` is the record id of the headers, ``added`` and ``created`` are their WARC-Date. ``line_language`` holds the
     file's ``sentence_identifications``, numbers as they are written. 23.01's ``quality_warnings`` becomes
-    ``annotation``. Labels that begin with a capital, as the published schema spells them, are in lower case.
+    ``annotation``. Labels with a capital, as in the published schema, are put in lower case.
     """
 
     VERSION = "2"  # since 2: `created`

@@ -20,11 +20,11 @@ from toolkit.storage.threads import for_each
 class Parquet(FieldReader):
     """One row a document. Columns that are not mapped are kept as they are, top-level; nested ones are objects, lists.
 
-    Row groups are read one after the other, and of them the columns alone that are not left out. Files need the
-    package pyarrow: `tagmix[parquet]`. Ids may be integers. `metadata` and `attributes` may be JSON texts, as the
-    output format `parquet` writes them. Dates and times become texts of ISO 8601, with nine digits where there is a
-    part of a microsecond; bytes become base64. Numbers that JSON does not have (NaN, infinities) become null, and are
-    counted as `not_finite`.
+    The reader reads one row group after the other, and only the columns that are not left out. Files need the package
+    pyarrow: `tagmix[parquet]`. Ids may be integers. `metadata` and `attributes` may be JSON texts, as the output format
+    `parquet` writes them. Dates and times become texts of ISO 8601, with nine digits where there is a part of a
+    microsecond; bytes become base64. Numbers that JSON does not have (NaN, infinities) become null; `not_finite` counts
+    them.
     """
 
     SUFFIXES = (".parquet", ".parq", ".pq")

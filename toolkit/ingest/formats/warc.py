@@ -34,10 +34,10 @@ class Warc(Reader):
     file. ``created`` is the ``Date`` that the server sent, in UTC, or else WARC-Date. ``metadata.http`` has the
     ``content_type`` as the server sent it and the ``charset`` that was used.
 
-    What becomes no document is counted: records by type, answers by status, by content type, empty ones. A page of
-    which the extractor makes nothing in its time (``lost.timeout``), or that ends its process (``lost.crash``), costs
-    one page; with ``on_error: skip`` it is kept aside. A record that is shorter or longer than it says is bad; with
-    ``on_error: skip`` reading goes on at the next record.
+    The reader counts everything that becomes no document: other records by type, responses by status and content type,
+    empty pages. If the extractor needs too long for a page (``lost.timeout``) or crashes on it (``lost.crash``), only
+    this page is lost; with ``on_error: skip`` it is kept aside. A record that is shorter or longer than it says is bad;
+    with ``on_error: skip`` the reader goes on at the next record.
     """
 
     VERSION = "2"  # since 2: `created`
@@ -53,7 +53,7 @@ class Warc(Reader):
     title: Annotated[bool, Description(description="resiliparse: the page's title is the first line")] = True
     layout: Annotated[
         Literal["lines", "formatted"],
-        Description(description="resiliparse: lines without indentation and blank ones between, or with them"),
+        Description(description="resiliparse: `lines` removes indentation and blank lines, `formatted` keeps both"),
     ] = "lines"
     list_bullets: Annotated[bool, Description(description="resiliparse: bullets and numbers of list items")] = False
     alt_texts: Annotated[bool, Description(description="alternative texts of images")] = False

@@ -21,13 +21,13 @@ InvalidUtf8 = Annotated[
 class Wet(Reader):
     """Text records of WARC files.
 
-    ``id`` is WARC-Record-ID, ``added`` and ``created`` are WARC-Date: what the server sent as ``Date`` is not in such
-    files. ``metadata.warc_headers`` has all headers.
+    ``id`` is WARC-Record-ID; ``added`` and ``created`` are WARC-Date, because such files do not have the ``Date`` of
+    the server. ``metadata.warc_headers`` has all headers.
 
-    Header values are left as they are (white space around them excepted, which WARC allows freely), a repeated name's
-    values are joined by ``, ``. ``content-length`` stays the record's own, also where the text is trimmed. Records that
-    are not ``conversion`` are counted by type. A record that is shorter or longer than it says is bad; with
-    ``on_error: skip`` reading goes on at the next record.
+    Header values stay as they are, without the white space around them. If a name is repeated, its values are joined by
+    ``, ``. ``content-length`` is that of the record, also if the text is trimmed. Records other than ``conversion`` are
+    counted by type. A record that is shorter or longer than it says is bad; with ``on_error: skip`` the reader goes on
+    at the next record.
     """
 
     VERSION = "2"  # since 2: `created`

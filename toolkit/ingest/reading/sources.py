@@ -119,7 +119,10 @@ class Sources:
             if each.can_change
         ]
         now = stat_each([file.path for file, _ in looked])
-        message = "expected the file to stay as it is while it is read, it changed; run again"
+        message = (
+            "expected a file that does not change while it is read, got one that has changed; run "
+            "again when no program writes to it"
+        )
         return [
             DataError(message, path=file.path) for (file, was), there in zip(looked, now, strict=True) if there != was
         ]

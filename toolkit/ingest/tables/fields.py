@@ -70,7 +70,13 @@ class FieldReader(Reader):
     CHECKED: ClassVar[tuple[str, ...]] = _ONLY_CHECKED
     """Options that are not recorded: they change nothing of good documents."""
 
-    fields: Annotated[Fields, msgspec.Meta(description="name, dotted path or list of them for each field")] = Fields()
+    fields: Annotated[
+        Fields,
+        msgspec.Meta(
+            description="for each field of a document: the name of a field of the row, a dotted path, or a "
+            "list of these"
+        ),
+    ] = Fields()
     metadata: Annotated[
         Chosen,
         msgspec.Meta(description="top-level fields that become fields of the metadata: their names, or `rest`, all"),
@@ -80,9 +86,9 @@ class FieldReader(Reader):
     ] = ()
 
     config: Annotated[
-        str | None, msgspec.Meta(description="of a folder from the Hub: one of the `configs:` in its README.md")
+        str | None, msgspec.Meta(description="for a folder from the Hub: one of the `configs:` in its README.md")
     ] = None
-    split: Annotated[str | None, msgspec.Meta(description="of a folder: the split to read; default: all")] = None
+    split: Annotated[str | None, msgspec.Meta(description="for a folder: the split to read; default: all")] = None
 
     typed: Annotated[
         dict[str, Literal["str", "int", "float", "bool", "json"]],
@@ -221,7 +227,8 @@ class FieldReader(Reader):
             row = {}
         if taken := [name for name in found if name in row]:
             raise msgspec.ValidationError(
-                f"Expected no key {taken[0]} beside the document's own, which `fields` takes from another key: write "
+                f"Expected no key {taken[0]} in the row, because `fields` takes the {taken[0]} of the "
+                f"document from another key: write "
                 f"`fields: {{{taken[0]}: {taken[0]}}}`, or list the key in `metadata` or `leave_out`"
             )
         if found["text"] is None:
@@ -330,6 +337,6 @@ def _together(metadata: Any, gathered: Mapping[str, Any]) -> dict[str, Any]:
     own = msgspec.convert(metadata, dict[str, Any] | None) or {}
     for name, value in gathered.items():
         if name in own and own[name] != value:
-            got = f"{short(own[name])} in the metadata and {short(value)} beside them"
+            got = f"{short(own[name])} in the metadata and {short(value)} in the field of the row"
             raise DataError(f"expected one value of `metadata.{name}`, got {got}; leave one out with `leave_out`")
     return {**own, **gathered}

@@ -152,13 +152,13 @@ def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
                 raise _Bad(f"expected a block of {size} bytes, got {got} before the end of the file", offset)
         tape.check_held()
     except BAD_ROW as error:  # of a library, or of a panic in it
-        raise _Bad(f"expected a WARC record behind the last one, got something else ({error!r})") from None
+        raise _Bad(f"expected a WARC record after the last one, got something else ({error!r})") from None
     except OSError as error:
         tape.check_held()
         if tape.begins_with(b"filedesc:"):
             message = "expected a WARC file, got one in the older format ARC; convert it, `warcio recompress` does"
             raise DataError(message, path=source.path) from None
-        raise _Bad(f"expected a WARC record behind the last one, got something else ({error})") from None
+        raise _Bad(f"expected a WARC record after the last one, got something else ({error})") from None
 
 
 ROOM = 16 << 20
@@ -238,7 +238,7 @@ class _Tape:
     def check_held(self) -> None:
         """Raise _Bad if reading has ended because there was no record in all that may be held."""
         if self._is_full:
-            raise _Bad(f"expected a WARC record behind the last one, got none in {len(self._kept):,} bytes")
+            raise _Bad(f"expected a WARC record after the last one, got none in {len(self._kept):,} bytes")
 
     def forget(self, offset: int) -> None:
         """Forget what lies before this offset."""
@@ -256,7 +256,7 @@ class _Tape:
         behind = bytes(self._kept[end : end + 4])
         if behind != b"\r\n\r\n":
             size = record.fields["content-length"]
-            raise _Bad(f"expected two line ends behind a block of {size} bytes, got {behind!r}", record.offset)
+            raise _Bad(f"expected two line ends after a block of {size} bytes, got {behind!r}", record.offset)
         return record.end + 4
 
     def end_of_head(self, offset: int) -> int:

@@ -20,12 +20,12 @@ Texts = str | list[str]
 class Agent(ConfigStruct):
     """A person or an organization."""
 
-    name: Annotated[str, Description(description="of the person or organization")]
-    type: Annotated[Literal["Organization", "Person"] | None, Description(description="which of the two, required")] = (
-        None
-    )
-    url: Annotated[str | None, Description(description="its page")] = None
-    email: Annotated[str | None, Description(description="its address")] = None
+    name: Annotated[str, Description(description="the name of the person or organization")]
+    type: Annotated[
+        Literal["Organization", "Person"] | None, Description(description="Organization or Person; required")
+    ] = None
+    url: Annotated[str | None, Description(description="the page of the person or organization")] = None
+    email: Annotated[str | None, Description(description="the e-mail address")] = None
 
 
 class Rai(ConfigStruct):
@@ -61,41 +61,49 @@ class Rai(ConfigStruct):
 class About(ConfigStruct):
     """The section ``about:``; what a description needs and it does not give is an error, nothing is made up."""
 
-    name: Annotated[str | None, Description(description="of the dataset")] = None
+    name: Annotated[str | None, Description(description="the name of the dataset")] = None
     description: Annotated[str | None, Description(description="what it is, in some sentences")] = None
-    license: Annotated[Texts | None, Description(description="URL, best one of https://spdx.org/licenses/")] = None
+    license: Annotated[Texts | None, Description(description="a URL, preferably of https://spdx.org/licenses/")] = None
     url: Annotated[str | None, Description(description="page of the dataset")] = None
     creator: Annotated[
-        list[Agent] | Agent | None, Description(description="{type: Organization or Person, name, url, email}, or some")
+        list[Agent] | Agent | None,
+        Description(description="{type: Organization or Person, name, url, email}, or a list of these"),
     ] = None
     date_published: Annotated[str | None, Description(description="2026-01-31")] = None
-    citation: Annotated[str | None, Description(description="how to cite it, best BibTeX")] = None
+    citation: Annotated[str | None, Description(description="how to cite it, preferably BibTeX")] = None
     version: Annotated[str | None, Description(description="MAJOR.MINOR.PATCH")] = None
     publisher: Annotated[list[Agent] | Agent | None, Description(description="as `creator`")] = None
-    keywords: Annotated[list[str], Description(description="words to find it by")] = []
+    keywords: Annotated[list[str], Description(description="words by which people find it")] = []
     same_as: Annotated[Texts | None, Description(description="URLs of other pages of the same dataset")] = None
     sd_license: Annotated[Texts | None, Description(description="URL: licence of the description itself")] = None
     date_created: Annotated[str | None, Description(description="2026-01-31")] = None
     date_modified: Annotated[str | None, Description(description="2026-01-31")] = None
-    in_language: Annotated[
-        Texts | None, Description(description="BCP 47 codes; default: the labels of an output that is cut by language")
-    ] = None
+    in_language: Annotated[Texts | None, Description(description="BCP 47 codes; default: those of the labels")] = None
     live: Annotated[
         bool | list[str],
-        Description(description="the data still grow; or globs of the files that do: listed without size and checksum"),
+        Description(
+            description="true: the data still grow; or globs of the files that grow. Such files are listed "
+            "without size and checksum"
+        ),
     ] = False
     splits: Annotated[
         dict[str, float | str],
-        Description(description="{train: 0.98, test: 0.02}: by hash of the id; `by: file`: the mix parts files so"),
+        Description(
+            description="{train: 0.98, test: 0.02}: a hash of the id decides; with `by: file` the mix divides "
+            "its files by split"
+        ),
     ] = {}
     examples: Annotated[
         int,
         msgspec.Meta(ge=0),
-        Description(description="records shown for each record set, and samples in the card, texts cut; 0: none"),
+        Description(
+            description="how many records each record set shows, and how many samples the card has, with "
+            "shortened texts; 0: none"
+        ),
     ] = 3
     scores: Annotated[
         bool,
-        Description(description="the card has distributions of attributes, which are read for it (`toolkit stats`)"),
+        Description(description="whether the card has distributions of attributes"),
     ] = True
     croissant: Annotated[
         Literal["1.0", "1.1"], Description(description="version (in quotes) of the specification; `--spec` overrides")

@@ -235,7 +235,11 @@ def count_file(work: CountJob, report: Report) -> CountResult:
         for number, table in enumerate(tables):
             groups.write(work.groups_path(number), iter(table))
     if stat(work.path) != before:
-        raise DataError("expected the file to stay as it is while it is read, it changed; run again", path=work.path)
+        raise DataError(
+            "expected a file that does not change while it is read, got one that has changed; run "
+            "again when no program writes to it",
+            path=work.path,
+        )
     record = Record(
         size=before.size,
         stamp=before.stamp,

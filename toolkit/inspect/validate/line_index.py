@@ -55,7 +55,7 @@ def _of_lines(pairs: Iterable[tuple[int, int]], lines: Iterable[tuple[int, bytes
         is_ = line[0], len(line[1])
         if pair != is_:
             chars = len(line[1].decode("utf-8", "replace"))
-            hint = "; it counts characters, as Modalities did up to 0.3.2; make it anew" if _chars(pair, chars) else ""
+            hint = "; it counts characters, as Modalities did up to 0.3.2; make it again" if _chars(pair, chars) else ""
             yield number, f"expected {is_}, got {pair or 'no entry'}{hint}"
 
 

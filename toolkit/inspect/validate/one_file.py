@@ -146,13 +146,20 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
     except _Unindexed:
         return
     if before is None or stat(path) != before:
-        findings.add(DataError("expected the file to stay as it is while it is read, it changed; run again", path=path))
+        findings.add(
+            DataError(
+                "expected a file that does not change while it is read, got one that has changed; run "
+                "again when no program writes to it",
+                path=path,
+            )
+        )
         return
     state = index.finish(before, lines.content or "", lines)
     if known and known.content != state.content:
         message = (
-            f"expected the content that {row_index.path_of(dataset, shard)} describes, got other of the same size "
-            "and time: one of the two was damaged. Look after the documents; the index was made anew"
+            f"expected the content that {row_index.path_of(dataset, shard)} describes, got other "
+            f"content with the same size and time: the documents or this index were damaged. Check "
+            f"the documents; the index has been made again"
         )
         findings.add(DataError(message, path=path))
 
@@ -247,7 +254,11 @@ def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Find
         got = "one that is damaged" if sets.is_damaged(dataset, work.set, work.path) else "none"
         findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
     elif not sets.is_intact(dataset, work.set, work.path, record):
-        findings.add(DataError("expected the file that its completion record describes, it was changed", path=path))
+        findings.add(
+            DataError(
+                "expected the file that its completion record describes, got one that was changed later", path=path
+            )
+        )
     else:
         found = None if carried_shards(dataset, work.set) is not None else sets.load_schema(dataset, work.set)
         if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
@@ -379,7 +390,7 @@ def is_rejected(path: str) -> bool:
     if ".jsonl" not in os.path.basename(path):
         return False
     try:
-        with Lines(path, MAX_ROW) as lines:
+        with Lines(path, MAX_ROW, fixed=True) as lines:
             line = next(lines, b"")
         for decoder in (_REJECTED, DOCUMENT_DECODER):
             decoder.decode(line)

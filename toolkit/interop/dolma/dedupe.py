@@ -135,13 +135,14 @@ def _check(source: Source, found: DeduperOptions) -> None:
     if found.bloom_filter and found.bloom_filter.read_only:
         raise source.error(
             ("bloom_filter", "read_only"),
-            "expected false: filters of Dolma's are not read here. Compare with what the filter was made of: "
+            "expected false: the toolkit does not read filters of Dolma. Compare with the data "
+            "from which the filter was made: "
             "`kind: contamination` with `against:` finds n-grams of evaluation data, also across lines",
         )
     if (dedupe.num_partitions or 1) > 1 or dedupe.file_partition:
         key = "file_partition" if dedupe.file_partition else "num_partitions"
         raise place.error(
-            (key,), "expected none: what does not fit in memory is parted here without being asked; leave it out"
+            (key,), "expected none: the toolkit divides by itself what does not fit into memory; leave it out"
         )
     if dedupe.min_words:
         raise place.error(

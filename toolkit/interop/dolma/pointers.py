@@ -11,8 +11,8 @@ DEDUPE = (
     "run `toolkit dedup -c FILE`, which reads it; attributes that Dolma's deduper has written are mixed as they are"
 )
 TOKENS = (
-    "this toolkit writes no token files: run `dolma tokens` on the output of a mix with `format: dolma`; the tagger "
-    "`tokens` counts tokens"
+    "use a section `tokenize:` with `files: dolma` in a configuration of our own, and run "
+    "`toolkit tokenize`; the tagger `tokens` counts tokens"
 )
 COMMANDS = {
     "dedupe": DEDUPE,

@@ -25,6 +25,7 @@ from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.rules import RuleSet
 from toolkit.rules.repeating import copy_hash
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Share
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists
@@ -83,14 +84,14 @@ def draw_shard(drawing: ShardToDraw, report: Report) -> ShardDrawn:
             report(head.rows, 0)
             return ShardDrawn(head.groups)
     rules = work.compile_rules()
-    draws = _Draws(work, rules)
+    draws, done = _Draws(work, rules), Share(report, state.rows, state.size)
     for block in blocks(work, rules):
         draws.add(block)
+        done(len(block.chars), len(block.chars))
     groups, arrays = draws.sorted()
     head = Head(state.content, inputs, state.rows, groups)
     packed = msgspec.json.encode(head)
     data = _LENGTH.pack(len(packed)) + packed + arrays
-    report(state.rows, 0)
     if here:
         write_file(drawing.path, data)
     return ShardDrawn(groups, b"" if here else data)

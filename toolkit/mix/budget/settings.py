@@ -29,11 +29,13 @@ Amount = Annotated[Any, msgspec.Meta(title=_AMOUNT)]
 class BudgetForm(ConfigStruct, kw_only=True):
     """The section in YAML: one of the units with its amount, and how that is divided."""
 
-    documents: Annotated[Amount, Description(description="how many documents are taken, copies counted")] = None
-    bytes: Annotated[Amount, Description(description=f"likewise, bytes of texts in UTF-8, {_OWN}")] = None
-    characters: Annotated[Amount, Description(description=f"likewise, code points of texts, {_OWN}")] = None
-    words: Annotated[Amount, Description(description="likewise, words, which `of` gives")] = None
-    tokens: Annotated[Amount, Description(description="likewise, tokens, which `of` gives")] = None
+    documents: Annotated[Amount, Description(description="how many documents are taken, copies included")] = None
+    bytes: Annotated[Amount, Description(description=f"how many bytes of texts in UTF-8 are taken, {_OWN}")] = None
+    characters: Annotated[Amount, Description(description=f"how many code points of texts are taken, {_OWN}")] = None
+    words: Annotated[Amount, Description(description="how many words are taken; `of` gives those of a document")] = None
+    tokens: Annotated[Amount, Description(description="how many tokens are taken; `of` gives those of a document")] = (
+        None
+    )
     of: Annotated[
         str | None, Description(description="an expression: the words or tokens of a document (`tokens` by default)")
     ] = None
@@ -51,7 +53,9 @@ class BudgetForm(ConfigStruct, kw_only=True):
     seed: Annotated[str | int, Description(description="another seed takes other documents")] = ""
     short: Annotated[
         Literal["report", "redistribute"],
-        Description(description="what a group lacks is told (report), or others give it (redistribute)"),
+        Description(
+            description="if a group is too small: report the missing amount, or redistribute it to the other groups"
+        ),
     ] = "report"
 
 
@@ -165,7 +169,9 @@ def read_budget(place: Source) -> BudgetSettings:
     unit, amount = given[0], place.value[given[0]]
     counted = unit in ("words", "tokens")
     if form.of is not None and not counted:
-        raise place.error(("of",), f"expected `of` with words or tokens, got it with {unit}, which row indexes tell")
+        raise place.error(
+            ("of",), f"expected `of` only with words or tokens, got it with {unit}, which the toolkit counts itself"
+        )
     if unit == "words" and form.of is None:
         raise place.error(("words",), "expected `of` beside it: an expression that gives the words of a document")
     total, targets = None, dict[str, float]()
@@ -190,11 +196,15 @@ def _check_division(place: Source, form: BudgetForm, unit: str, targets: Mapping
     if len(divides) == 2:
         raise place.error(("temperature",), "expected `shares` or `temperature`, got both")
     for key in divides if targets else ():
-        raise place.error((key,), f"expected one amount of all groups with `{key}`, got one for each")
+        raise place.error(
+            (key,), f"expected one amount for all groups together with `{key}`, got an amount for each group"
+        )
     for key in () if form.by else [*divides, *([unit] if targets else [])]:
-        raise place.error((key,), "expected `by` with it, which says what the groups are: `by: label`")
+        raise place.error(
+            (key,), "expected `by` beside it, which says what the groups are, such as `by: label`; got none"
+        )
     if not form.by and form.short == "redistribute":
-        raise place.error(("short",), "expected `by` with it: without groups there are no others that give")
+        raise place.error(("short",), "expected `by` beside it, got none: without groups, no other group can give more")
 
 
 def _group(value: Any) -> str:

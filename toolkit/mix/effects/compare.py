@@ -18,6 +18,7 @@ from toolkit.mix.effects.stretches import HEAD
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.rules import RuleSet
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Share
 from toolkit.storage.reading import lines_at
 from toolkit.tag.sample import key_of
 
@@ -130,8 +131,10 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
     found = Comparison()
     state, _ = inputs_of(pair.one)
     inputs_of(pair.other)
+    done = Share(report, state.rows, state.size)
     for number, (one, other) in enumerate(zip(_fates(pair.one), _fates(pair.other), strict=True), 1):
         found.rows += 1
+        done(1, 1)
         found.kept += one.dropped is None
         if change := _change(one, other, number):
             if pair.seed is not None:
@@ -141,7 +144,6 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
                 )
             found.note(change, pair.samples)
     found.keep_samples(pair.samples, pair.rule)
-    report(state.rows, 0)
     if found.rows != state.rows:
         raise DataError(f"expected {state.rows} rows as indexed, got {found.rows}", path=pair.one.path)
     return found

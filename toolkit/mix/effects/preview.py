@@ -31,6 +31,7 @@ from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.orphans.copies import Copies, Fates
 from toolkit.rules import Outcome, RuleSet, rules_in
 from toolkit.runs.executors import Report
+from toolkit.runs.progress import Share
 
 
 class LabelCount(Totals):
@@ -107,7 +108,7 @@ def preview_shard(
 
     Args:
         work: the shard.
-        report: is told when it is done.
+        report: is told of each block.
         copies: tells which documents are dropped as copies.
         noted: is given what becomes of the documents, some at a time.
 
@@ -120,6 +121,7 @@ def preview_shard(
     only = [0] * len(effects)
     cells, groups = _Cells(), dict[str, GroupCount]()
     number = unlike_dolma = 0
+    done = Share(report, state.rows, state.size)
     for block in blocks(work, rules):
         cells.add(block)
         if rules.may_differ:
@@ -144,9 +146,9 @@ def preview_shard(
                     raise at_document(error, work, number, values[-1].id) from None
         if copies:
             noted(copies.taken())
+        done(len(block.chars), len(block.chars))
     totals, labels = _added(cells, effects)
     finish(effects, rules.rules, totals)
-    report(state.rows, 0)
     matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}
     texts = _reads_documents(work, rules)
     return Preview(

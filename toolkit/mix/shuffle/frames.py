@@ -22,11 +22,13 @@ class Shuffle(ConfigStruct, kw_only=True):
     seed: Annotated[str | int, Description(description="another seed gives another order")] = ""
     unit: Annotated[
         Literal["document", "line"],
-        Description(description="what is shuffled; lines, of a format whose files are lines of text and nothing else"),
+        Description(
+            description="what is shuffled; lines only for a format whose files are lines of text and nothing else"
+        ),
     ] = "document"
     equal: Annotated[
         Literal["bytes", "documents"],
-        Description(description="what parts have as much of as each other: bytes before compression, or documents"),
+        Description(description="in what all parts are equal: bytes before compression, or documents"),
     ] = "bytes"
 
 

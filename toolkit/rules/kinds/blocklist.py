@@ -29,7 +29,7 @@ class BlocklistForm(Form):
         Description(description="the path or glob of the lists, or several"),
     ]
     entries: Annotated[
-        Entries, Description(description="the kind of all lines; `any`: the form of each line tells")
+        Entries, Description(description="the kind of all lines; `any`: each line shows its kind by its form")
     ] = "any"
     url: Annotated[
         str, Description(description="the field that has the URL of a document: `metadata.url`, `document.url`")

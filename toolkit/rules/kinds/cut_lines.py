@@ -95,4 +95,4 @@ class _Line:
 
 class _UnknownLine:
     def __getattr__(self, name: str) -> int:
-        raise ValueError(f"line.{name} is known from the text only, which a dry run does not read")
+        raise ValueError(f"line.{name} needs the text, which a dry run does not read")

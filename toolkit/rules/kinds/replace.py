@@ -48,7 +48,7 @@ class ReplaceForm(SpansForm):
         str,
         Description(
             description="the text that replaces them: `{}` is the original text, `{tag}` the name of the rule; with "
-            "`syntax`, a jq filter behind `$` may give it"
+            "`syntax`, `$` and a jq filter give a text of the document"
         ),
     ]
 

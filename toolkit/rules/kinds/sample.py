@@ -76,7 +76,10 @@ class Sample(Rule):
 def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: Any, label: str | None) -> bool:
     """Return True if a document is not in a sample: its hash is not below the limit of its label, or of all others."""
     if document.source is None:
-        raise ValueError("expected rows with a source, which a sample is drawn by")
+        raise ValueError(
+            "expected a document with a source, because source and id decide whether it is in the "
+            "sample, got one without"
+        )
     if label is not None:
         limit = limits.get(label, limit)
     return sample_hash(seed, document.source, document.id) >= limit

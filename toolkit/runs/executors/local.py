@@ -29,10 +29,11 @@ class LocalSettings(ConfigStruct):
 
     recycle: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
-        Description(description="tasks after which a worker process is replaced, against leaks"),
+        Description(description="a worker process is replaced after this number of tasks, against memory leaks"),
     ] = None
     memory: Annotated[
-        Size | None, Description(description="a worker that holds more, with its helpers, is ended; its task fails")
+        Size | None,
+        Description(description="a worker that holds more memory, with its helpers, is ended; its task fails"),
     ] = None
 
 

@@ -58,26 +58,27 @@ class RaySettings(ConfigStruct):
     address: Annotated[
         str, Description(description="`host:port` of the head; `auto`: $RAY_ADDRESS, or the cluster of this machine")
     ] = "auto"
-    cpus: Annotated[Count, Description(description="that a task asks for")] = 1
-    memory: Annotated[Size | None, Description(description="that a task asks for")] = None
+    cpus: Annotated[Count, Description(description="the number of CPUs that a task asks for")] = 1
+    memory: Annotated[Size | None, Description(description="the memory that a task asks for")] = None
     resources: Annotated[
         dict[str, Amount],
-        Description(description="what else a task asks for, by the names that nodes give it, say {GPU: 1}"),
+        Description(description="what else a task asks for, by the names of Ray, such as {GPU: 1}"),
     ] = {}
     retries: Annotated[
         Annotated[int, msgspec.Meta(ge=0)],
-        Description(description="of a task whose process or node died"),
+        Description(description="how often Ray repeats a task whose process or node died"),
     ] = 3
     in_flight: Annotated[
         Count | None,
-        Description(description="tasks that the cluster has at a time; default: 2 × its CPUs, divided by `cpus`"),
+        Description(description="how many tasks the cluster has at a time; default: 2 × its CPUs, divided by `cpus`"),
     ] = None
     give_up: Annotated[
         Annotated[float, msgspec.Meta(ge=0)],
-        Description(description="seconds for which tasks wait while no node has what one asks for; 0: none"),
+        Description(description="how many seconds tasks wait while no node has what one asks for; 0: not at all"),
     ] = 600.0
     recycle: Annotated[
-        Count | None, Description(description="tasks after which a worker process is replaced, against leaks")
+        Count | None,
+        Description(description="a worker process is replaced after this number of tasks, against memory leaks"),
     ] = None
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ AT_ONCE = 256
 LOOKS = 100
 """Times that a journal is looked at which others merge meanwhile, each time again."""
 
-REMEDY = "what is damaged counts as not there: what it is about is done again"
+REMEDY = "the toolkit ignores the damaged entries, and does the work that they record again"
 
 
 @dataclass(frozen=True)

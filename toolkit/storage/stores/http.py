@@ -149,7 +149,7 @@ class Reading(io.RawIOBase):
                 self._size = total
                 return self._close_answer()
             said = f"{self._size:,} bytes, as the server said" if self._size else f"more than {self._at:,} bytes"
-            self._fail(DataError(f"expected a file of {said}, got none behind byte {self._at:,}", path=self._path))
+            self._fail(DataError(f"expected a file of {said}, got none after byte {self._at:,}", path=self._path))
         if answer.status_code not in (200, 206):
             self._fail(Unreadable(f"expected the file, got {_said(answer)}", path=self._path))
         if answer.status_code == 206 and first != self._at:
@@ -165,7 +165,11 @@ class Reading(io.RawIOBase):
     def _check_same(self, now: Stat) -> None:
         before = self.found
         if before and (before.stamp != now.stamp or (before.size and now.size and before.size != now.size)):
-            self._fail(DataError("expected the file as it was, it was changed while it was read", path=self._path))
+            self._fail(
+                DataError(
+                    "expected a file that does not change while it is read, got one that has changed", path=self._path
+                )
+            )
 
     def _skip(self) -> None:
         while self._before:

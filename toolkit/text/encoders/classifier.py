@@ -75,7 +75,7 @@ class Classifier:
         for batch in batches.of([*map(len, tokens)]):
             found[batch] = self.compute(*filled_up([tokens[i] for i in batch], self.tokens.pad))
         if not np.isfinite(found).all():
-            raise DataError(f"{self.folder}: expected numbers of each text, got some that are none (NaN, or infinite)")
+            raise DataError(f"{self.folder}: expected finite numbers for each text, got NaN or infinite ones")
         return found
 
 

@@ -25,7 +25,9 @@ class Halves(Column[list[float]]):
         import numpy as np
 
         if not np.isfinite(vectors).all():
-            raise DataError("expected numbers from the model, got infinity or none; is the model's file damaged?")
+            raise DataError(
+                "expected finite numbers from the model, got NaN or infinite ones; is the file of the model damaged?"
+            )
         halves = np.clip(vectors, -LARGEST, LARGEST).astype(np.float16)
         self._places = halves.view(np.uint16)
 

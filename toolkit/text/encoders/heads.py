@@ -137,7 +137,7 @@ def _layers(arrays: dict[str, Array], path: str) -> list[Layer]:
         if found and len(found[-1].bias) != weight.shape[1]:
             raise ConfigError(f"{path}: expected layers that follow each other, got {shapes}")
         if not (np.abs(weight) <= LARGEST).all() or not (np.abs(bias) <= LARGEST).all():
-            raise ConfigError(f"{path}: expected numbers, got some that are none, or too large, in {name}")
+            raise ConfigError(f"{path}: expected finite numbers, got NaN, infinite or too large ones in {name}")
         found.append(Layer(np.ascontiguousarray(weight.T, np.float32), bias.astype(np.float32)))
     return found
 

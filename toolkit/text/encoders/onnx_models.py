@@ -35,7 +35,9 @@ def device_of(wanted: str) -> str:
     if wanted == "auto":
         return "cuda" if there else "cpu"
     if wanted == "mps" or (wanted != "cpu" and not there):
-        raise ConfigError(f"device: expected one that ONNX Runtime can use here, got {wanted}; `auto` takes what is")
+        raise ConfigError(
+            f"device: expected one that ONNX Runtime can use here, got {wanted}; `auto` takes one that is available"
+        )
     return wanted
 
 

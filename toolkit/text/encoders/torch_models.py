@@ -53,7 +53,9 @@ def device_of(wanted: str) -> str:
     if wanted == "auto":
         return next((name for name, is_there in there.items() if is_there), "cpu")
     if not there.get(wanted.partition(":")[0], True):
-        raise ConfigError(f"device: expected one that PyTorch can use here, got {wanted}; `auto` takes what there is")
+        raise ConfigError(
+            f"device: expected one that PyTorch can use here, got {wanted}; `auto` takes one that is available"
+        )
     return wanted
 
 

@@ -26,7 +26,7 @@ def parted(line: bytes, prefix: str = PREFIX) -> tuple[list[str], str]:
     if not labels:
         raise DataError(f"expected a label, {prefix}NAME, got none; if labels begin otherwise, give their `prefix`")
     if "" in labels:
-        raise DataError(f"expected a name right behind {prefix}, got none")
+        raise DataError(f"expected a name directly after {prefix}, got none")
     if not text:
-        raise DataError(f"expected a text behind the label {labels[-1]!r}, got none")
+        raise DataError(f"expected a text after the label {labels[-1]!r}, got none")
     return labels, text

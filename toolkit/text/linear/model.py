@@ -286,7 +286,7 @@ def read(path: str) -> LinearModel:
         wrong(f"arrays of other shapes than {about.task} with {len(about.labels)} labels has")
     table, intercepts = arrays["table"].reshape(-1), arrays["intercepts"]
     if not (np.abs(table) <= LARGEST).all() or not (np.abs(intercepts) <= LARGEST).all():
-        wrong("numbers that are none, or too large")
+        wrong("numbers that are NaN, infinite or too large")
     return LinearModel(about, table, intercepts)
 
 

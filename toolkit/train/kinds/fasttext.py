@@ -66,8 +66,8 @@ class Fasttext(Trainer, kw_only=True):
     TASKS: ClassVar[Sequence[WhatFor]] = ("classes", "multilabel", "ordinal")
     PACKAGES: ClassVar[Sequence[str]] = ("fasttext-numpy2", "numpy")
 
-    dim: Annotated[Number, Description(description="numbers of a vector")] = 64
-    epochs: Annotated[Number, Description(description="how often texts are gone through")] = 25
+    dim: Annotated[Number, Description(description="the length of a vector")] = 64
+    epochs: Annotated[Number, Description(description="the number of passes over the texts")] = 25
     lr: Annotated[Positive, Description(description="learning rate at the start")] = 1.0
     word_ngrams: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=5)], Description(description="the most words of n-grams of words")
@@ -76,16 +76,19 @@ class Fasttext(Trainer, kw_only=True):
         tuple[int, int] | None,
         Description(description="the least and the most code points of n-grams of characters; null for none"),
     ] = None
-    minimum_count: Annotated[Number, Description(description="words that are there less often are left out")] = 1
+    minimum_count: Annotated[Number, Description(description="rarer words are left out")] = 1
     buckets: Annotated[
-        Annotated[int, msgspec.Meta(ge=1 << 12, le=1 << 24)], Description(description="that n-grams are hashed to")
+        Annotated[int, msgspec.Meta(ge=1 << 12, le=1 << 24)],
+        Description(description="the number of buckets for hashed n-grams"),
     ] = 1 << 18
     lower: Annotated[
         bool, Description(description="whether texts are put in lower case; then the tagger must, too")
     ] = False
     autotune: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=1000)] | None,
-        Description(description="so many choices of options are tried, the given ones first; what does best on valid"),
+        Description(
+            description="how many choices of options are tried, the given ones first; the best on valid is kept"
+        ),
     ] = None
     quantize: Annotated[
         Quantize | None, Description(description="{cutoff: N, norms: true}: a small model, model.ftz")

@@ -128,8 +128,8 @@ def _filters(memory: int, total: int, parts: int, rate: float) -> str:
             f"as `false_positive_rate: {rate:g}` asks for, got {memory:,} bytes"
         )
     return (
-        f"Bloom filters of {size / 1e6:,.1f} MB in {parts:,} partitions, one after the other: at most {rate:g} of what "
-        "is new may count as seen"
+        f"Bloom filters of {size / 1e6:,.1f} MB in {parts:,} partitions, one after the other: "
+        f"at most a share of {rate:g} of new texts may wrongly count as seen"
     )
 
 
@@ -138,7 +138,7 @@ def _collisions(bits: int, distinct: int) -> list[str]:
     if bits == 128:
         return []
     expected = distinct * (distinct - 1) / 2 / 2**bits
-    what = "so many pairs of different texts may count as equal"
+    what = "about this many pairs of different texts count as equal"
     return [f"{bits} bits: {expected:.2g} collisions expected among {distinct:,} different hashes: {what}"]
 
 

@@ -11,7 +11,7 @@ from toolkit.data.documents import Span
 from toolkit.errors import ConfigError, DataError
 from toolkit.whole.competing import Competing, seed_of
 from toolkit.whole.exact import resolving, values
-from toolkit.whole.exact.hashing import hashes_128
+from toolkit.whole.exact.hashing import hashes_128, numbers_of
 from toolkit.whole.exact.normalize import Normalisation, whole
 from toolkit.whole.exact.pieces import PIECES, Unit, hasher
 from toolkit.whole.exact.runs import Layout, RunsOutput
@@ -58,15 +58,21 @@ class Exact(Competing, kw_only=True):
 
     unit: Annotated[Unit, Description(description="what is compared")] = "document"
     of: Annotated[
-        str, Description(description="an expression: the text of a document that is compared; null: it is not")
+        str,
+        Description(
+            description="an expression: the text that is compared; a document for which it is null is not compared"
+        ),
     ] = TEXT
-    normalize: Annotated[Normalisation, Description(description="what is made equal before it is compared")] = "none"
-    bits: Annotated[Literal[64, 128], Description(description="of the hashes")] = 128
+    normalize: Annotated[Normalisation, Description(description="which differences do not count")] = "none"
+    bits: Annotated[Literal[64, 128], Description(description="the length of the hashes")] = 128
     approximate: Annotated[
-        Literal["bloom"] | None, Description(description="bloom: what was seen is asked of Bloom filters")
+        Literal["bloom"] | None, Description(description="bloom: use Bloom filters, which need less memory")
     ] = None
     false_positive_rate: Annotated[
-        float | None, Description(description="of new lines that may count as seen, with `approximate: bloom`")
+        float | None,
+        Description(
+            description="with `approximate: bloom`: the largest share of new lines that may wrongly count as seen"
+        ),
     ] = None
 
     def check(self) -> None:
@@ -79,8 +85,8 @@ class Exact(Competing, kw_only=True):
             raise ConfigError("expected `false_positive_rate` only with `approximate: bloom`")
         if self.approximate is not None and self.unit == "document":
             raise ConfigError(
-                "expected `approximate: bloom` only with `unit: line` or `paragraph`: a filter knows that it has seen "
-                "a document, and not which"
+                "expected `approximate: bloom` only with `unit: line` or `paragraph`: a filter knows "
+                "that it has seen a text, but not in which document"
             )
         if self.approximate is not None and self.keep != "first":
             raise ConfigError("expected `approximate: bloom` only with `keep: first`: a filter is filled in order")
@@ -171,9 +177,10 @@ class _Signer(Signer):
             pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))
         if any(seeds):
             of_pieces = np.repeat(np.array(seeds, dtype=np.uint64), pieces.counts)[pieces.compared].tolist()
-            hashes = b"".join([hash_(text, seed) for text, seed in zip(pieces.texts(), of_pieces, strict=True)])
+            pairs = zip(pieces.texts(), of_pieces, strict=True)
+            hashes = numbers_of(b"".join([hash_(text, seed) for text, seed in pairs]), self._kind.bits)
         elif self._kind.bits == 64:
-            hashes = b"".join(map(hash_, pieces.texts()))
+            hashes = numbers_of(b"".join(map(hash_, pieces.texts())), 64)
         else:
             hashes = hashes_128(pieces.found)
         ordered = np.array([self._rank(rank) for rank in ranks]) if self._kind.layout.ranks else None

@@ -70,7 +70,7 @@ class Map(Calibrating, kw_only=True):
     to: Annotated[
         Literal["corpus", "uniform"] | None,
         Description(
-            description="of a quantile map without labels; corpus: to the scores of all groups; uniform: to ranks"
+            description="for a quantile map without labels; corpus: to the scores of all groups; uniform: to ranks"
         ),
     ] = None
     minimum: Annotated[
@@ -234,7 +234,7 @@ def _kept(found: FittedMap, work: Work) -> list[str]:
     if found.shards == len(work.shards):
         return []
     fitted_on = f"{amount(found.documents, 'document')} of {amount(found.shards, 'shard')}"
-    return [f"the map stays as fitted, on {fitted_on}; there are {len(work.shards):,} now; `--refit` fits it anew"]
+    return [f"the map stays as fitted, on {fitted_on}; there are {len(work.shards):,} now; `--refit` fits it again"]
 
 
 class ToFit(ConfigStruct):

@@ -27,9 +27,10 @@ class Near(Competing, kw_only=True):
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn"})
 
     preset: Annotated[str | None, Description(description="bands and shingles that somebody has published")] = None
-    jaccard: Annotated[float, Description(description="the least similarity of two duplicates")] = 0.8
+    jaccard: Annotated[float, Description(description="how similar two documents must at least be")] = 0.8
     containment: Annotated[
-        float | None, Description(description="the least part of what is removed that the kept document has, too")
+        float | None,
+        Description(description="the least share of a duplicate's shingles that the kept document must have, too"),
     ] = None
     ngram: Annotated[int | None, Description(description="words of a shingle")] = None
     characters: Annotated[int | None, Description(description="characters of a shingle in scripts without spaces")] = (
@@ -37,18 +38,20 @@ class Near(Competing, kw_only=True):
     )
     bands: Annotated[int | None, Description(description="bands of a signature")] = None
     rows: Annotated[int | None, Description(description="hash functions of a band")] = None
-    verify: Annotated[bool, Description(description="whether sets are compared, or sharing a band is enough")] = True
-    language: Annotated[
-        str | None, Description(description="SET.KEY.field with a label: whose losses are told apart")
-    ] = None
-    warn: Annotated[float, Description(description="a part; a source, host or language that loses more is told")] = 0.5
+    verify: Annotated[
+        bool, Description(description="whether the texts are compared; false: sharing a band is enough")
+    ] = True
+    language: Annotated[str | None, Description(description="SET.KEY.field with a label, for `warn`")] = None
+    warn: Annotated[
+        float, Description(description="a share: the command warns if a source, host or language loses more")
+    ] = 0.5
 
     def check(self) -> None:
         """Raise ConfigError for options that do not go together."""
         if self.preset is not None and self.preset not in PRESETS:
             raise ConfigError(f"preset: expected one of {', '.join(PRESETS)}, got {self.preset!r}")
         if self.preset is not None and (self.bands or self.rows):
-            raise ConfigError(f"preset: expected it without `bands` and `rows`, {self.preset} says what they are")
+            raise ConfigError(f"preset: expected no `bands` and `rows` beside it, because {self.preset} sets both")
         if (self.bands is None) != (self.rows is None):
             raise ConfigError("bands: expected both `bands` and `rows`, or neither, got one of them")
         for name, least, most in (("ngram", 1, 100), ("characters", 1, 1000), ("bands", 1, 1000), ("rows", 1, 1000)):
@@ -56,7 +59,7 @@ class Near(Competing, kw_only=True):
             if given is not None and not least <= given <= most:
                 raise ConfigError(f"{name}: expected a number from {least} to {most}, got {given}")
         if not 0 <= self.warn <= 1:
-            raise ConfigError(f"warn: expected a part, a number from 0 to 1, got {self.warn}")
+            raise ConfigError(f"warn: expected a share from 0 to 1, got {self.warn}")
         if not 0 < self.jaccard <= 1:
             raise ConfigError(f"jaccard: expected a number above 0 and up to 1, got {self.jaccard}")
         if self.containment is not None and not self.jaccard < self.containment <= 1:
@@ -115,13 +118,16 @@ class Near(Competing, kw_only=True):
         if chance < ENOUGH:
             found.notes.insert(
                 1,
-                f"of pairs as similar as the threshold ({self.jaccard}), {1 - chance:.1%} are not compared; without "
-                "`preset`, `bands` and `rows` the bands are computed so that it is less than 1%",
+                f"of pairs whose similarity is just the threshold ({self.jaccard}), {1 - chance:.1%} "
+                f"are not compared, and so are missed; without `preset`, `bands` and `rows` the toolkit "
+                f"chooses bands that miss less than 1%",
             )
         if not self.verify:
             unverified = found.counts["unverified"]
             found.notes.insert(
-                1, f"{amount(unverified, 'document')} count as duplicates unverified, by `verify: false`"
+                1,
+                f"{amount(unverified, 'document')} count as duplicates although their texts were not "
+                f"compared (`verify: false`)",
             )
         return found
 

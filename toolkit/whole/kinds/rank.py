@@ -65,11 +65,11 @@ class Rank(Calibrating, kw_only=True):
         Description(description="SET.KEY.field or an expression: a number, or null; or a list of such, with `combine`"),
     ]
     combine: Annotated[
-        Literal["max", "mean"] | None, Description(description="of several scores: what is made of their ranks")
+        Literal["max", "mean"] | None, Description(description="how the ranks of several scores are combined")
     ] = None
     minimum: Annotated[
         Annotated[int, msgspec.Meta(ge=1)],
-        Description(description="documents that a group has at least; those of smaller ones have no rank"),
+        Description(description="how many documents a group needs; documents of smaller groups have no rank"),
     ] = 1
     sketch: Annotated[
         float | None,

@@ -81,5 +81,6 @@ _POINTS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 def curve(bands: Bands) -> str:
     """Return a line with how probable it is that two documents are compared, by similarity."""
-    points = (f"{point:.2f} {bands.probability(point):.3f}" for point in _POINTS)
-    return f"{bands.bands} bands of {bands.rows} hashes; compared, by Jaccard: {', '.join(points)}"
+    points = (f"{bands.probability(point):.3f} at {point:.2f}" for point in _POINTS)
+    shown = ", ".join(points)
+    return f"{bands.bands} bands of {bands.rows} hashes; probability that a pair is compared, by similarity: {shown}"

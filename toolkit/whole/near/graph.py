@@ -183,9 +183,9 @@ def _documents(work: ToPlan) -> Array:
                 if _BYTES * len(found) > work.memory:
                     least = -(-_BYTES * len(found) * 5 // 4 // 10**6)
                     raise DataError(
-                        f"expected at most {work.memory // _BYTES:,} documents that share a bucket, as many as "
-                        f"`memory` ({work.memory:,} bytes) can put in order, got {len(found):,} and maybe more; set at "
-                        f"least `memory: {least} MB`",
+                        f"expected at most {work.memory // _BYTES:,} documents that share a bucket, because "
+                        f"`memory` ({work.memory:,} bytes) has room for no more, got {len(found):,} or more; "
+                        f"set at least `memory: {least} MB`",
                         path=work.folder,
                     )
     return found

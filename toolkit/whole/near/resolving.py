@@ -187,8 +187,8 @@ def _sizes(planned: Planned, bucketed: list[Bucketed]) -> str:
     """Return a sentence about what was large."""
     largest = max((each.largest for each in bucketed), default=0)
     return (
-        f"{sum(each.buckets for each in bucketed):,} buckets with several documents, at most {largest:,}; "
-        f"{amount(planned.components, 'group')} decided by themselves, of at most {amount(planned.largest, 'document')}"
+        f"{sum(each.buckets for each in bucketed):,} buckets had several documents, at most {largest:,}; they make "
+        f"{amount(planned.components, 'group')} of at most {amount(planned.largest, 'document')}"
     )
 
 

@@ -22,7 +22,7 @@ class Calibrating(Kind, kw_only=True):
     within: Annotated[
         str | list[str],
         Description(
-            description="groups that are looked at one by one, say languages or sources: SET.KEY.field or an "
+            description="groups that are calibrated one by one, such as languages or sources: SET.KEY.field or an "
             "expression, or a list of such; none: all documents are one"
         ),
     ] = []

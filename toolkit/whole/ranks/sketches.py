@@ -53,8 +53,8 @@ def collected(
             found.setdefault("" if together else label, []).append(knots)
     if needed > memory:
         raise ConfigError(
-            f"memory: expected at least {-(-needed // 10**6)} MB for what is known of all groups of all shards, got "
-            f"{memory:,} bytes; a greater error needs less"
+            f"memory: expected at least {-(-needed // 10**6)} MB for the sketches of all groups of all shards, got "
+            f"{memory:,} bytes; a larger `sketch` needs less"
         )
     return found
 

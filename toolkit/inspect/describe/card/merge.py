@@ -23,7 +23,7 @@ MARK = "<!-- toolkit: card"
 """What the first mark of a card of ours begins with."""
 
 _NOTICE = (
-    f"{MARK}. Made by `toolkit card`, which writes it anew. To keep what you write, put it between a line\n"
+    f"{MARK}. Made by `toolkit card`, which writes all of it again. To keep what you write, put it between a line\n"
     '"toolkit: keep NAME" and a line "toolkit: end NAME", each a comment like this one; in the head, behind a #. -->'
 )
 
@@ -198,7 +198,7 @@ def _parts(path: str, lines: Sequence[Line], where: str, names: set[str]) -> Ite
             wanted = expected("end", name) if name else expected("keep", mark[1])
             raise DataError(f"expected {wanted} before, got {line.strip()}", path=path, line=number)
     if name:
-        raise DataError(f"expected {_expected(where)('end', name)} behind, got none", path=path, line=block[0][0])
+        raise DataError(f"expected {_expected(where)('end', name)} after it, got none", path=path, line=block[0][0])
 
 
 def _expected(where: str) -> Callable[[str, str], str]:

@@ -42,7 +42,9 @@ def _check_records(work: ValidateJob, dataset: Dataset) -> None:
             got = "one that is damaged" if sets.is_damaged(dataset, set_name, shard) else "none"
             raise DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path)
         if not sets.is_intact(dataset, set_name, shard, record):
-            raise DataError("expected the file that its completion record describes, it was changed", path=path)
+            raise DataError(
+                "expected the file that its completion record describes, got one that was changed later", path=path
+            )
         if documents:
             outdated.check_lineage(dataset, set_name, shard, documents)
         rows = record.rows

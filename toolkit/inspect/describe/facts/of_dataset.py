@@ -54,7 +54,7 @@ def root_of(dataset: Dataset) -> str:
     if dataset.sets() and os.path.split(dataset.attributes)[0] != root:
         raise ConfigError(
             f"{dataset.attributes}: expected attributes beside {dataset.documents}, because a Croissant file describes "
-            "what is below its own folder; put them into one, or describe them apart"
+            "what is below its own folder; put both into one folder, or describe them separately"
         )
     if not name:
         raise ConfigError(f"{dataset.documents}: expected documents in a folder of their own")

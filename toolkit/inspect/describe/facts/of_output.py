@@ -48,7 +48,10 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         ConfigError: if nothing is there, or nobody knows what it is.
     """
     if exists(publish.journal_path(folder)):
-        raise ConfigError(f"{folder}: expected a finished output, it is just being published; run `toolkit mix`")
+        raise ConfigError(
+            f"{folder}: expected a finished output, got one whose publication is not complete; run "
+            f"`toolkit mix` to complete it"
+        )
     manifest = publish.load_manifest(folder)
     paths = [part.path for part in manifest.parts if part.label != REJECTED] if manifest else _released(folder)
     if not paths and manifest:

@@ -88,7 +88,7 @@ class Local(Store):
     def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
         """Return the file as it is: if a rename replaces it, the one that is open stays."""
         if expected and self.stat(path) != expected:
-            raise DataError("expected the file as it was, it has been changed", path=path)
+            raise DataError("expected the file as it was, got one that has changed", path=path)
         stream = opened(path)
         stream.seek(offset)
         return stream

@@ -57,7 +57,7 @@ class S3(Requests):
                 return None
             except EOFError:  # an empty object
                 continue
-        message = f"expected the same answer to HEAD as to GET, got {said} for HEAD alone; check what is between"
+        message = f"expected the same answer to HEAD as to GET, got {said} for HEAD only; check the network between"
         raise Unreadable(f"{message} this machine and the bucket, then run again", path=path)
 
     def is_folder(self, path: str) -> bool:

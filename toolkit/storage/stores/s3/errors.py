@@ -66,7 +66,7 @@ def explain(error: BaseException, path: str, bucket: str) -> Trouble | Exception
     if isinstance(error, known.ClientError):
         return _answer(error, path, bucket)
     if isinstance(error, RecursionError):  # boto3 asks each place for the next
-        what = "an answer of S3, got directions from place to place without end; is `storage.endpoint_url` right?"
+        what = "an answer of S3, got redirections without end; is `storage.endpoint_url` right?"
         return Unreadable(f"expected {what}", path=path, exit_code=2)
     if isinstance(error, known.NoCredentialsError | known.PartialCredentialsError):
         what = "credentials, got none; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage.anonymous`"
@@ -83,7 +83,7 @@ def explain(error: BaseException, path: str, bucket: str) -> Trouble | Exception
         return _trouble(error)
     if isinstance(error, known.BotoCoreError):  # credentials that cannot be fetched, names that no request can have
         return Unreadable(
-            f"expected a request that S3 can be asked, got: {cleaned(str(error))}", path=path, exit_code=2
+            f"expected a request that can be sent to S3, got: {cleaned(str(error))}", path=path, exit_code=2
         )
     return None
 
@@ -123,7 +123,9 @@ def _missing(code: str, path: str, bucket: str) -> Exception | None:
     if code == "NoSuchKey":
         return FileNotFoundError(2, "No such object", path)
     if code == "NoSuchUpload":
-        return NoUpload("expected the upload that was begun, it is gone; did `toolkit clean` run meanwhile?", path=path)
+        return NoUpload(
+            "expected the upload that this run has begun, got none; did `toolkit clean` run meanwhile?", path=path
+        )
     return None
 
 
@@ -139,7 +141,9 @@ def _refusal(error: Any, code: str, status: int, said: str, path: str) -> Except
     if code in REGION or status in (301, 307):
         return Unreadable(f"expected its own region, got {said}; set `storage.region`", path=path, exit_code=2)
     if status in (401, 403):
-        advice = "check what these credentials may do with this bucket; S3 also refuses to name what is not there"
+        advice = (
+            "check what these credentials may do with this bucket; S3 may also answer so if the object does not exist"
+        )
         return Forbidden(
             f"expected permission for {error.operation_name}, got {said}; {advice}", path=path, exit_code=2
         )

@@ -32,10 +32,10 @@ class Reading(io.RawIOBase):
         try:
             data = self._store.ask(self._path, lambda: self._read(len(buffer)))
         except FileExistsError:
-            message = "expected the object as it was, it was changed while it was read"
+            message = "expected an object that does not change while it is read, got one that has changed"
             raise DataError(message, path=self._path) from None
         except FileNotFoundError:
-            message = "expected the object as it was, it was deleted while it was read"
+            message = "expected an object that stays while it is read, got one that was deleted"
             raise DataError(message, path=self._path) from None
         buffer[: len(data)] = data
         self._at += len(data)

@@ -30,30 +30,35 @@ class EncoderOptions(Trainer, kw_only=True):
     ]
     max_tokens: Annotated[
         Count | None,
-        Description(description="of a text, or of a piece of it, that the model sees; null: 512, or what it takes"),
+        Description(
+            description="how many tokens of a text, or of a piece of it, the model sees; null: 512, or what it takes"
+        ),
     ] = None
     freeze: Annotated[
         bool, Description(description="whether the encoder stays as it is, and its head alone learns")
     ] = False
-    epochs: Annotated[Count, Description(description="how often texts are gone through, at most")] = 3
+    epochs: Annotated[Count, Description(description="the largest number of passes over the texts")] = 3
     batch: BatchOption = Batches(documents=32)
     lr: Annotated[Positive | None, Description(description="learning rate; null: 5e-5, or 3e-4 with `freeze`")] = None
-    weight_decay: Annotated[Annotated[float, msgspec.Meta(ge=0)], Description(description="of AdamW")] = 0.01
+    weight_decay: Annotated[
+        Annotated[float, msgspec.Meta(ge=0)], Description(description="the weight decay of AdamW")
+    ] = 0.01
     schedule: Annotated[Literal["cosine", "linear"], Description(description="how the learning rate falls to 0")] = (
         "cosine"
     )
     warmup: Annotated[Share, Description(description="the share of all steps in which it rises at first")] = 0.1
     dropout: Annotated[
-        Share | None, Description(description="of what layers and the head give; null: as the encoder has it")
+        Share | None, Description(description="the dropout of layers and head; null: that of the encoder")
     ] = None
     patience: Annotated[
-        Count, Description(description="training stops after so many epochs in which valid did not get better")
+        Count, Description(description="training stops after this number of epochs without a better result on valid")
     ] = 5
     min_delta: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)], Description(description="by which valid must get better to count")
+        Annotated[float, msgspec.Meta(ge=0)],
+        Description(description="how much better a result on valid must be to count"),
     ] = 0.001
     device: Device = "auto"
-    threads: Annotated[Count, Description(description="of the processor that compute")] = 1
+    threads: Annotated[Count, Description(description="how many threads of the processor compute")] = 1
 
     @property
     def file(self) -> str:

@@ -42,16 +42,17 @@ class Head(Trainer, kw_only=True):
     ]
     hidden: Annotated[
         Annotated[int, msgspec.Meta(ge=0, le=100_000)],
-        Description(description="numbers of the layer in between; 0 for one linear layer"),
+        Description(description="the width of the layer in between; 0 for one linear layer"),
     ] = 0
-    epochs: Annotated[Number, Description(description="how often the examples are gone through, at most")] = 200
+    epochs: Annotated[Number, Description(description="the largest number of passes over the examples")] = 200
     patience: Annotated[
         Number,
         Description(
-            description="training ends after so many times without a smaller loss on valid, and the best stays"
+            description="training ends after this number of passes without a smaller loss on valid; the best "
+            "weights stay"
         ),
     ] = 10
-    batch: Annotated[Number, Description(description="examples of a step")] = 64
+    batch: Annotated[Number, Description(description="the number of examples of a step")] = 64
     lr: Annotated[Positive, Description(description="the size of a step (AdamW)")] = 0.0003
     weight_decay: Annotated[
         Annotated[float, msgspec.Meta(ge=0)], Description(description="how much weights shrink, times `lr`, in a step")
@@ -205,5 +206,5 @@ def _vectors(shards: Sequence[str], count: int) -> Array:
             found[at : at + len(rows)] = rows
             at += len(rows)
     if not np.isfinite(found).all():
-        raise DataError(f"{EMBEDDINGS}: expected numbers of float32, got some that are none")
+        raise DataError(f"{EMBEDDINGS}: expected finite numbers of float32, got NaN or infinite ones")
     return found

@@ -38,12 +38,12 @@ class Linear(Trainer, kw_only=True):
         Description(description="the least and the most code points of n-grams within words; null for none"),
     ] = (3, 5)
     characters_weigh: Annotated[
-        Positive, Description(description="what n-grams of characters weigh beside those of words")
+        Positive, Description(description="the weight of n-grams of characters, relative to those of words")
     ] = 0.35
-    buckets: Annotated[int, Description(description="that n-grams are hashed to, a power of 2")] = 1 << 20
+    buckets: Annotated[int, Description(description="the number of buckets for hashed n-grams, a power of 2")] = 1 << 20
     alpha: Annotated[
         Positive | list[Positive],
-        Description(description="the strength of the penalty; of a list, what does best on valid"),
+        Description(description="the strength of the penalty; from a list, the best on valid is taken"),
     ] = ALPHA
 
     @property

@@ -79,16 +79,16 @@ class Contamination(Kind, kw_only=True):
         list[str], Description(description="files of items (JSONL, Parquet), globs, or folders of texts")
     ]
     ngram: Annotated[int, msgspec.Meta(ge=1, le=1000), Description(description="words of an n-gram")] = 13
-    fields: Annotated[list[str], Description(description="of items: their texts, or lists of texts; dotted paths")] = (
-        msgspec.field(default_factory=lambda: ["text"])
-    )
-    id: Annotated[str | None, Description(description="of items: the field that names them; by default their row")] = (
-        None
-    )
+    fields: Annotated[
+        list[str], Description(description="the fields of an item with its texts, or lists of texts; dotted paths")
+    ] = msgspec.field(default_factory=lambda: ["text"])
+    id: Annotated[str | None, Description(description="the field that names an item; by default its row")] = None
     min_words: Annotated[
         int,
         msgspec.Meta(ge=1),
-        Description(description="texts shorter than an n-gram are looked for as a whole if they have so many words"),
+        Description(
+            description="a text shorter than an n-gram is looked for as a whole if it has at least this many words"
+        ),
     ] = 4
 
     def check(self) -> None:

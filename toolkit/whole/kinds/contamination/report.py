@@ -138,8 +138,8 @@ def make(work: ToReport, report: Report) -> tuple[dict[str, int], list[str]]:
     for signed in work.shards:
         if signed.record.details != digest:
             raise DataError(
-                "expected the items to stay as they are while documents are held against them, they have changed; run "
-                "again",
+                "expected items that do not change while documents are compared with them, got some "
+                "that have changed; run again",
                 path=signed.path(ITEMS),
             )
     index = kind.index()

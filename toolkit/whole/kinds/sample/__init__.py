@@ -67,12 +67,12 @@ class Sample(Kind, kw_only=True):
 
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"ids", "copy"})
 
-    documents: Annotated[Annotated[int, msgspec.Meta(ge=1)] | None, Description(description="how many are chosen")] = (
-        None
-    )
+    documents: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None, Description(description="how many documents are chosen")
+    ] = None
     share: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=1)] | None,
-        Description(description="what part of those that can be is chosen, in place of `documents`"),
+        Description(description="which share of the documents is chosen, in place of `documents`"),
     ] = None
     by: Annotated[
         str | list[str],
@@ -88,23 +88,31 @@ class Sample(Kind, kw_only=True):
     short: Annotated[
         Short | None,
         Description(
-            description="what becomes of documents that a stratum lacks: others give them (redistribute), or nobody "
+            description="if a stratum has too few documents: others give them (redistribute), or nobody "
             "does (report); by default redistribute, but report for given numbers"
         ),
     ] = None
     weight: Annotated[
         str | None,
-        Description(description="an expression, 0 or more: a document with twice the weight is twice as likely drawn"),
+        Description(
+            description="an expression that gives 0 or more: a document with twice the weight is twice as likely drawn"
+        ),
     ] = None
-    seed: Annotated[str | int, Description(description="makes another sample")] = ""
+    seed: Annotated[str | int, Description(description="another seed draws another sample")] = ""
     splits: Annotated[
-        dict[str, float], Description(description="{NAME: SHARE} that add up to 1: chosen documents are divided so")
+        dict[str, float],
+        Description(
+            description="{NAME: SHARE}: divides the chosen documents into splits with these shares, which add up to 1"
+        ),
     ] = {}
     split_by: Annotated[
         str | None,
         Description(description="an expression: documents with the same value are in the same split; default: the id"),
     ] = None
-    ids: Annotated[str | None, Description(description="a file of JSON lines for the ids of what is chosen")] = None
+    ids: Annotated[
+        str | None,
+        Description(description="a file to write: a line of JSON with source and id for each chosen document"),
+    ] = None
     copy_: Annotated[
         Copy | None,
         Description(description="{path, layout: one | inputs, index}: where the chosen documents are copied to"),
@@ -119,7 +127,7 @@ class Sample(Kind, kw_only=True):
             raise ConfigError(f"copy: expected a file ending in {' '.join(SUFFIXES)}, got {self.copy_.path}")
         given = isinstance(self.quota, dict)
         if given and not self.by:
-            raise ConfigError("quota: expected `by` with given quotas, got none")
+            raise ConfigError("quota: expected `by:` beside it, which says what the strata are, got none")
         if self.documents is not None and self.share is not None:
             raise ConfigError("expected `documents` or `share`, got both")
         if self.documents is None and self.share is None and not given:
@@ -131,7 +139,7 @@ class Sample(Kind, kw_only=True):
         if any(share < 0 for share in self.splits.values()) or len(self.splits) > 255:
             raise ConfigError("splits: expected at most 255 shares, none below 0")
         if self.split_by is not None and not self.splits:
-            raise ConfigError("split_by: expected `splits` with it, got none")
+            raise ConfigError("split_by: expected `splits:` beside it, got none")
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -184,11 +192,14 @@ def _check_quota(quota: Mapping[str, float], *, of_whole: bool) -> None:
     whole = sum(quota.values())
     if of_whole and not math.isclose(whole, 1.0, abs_tol=1e-9):
         raise ConfigError(
-            f"quota: expected shares that add up to 1, as `documents` or `share` is given, got {whole:g}; for numbers "
-            "of documents leave that out"
+            f"quota: expected shares that add up to 1, because `documents` or `share` is given, got "
+            f"a sum of {whole:g}; if these are numbers of documents, leave `documents` and `share` out"
         )
     if not of_whole and any(each != int(each) for each in quota.values()):
-        raise ConfigError("quota: expected whole numbers of documents; for shares give `documents: N`, too")
+        raise ConfigError(
+            "quota: expected whole numbers of documents, got fractions; if these are shares, add "
+            "`documents: N` or `share: P`"
+        )
 
 
 # --- per shard --------------------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def check_free(copy: Copy, before: Copied | None) -> None:
     else:
         there = [join(copy.path, name) for name in list_files(copy.path)] if is_folder(copy.path) else []
     if foreign := [path for path in there if path not in ours]:
-        lacks = "expected nothing there, got a file that this sample has not written"
+        lacks = "expected a new file, or a copy of this sample, got another file"
         raise ConfigError(f"{foreign[0]}: {lacks}; choose another path, or add --overwrite")
 
 
@@ -177,7 +177,7 @@ def write_copy(work: FileToWrite, report: Report) -> WrittenFile:
                 output.write_row(row)
                 if work.index and not compressed:
                     lengths.append(len(row))
-            report(output.rows - before, 0)
+            report(output.rows - before, signed.record.input.size)
     index = line_index.write(work.path, lengths, between=0 if compressed else 1) if work.index else None
     return WrittenFile(work.path, output.rows, output.stat.size, output.stat.stamp, index)
 
