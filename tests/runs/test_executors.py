@@ -362,6 +362,7 @@ def test_real_tasks_run_beside_each_other_as_far_as_there_are_processes() -> Non
     assert all({a, b} == {0, 5} for a, b in pairwise(together) if 5 in (a, b)), "too large a task runs alone"
 
 
+@pytest.mark.slow
 def test_a_task_that_keeps_several_processes_is_retried_when_its_worker_dies(tmp_path: Path) -> None:
     dies = str(tmp_path / "dies")
     (tmp_path / "begun.pid").touch()
@@ -374,6 +375,7 @@ def test_a_task_that_keeps_several_processes_is_retried_when_its_worker_dies(tmp
     assert len(list((tmp_path / "dies").iterdir())) >= 2, "helpers of two workers"
 
 
+@pytest.mark.slow
 def test_closing_early_also_ends_the_processes_of_tasks(tmp_path: Path) -> None:
     waits = str(tmp_path / "waits")
     tasks = [Task(waits, waits, 9, 2), Task("b", str(tmp_path / "quick"))]
