@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolkit.mix.effects.counts import Totals
 from toolkit.report import facts
 
 CANARY = "globalThis.canary = true"
@@ -87,7 +88,7 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
     by_label, rules = [], [_rule(each, labels, sizes, lot) for each in RULES]
     for label, size in zip(labels, sizes, strict=True):
         kept = max(0, size - sum(rule.labels.get(label, (0, 0, 0))[0] for rule in rules))
-        by_label.append(facts.LabelSizes(label=label, before=_sizes(size), after=_sizes(kept)))
+        by_label.append(facts.LabelSizes(label=label, before=sizes_of(size), after=sizes_of(kept)))
     rows, kept = sum(sizes), sum(each.after.documents for each in by_label)
     samples = [_sample(place, labels[place % len(labels)], lot) for place in range(max(60, 4 * len(labels)))]
     if hostile:
@@ -121,7 +122,7 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
                 ("mix", "", 17.9),
             )
         ],
-        totals=facts.Totals(rows=rows, chars=rows * 3100, kept=kept, kept_chars=kept * 3600),
+        totals=Totals(rows=rows, chars=rows * 3100, kept=kept, kept_chars=kept * 3600),
         labels=by_label,
         rules=rules,
         groups=[_groups(by, lot, rows) for by in ("source", "host", "tld")],
@@ -180,7 +181,7 @@ def _written(rule: tuple[Any, ...]) -> str:
     return f"    - drop: {rule[1]}\n      name: {rule[0]}\n"
 
 
-def _sizes(documents: int) -> facts.Sizes:
+def sizes_of(documents: int) -> facts.Sizes:
     return facts.Sizes(
         documents=documents,
         chars=documents * 3100,
@@ -218,14 +219,14 @@ def _groups(by: str, lot: random.Random, rows: int) -> facts.Groups:
         "tld": ["org", "fi", "com", "рф", "中国", "net"],
     }[by]  # type: ignore[assignment]
     top = [
-        facts.Group(value=value, before=_sizes(size := rows // (place + 3)), after=_sizes(int(size * lot.random())))
+        facts.Group(value=value, before=sizes_of(size := rows // (place + 3)), after=sizes_of(int(size * lot.random())))
         for place, value in enumerate(values)
     ]
     return facts.Groups(
         by=by,
         values=len(values) + 900,
         top=top,
-        rest=facts.Group(value=None, before=_sizes(rows // 4), after=_sizes(rows // 7)),
+        rest=facts.Group(value=None, before=sizes_of(rows // 4), after=sizes_of(rows // 7)),
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser import made
 from tests.browser.chromium import Browser
+from toolkit.mix.effects.counts import Totals
 from toolkit.pages import assets
 from toolkit.pages.report import SCRIPTS, STYLES, render
 from toolkit.report import facts
@@ -217,12 +218,34 @@ def test_two_runs_stand_side_by_side(browser: Browser, page: str) -> None:
     assert f"{other.totals.kept:,}" in browser.run("return document.querySelector('#summary .tile.kept').textContent")
 
 
+def test_what_stays_and_what_is_written_are_told_apart(browser: Browser, folder: Path) -> None:
+    """A rule `repeat` writes documents again: more may be written than were read, and some are dropped all the same."""
+    copied = made.report(documents=900, languages=3, hostile=False)
+    (run,) = copied.runs
+    for each in run.labels:
+        each.after = made.sizes_of(3 * each.after.documents)
+    run.totals.copies, run.totals.copy_chars = 2 * run.totals.kept, 2 * run.totals.kept_chars
+    (folder / "copied.html").write_bytes(render(made.encoded(copied), None))
+    show(browser, (folder / "copied.html").as_uri())
+    tiles = "return [...document.querySelectorAll('.tile')].map(tile => tile.innerText.split('\\n').slice(0, 2))"
+    told = dict(browser.run(tiles))
+    assert told["Documents that stay"] == f"{run.totals.kept:,}"
+    assert told["Documents written"] == f"{3 * run.totals.kept:,}"
+    choose(browser, "fi")
+    told = dict(browser.run(tiles))
+    read = next(each.before.documents for each in run.labels if each.label == "fi")
+    stay = read - sum(rule.labels["fi"][0] for rule in run.rules)
+    assert (told["Documents read"], told["Documents that stay"]) == (f"{read:,}", f"{stay:,}")
+    assert told["Documents written"] == f"{3 * stay:,}"
+    assert f"{read - stay:,} are dropped" in browser.run("return document.querySelector('.meter-legend').textContent")
+
+
 def test_a_report_with_nothing_in_it_is_a_page(browser: Browser, folder: Path) -> None:
     empty = facts.Report(
         title="empty",
         toolkit="0",
         languages={},
-        runs=[facts.Run(name="x", totals=facts.Totals(), missing={"scores": "no set"})],
+        runs=[facts.Run(name="x", totals=Totals(), missing={"scores": "no set"})],
     )
     (folder / "empty.html").write_bytes(render(msgspec.json.encode(empty)))
     show(browser, (folder / "empty.html").as_uri())

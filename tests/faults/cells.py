@@ -153,7 +153,7 @@ class Bench:
         path = self._work / "c.yaml"
         text = json.dumps(config).replace("{root}", place.root).replace("{answers}", place.answers)
         path.write_text(text.replace("{endpoint}", self._endpoint))
-        arguments = shlex.split(column.command.format(root=place.root))
+        arguments = shlex.split(column.command.format(root=place.root, labels=place.labels))
         arguments += ["-c", str(path)] if column.configured else []
         with place.striking(strike) as (env, disk):
             env = {**env, "TOOLKIT_STORAGE": json.dumps(storage)}

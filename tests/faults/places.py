@@ -62,10 +62,12 @@ class Place(Protocol):
     Attributes:
         root: of the corpus.
         answers: the folder for those of language models, which is on a disk.
+        labels: the file for those that people give by hand, likewise.
     """
 
     root: str
     answers: str
+    labels: str
 
     def state(self) -> State:
         """What is there."""
@@ -90,7 +92,7 @@ class Bucket:
     def __init__(self, server: Seaweed, beside: Path) -> None:
         import boto3
 
-        self.answers = str(beside / "answers")
+        self.answers, self.labels = str(beside / "answers"), str(beside / "labels.jsonl")
         keys = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
         self._client = boto3.client("s3", endpoint_url=server.url, **keys)
         if BUCKET not in {each["Name"] for each in self._client.list_buckets()["Buckets"]}:
@@ -139,6 +141,7 @@ class Bucket:
 
     def restore(self, wanted: Mapping[str, File]) -> None:
         shutil.rmtree(self.answers, ignore_errors=True)
+        Path(self.labels).unlink(missing_ok=True)
         now = self.state()
         for name, file in now.items():
             key = f"c/{name}".partition("?upload=")[0]
@@ -191,7 +194,7 @@ class Folder:
 
     def __init__(self, folder: Path) -> None:
         self.root = str(folder.resolve() / "c")
-        self.answers = f"{self.root}/data/.toolkit/answers"
+        self.answers, self.labels = f"{self.root}/data/.toolkit/answers", f"{self.root}/labels.jsonl"
         self._away = Path(self.root + ".away")
 
     def state(self) -> State:

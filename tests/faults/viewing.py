@@ -19,7 +19,8 @@ FILTERS = (
 def browse() -> None:
     """Let the server answer what a browser asks: of each document, of filters, an order, and why one is dropped.
 
-    The answers are printed. What they say of faults goes to standard error; then the status is 1.
+    Then a document is given a label by hand. The answers are printed. What they say of faults goes to standard error;
+    then the status is 1.
     """
     ViewServer.serve = _asked  # type: ignore[assignment,method-assign]
     ViewServer.url = property(lambda _: "its address, with a token")  # type: ignore[assignment,method-assign]
@@ -37,6 +38,8 @@ def _asked(server: ViewServer) -> None:
             browser.ask("rows", count=100, **given)
         browser.ask("find", id="0-1")
         browser.ask("explain", shard=0, row=0)
+        if listed:
+            browser.label(listed[0], "keep")
     finally:
         server.end()
     if browser.faults:
@@ -54,14 +57,25 @@ class _Browser:
     def ask(self, name: str, **given: Any) -> Any:
         """Return an answer, that of a query when it is done."""
         while True:
-            connection = http.client.HTTPConnection("127.0.0.1", self._server.server_address[1])
-            asked = f"/api/{name}?{urllib.parse.urlencode(given)}"
-            connection.request("GET", asked, headers={"X-Token": self._server.token})
-            answer = connection.getresponse()
-            found = json.loads(answer.read())
-            connection.close()
+            found = self._send("GET", f"{name}?{urllib.parse.urlencode(given)}")
             if found.get("done", True):
                 break
+        return self._noted(found)
+
+    def label(self, row: dict[str, Any], label: str) -> Any:
+        """Give a document of the list a label, as the page does when somebody presses a button."""
+        given = {"at": row["at"], "id": row["id"], "question": "verdict", "label": label}
+        return self._noted(self._send("POST", "label", json.dumps(given)))
+
+    def _send(self, method: str, asked: str, body: str | None = None) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self._server.server_address[1])
+        headers = {"X-Token": self._server.token, **({"Content-Type": "application/json"} if body else {})}
+        connection.request(method, f"/api/{asked}", body, headers)
+        found = json.loads(connection.getresponse().read())
+        connection.close()
+        return found
+
+    def _noted(self, found: Any) -> Any:
         self.faults += [found["error"]] if "error" in found else found.get("faults", [])
         self.faults += [fault for row in found.get("rows", ()) for fault in row.get("faults", ())]
         print(json.dumps(found))

@@ -107,3 +107,22 @@ def test_plain_records_need_no_fastwarc(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(outcome) == 101
     assert asked == [(b"", 100 * len(PLAIN))]
     assert outcome[0][3]["x-quoted"] == '"a" \\ b: c'
+
+
+def test_a_large_record_is_joined_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not anew with each block that is read, which would take as long as its size to the power of two."""
+    large = _record(text=b"line\n" * 10_000)
+    path = tmp_path / "a.warc.wet"
+    path.write_bytes(large + PLAIN)
+    looked, find = [], plain_records._find
+
+    def looking(part: bytes, largest: int) -> tuple[list[list[int]], bytes, bool]:
+        looked.append(len(part))
+        return find(part, largest)
+
+    monkeypatch.setattr(records, "READ", 100)
+    monkeypatch.setattr(plain_records, "_find", looking)
+    with Rejects(str(tmp_path / "rejects")) as rejects:
+        found = list(records.sound_records(Input(str(path), "cc", 1 << 20, rejects)))
+    assert [len(each.block or b"") for each in found] == [50_000, 4]
+    assert sum(looked) < 10 * len(large)

@@ -5,7 +5,7 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -194,7 +194,7 @@ def test_distributions_have_each_document_in_its_bin_and_thresholds_hold_exactly
 ) -> None:
     run = only(reported)
     scores = {score.field: score for score in run.scores}
-    assert {*scores} == {"q", "shape.words", "tokens"}
+    assert {*scores} == {"q", "shape.words", "3 * shape.words", "tokens"}
     for label in ("en", "fi", "ar", ""):
         mine = [row for row in every(rows) if row.label == label]
         for score, values in (
@@ -260,6 +260,57 @@ def test_a_threshold_of_a_ratio_is_one_of_a_score(
     distances = sorted(abs(ratio - 0.45) for ratio in _all_ratios(rows) if (ratio < 0.45) == (drops == "below"))[:5]
     shown = [run.samples[i].values for i in near.dropped]
     assert [abs(each["shape.words"] / each["tokens"] - 0.45) for each in shown] == distances
+    assert [abs(each["shape.words / tokens"] - 0.45) for each in shown] == distances
+
+
+def test_what_rules_compute_or_take_from_the_metadata_are_scores(reported: Project, rows: dict[str, list[Row]]) -> None:
+    grades = {row.id: (None, len(row.text) % 7, row.values["q"])[i % 3] for i, row in enumerate(every(rows))}
+    for shard, listed in rows.items():
+        texts = [document(r.id, r.text, r.source, metadata={"grade": grades[r.id]}) for r in listed]
+        write_rows(reported.documents / shard, texts)
+    mix = reported.config["mix"]
+    mix["rules"] = [
+        {"keep": "metadata.grade is None or metadata.grade >= least", "name": "grade"},
+        {"drop": "not (3 * shape.words <= 100)", "name": "many"},
+        {"drop": "12 // shape.words > 1", "when": "shape.words > 0", "name": "few"},
+        {"drop": "shape.words < tokens // 3", "name": "less"},
+        {"annotate": "half", "when": "shape.words > tokens // 2 - 0 and shape.words >= tokens / 2.5"},
+    ]
+    run = only(reported)
+    scores = {score.field: score for score in run.scores}
+    words = {row.id: row.values["shape"]["words"] for row in every(rows)}
+    computed: dict[str, dict[str, Any]] = {
+        "metadata.grade": grades,
+        "3 * shape.words": {key: 3 * value for key, value in words.items()},
+        "12 // shape.words": {key: 12 // value if value else None for key, value in words.items()},
+    }
+    assert {*scores} == {*computed, "q", "shape.words", "tokens", "shape.words / tokens"}
+    for field, values in computed.items():
+        for label in ("en", "fi", "ar", ""):
+            found = [values[row.id] for row in every(rows) if row.label == label]
+            numbers = [value for value in found if value is not None]
+            assert scores[field].counts[label] == _binned(numbers, scores[field].edges)
+            assert scores[field].nulls.get(label, 0) == len(found) - len(numbers)
+    assert all(edge.is_integer() for edge in scores["12 // shape.words"].edges)
+    marks = {(mark.rule, mark.label): mark for score in run.scores for mark in score.marks}
+    assert {key: (mark.value, mark.sign, mark.drops) for key, mark in marks.items()} == {
+        ("grade", ""): (0.3, ">=", "below"), ("grade", "fi"): (0.6, ">=", "below"), ("many", ""): (100, "<=", "above"),
+        ("few", ""): (1, ">", "above"), ("less", ""): (1 / 3, "<", "below"), ("half", ""): (1 / 2.5, ">=", ""),
+    }  # fmt: skip
+    tests: dict[tuple[str, str], Callable[[Row], Any]] = {
+        ("grade", ""): lambda row: row.label != "fi" and (grades[row.id] or -1) >= 0.3,
+        ("grade", "fi"): lambda row: row.label == "fi" and (grades[row.id] or -1) >= 0.6,
+        ("many", ""): lambda row: 3 * words[row.id] <= 100,
+        ("few", ""): lambda row: bool(words[row.id]) and 12 // words[row.id] > 1,
+        ("less", ""): lambda row: words[row.id] < row.values["tokens"] // 3,
+        ("half", ""): lambda row: words[row.id] >= row.values["tokens"] / 2.5,
+    }
+    for key, test in tests.items():
+        assert marks[key].holds == Counter(row.label for row in every(rows) if test(row)), key
+    near = next(each for each in run.of_rules if (each.rule, each.value) == ("grade", 0.3))
+    below = [grade for row in every(rows) if row.label != "fi" and (grade := grades[row.id]) is not None]
+    distances = sorted(0.3 - grade for grade in below if grade < 0.3)[:5]
+    assert [0.3 - run.samples[i].values["metadata.grade"] for i in near.dropped] == distances
 
 
 def test_lengths_with_thresholds_are_scores(reported: Project, rows: dict[str, list[Row]]) -> None:

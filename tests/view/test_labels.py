@@ -94,6 +94,22 @@ def test_two_do_not_write_one_file(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["labels.jsonl"]
 
 
+def test_a_disk_that_refuses_is_not_taken_for_another_viewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the file is claimed by another cannot be told, which is not that it is."""
+    path, look = tmp_path / "labels.jsonl", os.stat
+
+    def stat(asked: Any, *rest: Any, **options: Any) -> os.stat_result:
+        if str(asked).endswith(".lock"):
+            raise PermissionError(13, "Permission denied", str(asked))
+        return look(asked, *rest, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    with pytest.raises(PermissionError), Labels(str(path), [Asking("q", ("a", "b"))], "ann"):
+        pass
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     "content",
     [

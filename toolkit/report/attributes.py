@@ -12,7 +12,10 @@ from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.report import buckets
 from toolkit.report.choosing import NEAR, Least, key_of
-from toolkit.report.fields import CHARS, Fields, at_path, holds
+from toolkit.report.fields import CHARS, Fields, ScoreAt, at_path
+from toolkit.report.marks import holds
+from toolkit.rules import Role, RuleSet
+from toolkit.rules.asking import FAULTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,12 +38,14 @@ class Histogram(msgspec.Struct, kw_only=True):
         counts: likewise of each.
         nulls: documents without a number, by label.
         greatest: of all numbers; none where there are none.
+        whole: whether all of them are integers.
     """
 
     cells: bytes = b""
     counts: bytes = b""
     nulls: dict[str, int] = {}
     greatest: float | None = None
+    whole: bool = True
 
     def arrays(self) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
         """Return cells and counts."""
@@ -110,6 +115,7 @@ class Counted:
         self._counts: list[np.ndarray[Any, Any]] = []
         self._held = 0
         self._greatest: float | None = None
+        self._whole = True
         self.nulls: Counter[int] = Counter()
 
     def add(
@@ -124,6 +130,7 @@ class Counted:
         if len(numbers):
             greatest = float(numbers.max())
             self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
+        self._whole = self._whole and bool((numbers == np.floor(numbers)).all())
         codes = buckets.codes_of(numbers)
         cells = ((labels * _WIDTH + codes + _OFFSET) * 2 + buckets.on_edges(numbers, codes)) * 2 + kept
         found, counts = np.unique(cells, return_counts=True)
@@ -148,6 +155,7 @@ class Counted:
             counts=self._counts[0].astype("<i8").tobytes(),
             nulls=nulls,
             greatest=self._greatest,
+            whole=self._whole,
         )
 
 
@@ -158,12 +166,12 @@ class Attributes:
         sets: that are joined.
         fields: what is counted.
         least: takes the documents that are near thresholds.
-        annotating: numbers of the rules that annotate.
+        rules: that decide.
     """
 
-    def __init__(self, sets: Sequence[JoinedSet], fields: Fields, least: Least, annotating: set[int]) -> None:
+    def __init__(self, sets: Sequence[JoinedSet], fields: Fields, least: Least, rules: RuleSet) -> None:
         self._fields, self._least = fields, least
-        self._getters = [_getter(sets, score.path) for score in fields.scores]
+        self._getters = [_getter_of(sets, score, rules) for score in fields.scores]
         self._lower = [_getter(sets, score.over) if score.over else None for score in fields.scores]
         self._lengths = Counted()
         self._scores = [Counted() for _ in fields.scores]
@@ -172,6 +180,7 @@ class Attributes:
         self._duplicates = [DuplicateCounts() for _ in fields.duplicates]
         self._pairs: list[dict[int, tuple[int, int, float | None, str, str, int]]] = [{} for _ in fields.duplicates]
         self._labels: list[str] = []
+        annotating = {i for i, rule in enumerate(rules.rules) if rule.ROLE is Role.ANNOTATES}
         self._annotating = {mark.rule for score in fields.scores for mark in score.marks if mark.rule in annotating}
 
     def tokens(self, block: Block) -> "np.ndarray[Any, Any]":
@@ -218,7 +227,7 @@ class Attributes:
             self._scores[number].add(numbers, labels, kept)
             for i, mark in enumerate(score.marks):
                 mine = _concerned(mark.label, mark.others, names)[labels]
-                met = (holds(mark, upper, under) if mark.product else holds(mark, numbers)) & mine
+                met = (holds(mark, upper, under) if mark.how else holds(mark, numbers)) & mine
                 self._marks[number][i].update(labels[met].tolist())
                 there = mine & ~np.isnan(numbers)
                 distances = np.abs(numbers - mark.value)
@@ -275,6 +284,32 @@ def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.n
     return np.array([name == label if label else name not in others for name in names], dtype=bool)
 
 
+def _getter_of(sets: Sequence[JoinedSet], score: ScoreAt, rules: RuleSet) -> Callable[[Block], "np.ndarray[Any, Any]"]:
+    """Return what gives a score of many documents; not a number where there is none."""
+    if score.rule is None:
+        return _getter(sets, score.path)
+    part = rules.compiled[score.rule].part(score.path)
+
+    def get(block: Block) -> "np.ndarray[Any, Any]":
+        import numpy as np
+
+        return np.array([_computed(part, values) for values in block.values()], dtype=float)
+
+    return get
+
+
+def _computed(part: Callable[..., Any] | None, values: Sequence[Any]) -> float:
+    """Return what a part of a rule gives for a document; not a number where it cannot be computed, or is none."""
+    try:
+        found = part(*values) if part else None
+    except (
+        *FAULTS,
+        OverflowError,
+    ):  # a null, or a text where a number should be: the rule has tested that before it compares
+        return float("nan")
+    return _float(found if isinstance(found, int | float) and not isinstance(found, bool) else None)
+
+
 def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray[Any, Any]"]:
     """Return what gives the numbers at a path of many documents; not a number where there is none."""
     if at == CHARS:
@@ -312,7 +347,7 @@ def _chars(block: Block) -> "np.ndarray[Any, Any]":
 
 def _float(value: Any) -> float:
     try:
-        return float("nan") if value is None else float(value)
+        return float("nan") if value is None else min(max(float(value), -1e308), 1e308)
     except OverflowError:
         return 1e308 if value > 0 else -1e308
 

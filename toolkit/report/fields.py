@@ -1,6 +1,5 @@
 """What a report says of the attributes that a stream joins: scores with their thresholds, spans, tokens, duplicates."""
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,10 +9,9 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.schema import SPANS, Type
 from toolkit.inspect.stats.distributions import Leaf, leaves
-from toolkit.inspect.stats.thresholds import HOLDS, numbers, path_of, thresholds
 from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.rules import Role, Rule
-from toolkit.rules.expression_tree import ExpressionError, parse
+from toolkit.report.marks import MarkAt, computed_of, marks_of, ratio_marks
+from toolkit.rules import Rule
 from toolkit.tag.tagger import says
 
 MOST_SCORES = 80
@@ -37,32 +35,14 @@ class Place(ConfigStruct):
     name: str
 
 
-class MarkAt(ConfigStruct):
-    """A threshold of a rule; what it says is that of `toolkit.report.facts.Mark`.
-
-    Attributes:
-        rule: number of the rule in its stream.
-        others: labels that have a value of their own, so that this one is not theirs.
-        product: whether the rule compares a number with the value times another, and the score is their ratio.
-    """
-
-    rule: int
-    label: str
-    value: float
-    sign: str
-    drops: str
-    text: str
-    others: list[str] = []
-    product: bool = False
-
-
 class ScoreAt(ConfigStruct):
     """A number of each document, or the ratio of two.
 
     Attributes:
-        place: of the attribute; none of the length of documents.
+        place: of the attribute; none of the length of documents, and of what a rule computes.
         over: path of the number that it is divided by, if it is a ratio.
         path: as expressions name it.
+        rule: number of the rule that computes it, or takes it from the metadata; none of what sets have.
         set: name of the set.
         whole: whether it is always an integer.
         marks: thresholds.
@@ -76,6 +56,7 @@ class ScoreAt(ConfigStruct):
     marks: list[MarkAt] = []
     description: str = ""
     over: str = ""
+    rule: int | None = None
 
     @property
     def title(self) -> str:
@@ -177,7 +158,7 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
             kind = str(settings.get("kind", "")) or key.key
             duplicates.append(DuplicatesAt(place, joined.set, kind, inner.get("jaccard") is not None, sized))
         for leaf in _scores(key):
-            marks = [mark for i, rule in enumerate(rules) for mark in _marks(i, rule, leaf.path)]
+            marks = [mark for i, rule in enumerate(rules) for mark in marks_of(i, rule, leaf.path)]
             if marks or not leaf.path.startswith("len("):
                 of = _type_at(type_, leaf.path.removeprefix(key.name))
                 said = of.description if of else ""
@@ -185,10 +166,11 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
                 scores.append(ScoreAt(place, leaf.path, joined.set, whole, marks, said))
     by_path = {score.path: score for score in scores}
     by_path |= {leaf.path: _plain(place, joined, leaf) for place, joined, key in _keys(sets) for leaf in _scores(key)}
-    if marks := [mark for i, rule in enumerate(rules) for mark in _marks(i, rule, CHARS)]:
+    if marks := [mark for i, rule in enumerate(rules) for mark in marks_of(i, rule, CHARS)]:
         scores.append(ScoreAt(None, CHARS, "", whole=True, marks=marks, description="Code points of the text."))
     by_path[CHARS] = ScoreAt(None, CHARS, "", whole=True)
     scores += ratios_of(rules, by_path)
+    scores += _computed(rules, {*by_path, *(score.title for score in scores)})
     chosen = sorted(range(len(scores)), key=lambda i: (not scores[i].marks, i))[:MOST_SCORES]
     return Fields([scores[i] for i in sorted(chosen)], spans, duplicates, tokens, lines, edges)
 
@@ -241,18 +223,8 @@ def _type_at(type_: Type, path: str) -> Type | None:
     return schema.about(inner, said or inner.description)
 
 
-# --- thresholds -------------------------------------------------------------------------------------------------------
-
-
-def _marks(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
-    found = thresholds([rule], path)
-    for each in found:
-        drops = _drops(rule, path, each.sign)
-        yield MarkAt(number, each.label, each.number, each.sign, drops, each.text, each.others(found))
-
-
 def ratios_of(rules: Sequence[Rule], known: Mapping[str, ScoreAt]) -> list[ScoreAt]:
-    """Return the ratios of two numbers that rules have thresholds for: ``A < 0.6 * B``, ``A / B < 0.6``.
+    """Return the ratios of two numbers that rules have thresholds for: ``A < 0.6 * B``, ``A < B // 2``, ``A / B < 1``.
 
     Args:
         rules: of a stream.
@@ -260,115 +232,23 @@ def ratios_of(rules: Sequence[Rule], known: Mapping[str, ScoreAt]) -> list[Score
     """
     found: dict[tuple[str, str], ScoreAt] = {}
     for i, rule in enumerate(rules):
-        for text in rule.expressions:
-            try:
-                tree = parse(text)
-            except ExpressionError:
-                continue
-            for node, negated in _compared(tree, negated=False):
-                for one, other, mark in _ratio_marks(node, i, rule, known, negated=negated):
-                    first = known[one]
-                    about = f"{one} by {other}; null where that is 0."
-                    empty = ScoreAt(first.place, one, first.set, whole=False, description=about, over=other)
-                    before = found.get((one, other), empty)
-                    if mark not in before.marks:
-                        found[one, other] = msgspec.structs.replace(before, marks=[*before.marks, mark])
+        for upper, lower, mark in ratio_marks(i, rule, known):
+            first = known[upper]
+            about = f"{upper} by {lower}; null where that is 0."
+            empty = ScoreAt(first.place, upper, first.set, whole=False, description=about, over=lower)
+            before = found.get((upper, lower), empty)
+            if mark not in before.marks:
+                found[upper, lower] = msgspec.structs.replace(before, marks=[*before.marks, mark])
     return list(found.values())
 
 
-_SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
-    ast.Lt: ("<", ">"), ast.LtE: ("<=", ">="), ast.Gt: (">", "<"), ast.GtE: (">=", "<="),
-}  # fmt: skip
-"""Of a comparison, as it is written, and with its sides exchanged."""
-
-
-def _compared(node: ast.AST, *, negated: bool) -> Iterator[tuple[ast.Compare, bool]]:
-    """Yield comparisons outside of comprehensions, each with whether it is negated."""
-    if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
-        return
-    if isinstance(node, ast.Compare):
-        yield node, negated
-        return
-    inside = negated != (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-    for child in ast.iter_child_nodes(node):
-        yield from _compared(child, negated=inside)
-
-
-def _ratio_marks(
-    node: ast.Compare, number: int, rule: Rule, known: Mapping[str, ScoreAt], *, negated: bool
-) -> Iterator[tuple[str, str, MarkAt]]:
-    operands = [node.left, *node.comparators]
-    for left, op, right in zip(operands, node.ops, operands[1:], strict=False):
-        if type(op) not in _SIGNS:
-            continue
-        for one, other, sign in ((left, right, _SIGNS[type(op)][0]), (right, left, _SIGNS[type(op)][1])):
-            product = not isinstance(one, ast.BinOp)
-            for upper, lower, value in _of_product(one, other) if product else _of_quotient(one, other):
-                values = numbers(value, rule.parameters)
-                if upper not in known or lower not in known or min(values.values(), default=0) <= 0:
-                    continue
-                for label, at in values.items():
-                    drops = _side(rule, sign, negated=negated)
-                    others = [each for each in values if each] if not label else []
-                    text = f"{upper} / {lower} {sign} {at:g}"
-                    yield upper, lower, MarkAt(number, label, at, sign, drops, text, others, product)
-
-
-def _of_product(one: ast.expr, other: ast.expr) -> Iterator[tuple[str, str, ast.expr]]:
-    """Yield upper, lower and value of ``A < value * B``, whichever side of the product is the value."""
-    if isinstance(other, ast.BinOp) and isinstance(other.op, ast.Mult):
-        for value, lower in ((other.left, other.right), (other.right, other.left)):
-            yield path_of(one, {}), path_of(lower, {}), value
-
-
-def _of_quotient(one: ast.expr, other: ast.expr) -> Iterator[tuple[str, str, ast.expr]]:
-    """Yield upper, lower and value of ``A / B < value``."""
-    if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div):
-        yield path_of(one.left, {}), path_of(one.right, {}), other
-
-
-def _drops(rule: Rule, path: str, sign: str) -> str:
-    """Return which numbers a rule drops by a comparison, ``below`` or ``above``; empty if it cannot be told."""
-    turned = {_is_negated(text, path) for text in rule.expressions} - {None}
-    return _side(rule, sign, negated=bool(turned.pop())) if len(turned) == 1 else ""
-
-
-def _side(rule: Rule, sign: str, *, negated: bool) -> str:
-    if rule.ROLE is not Role.DROPS or sign not in ("<", "<=", ">", ">="):
-        return ""
-    below = sign in ("<", "<=")
-    return "below" if below != (negated != bool(getattr(rule, "KEEPS", False))) else "above"
-
-
-def _is_negated(text: str, path: str) -> bool | None:
-    """Return whether comparisons of a path stand behind a `not`; None if there is none, or some do."""
-    try:
-        tree = parse(text)
-    except ExpressionError:
-        return None
-    found = set(_negations(tree, path, negated=False))
-    return found.pop() if len(found) == 1 else None
-
-
-def _negations(node: ast.AST, path: str, *, negated: bool) -> Iterator[bool]:
-    if isinstance(node, ast.Compare):
-        if any(ast.unparse(each) == path for each in (node.left, *node.comparators)):
-            yield negated
-        return
-    inside = negated != (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-    for child in ast.iter_child_nodes(node):
-        yield from _negations(child, path, negated=inside)
-
-
-def holds(mark: MarkAt, values: Any, lower: Any = None) -> Any:
-    """Return for each number whether a comparison holds, reckoned as the rule does; never for what is not a number.
-
-    Args:
-        mark: the threshold.
-        values: of the score; of a mark of a product what is compared with it.
-        lower: what the value is multiplied by, for such a mark.
-    """
-    bound = mark.value if lower is None else mark.value * lower
-    if mark.sign == "!=":
-        return (values != bound) & (values == values)  # noqa: PLR0124  (NaN stands for null)
-    return HOLDS[mark.sign](values, bound)
+def _computed(rules: Sequence[Rule], known: set[str]) -> Iterator[ScoreAt]:
+    """Yield the numbers that rules compute, or take from the metadata, and have thresholds for."""
+    first: dict[str, int] = {}
+    for i, rule in enumerate(rules):
+        for path in computed_of(rule, known):
+            first.setdefault(path, i)
+    for path, number in first.items():
+        marks = [mark for i, rule in enumerate(rules) for mark in marks_of(i, rule, path)]
+        about = "As the rule computes it for each document."
+        yield ScoreAt(None, path, "", whole=False, marks=marks, description=about, rule=number)

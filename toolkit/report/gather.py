@@ -184,7 +184,7 @@ def _assembled(
         sets=made,
         came_in=recorded.came_in(own),
         stages=recorded.stages(datasets),
-        totals=_totals(manifest.totals if manifest else totals),
+        totals=manifest.totals if manifest else totals,
         labels=labels,
         groups=list(_groups(given, tasks)),
         rules=_rules(streams, many, manifest),
@@ -204,10 +204,6 @@ def _assembled(
 
 def _shards(given: Gathered, stream: Stream) -> list[str]:
     return [work.shard for work in given.works if work.stream.name == stream.name]
-
-
-def _totals(found: Totals) -> facts.Totals:
-    return facts.Totals(**msgspec.structs.asdict(found))
 
 
 def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.LabelSizes]:
@@ -364,7 +360,8 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
             together.join(each.merged.scores[i])
         first = places[0][0].fields.scores[places[0][1]]
         marked = any(each.fields.scores[i].marks for each, i in places)
-        bins = together.shown(MARKED_BINS if marked else BINS, labels, whole=first.whole)
+        whole = together.whole if first.rule is not None else first.whole
+        bins = together.shown(MARKED_BINS if marked else BINS, labels, whole=whole)
         yield facts.Score(
             field=path,
             set=first.set,

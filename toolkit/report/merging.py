@@ -50,6 +50,7 @@ class Spread:
     def __init__(self) -> None:
         self.nulls: Counter[str] = Counter()
         self.greatest: float | None = None
+        self.whole = True
         self.labels: dict[str, int] = {}
         self.cells: list[np.ndarray[Any, Any]] = []
         self.counts: list[np.ndarray[Any, Any]] = []
@@ -60,6 +61,7 @@ class Spread:
         self._put(*found.arrays(), labels)
         self.nulls.update(found.nulls)
         self._reach(found.greatest)
+        self.whole &= found.whole
 
     def join(self, other: "Spread") -> None:
         """Add that of another stream."""
@@ -67,6 +69,7 @@ class Spread:
             self._put(cells, counts, list(other.labels))
         self.nulls.update(other.nulls)
         self._reach(other.greatest)
+        self.whole &= other.whole
 
     def _put(self, cells: "np.ndarray[Any, Any]", counts: "np.ndarray[Any, Any]", labels: Sequence[str]) -> None:
         import numpy as np

@@ -63,7 +63,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         versions=_versions(manifest),
         models=[facts.Model(name=name, sha256=sha256) for sha256, name in sorted(manifest.models.items())],
         sets=_sets(manifest),
-        totals=facts.Totals(**{field: getattr(manifest.totals, field) for field in facts.Totals.__struct_fields__}),
+        totals=manifest.totals,
         labels=_labels(manifest),
         rules=_rules(manifest),
         left_out=dict(manifest.counts),

@@ -36,7 +36,7 @@ from toolkit.report.attributes import Attributes, FieldCounts
 from toolkit.report.choosing import APPLIED, DRAWN, DROPPED, Least, Ranks, key_of
 from toolkit.report.columns import Columns, columns_of
 from toolkit.report.fields import Fields
-from toolkit.rules import WHOLE, Outcome, Role, RuleSet
+from toolkit.rules import WHOLE, Outcome, RuleSet
 from toolkit.runs.executors import Report
 from toolkit.storage import store_of
 from toolkit.storage.json_files import json_digest
@@ -46,7 +46,7 @@ from toolkit.storage.paths import join, remove, stat, unlike_data
 if TYPE_CHECKING:
     import numpy as np
 
-VERSION = 3
+VERSION = 4
 """Of what is counted; shards that were counted by another version are counted anew."""
 
 SIZES = ("documents", "chars", "bytes", "lines", "words", "tokens")
@@ -201,8 +201,7 @@ class _Counting:
         self._by_label: list[Any] = []
         self._sizes: list[Any] = []
         self._least = Least()
-        annotating = {i for i, rule in enumerate(self._rules.rules) if rule.ROLE is Role.ANNOTATES}
-        self._attributes = Attributes(task.work.sets, task.fields, self._least, annotating)
+        self._attributes = Attributes(task.work.sets, task.fields, self._least, self._rules)
         self._met: dict[int, list[int]] = {}
         self._budget: dict[str, GroupCount] = {}
         self._totals = Totals()

@@ -1,7 +1,7 @@
 """The samples of a report: which documents are shown, and what is read of them."""
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any
@@ -19,6 +19,7 @@ from toolkit.mix.join import Joiner, JointBlock, ShardToMix, at_document, inputs
 from toolkit.report.facts import Line, Marked, PairText, Sample
 from toolkit.report.fields import Fields
 from toolkit.rules import RuleSet, rules_in
+from toolkit.rules.asking import FAULTS
 from toolkit.runs.blocks import Block
 from toolkit.runs.executors import Report
 
@@ -133,6 +134,7 @@ class _Reader:
 
     def __init__(self, task: ShardToShow, rules: RuleSet) -> None:
         self._task, self._rules = task, rules
+        self._scores: dict[int, dict[str, Callable[..., Any]]] = {}
 
     def sample(self, number: int, document: Document, row: list[Any]) -> Sample:
         """Return a document as a sample; `number` is that of its row."""
@@ -144,7 +146,7 @@ class _Reader:
         lines = text.count("\n") + (not text.endswith("\n") and bool(text))
         seen: dict[str, Any] = {}
         for i in dict.fromkeys([*([dropping] if dropping is not None else []), *chosen_for]):
-            seen |= plain(rules.compiled[i].watched(values))
+            seen |= plain(rules.compiled[i].watched(values)) | self._computed(i, values)
         header, footer = self._edges(row)
         return Sample(
             shard=self._task.work.shard,
@@ -180,6 +182,21 @@ class _Reader:
             text=cut(document.text, self._task.pair_length),
             kept=not isinstance(rules.decide(*values), int),
         )
+
+    def _computed(self, rule: int, values: list[Any]) -> dict[str, Any]:
+        """Return the ratios, and what else a rule computes, that it has thresholds for."""
+        if rule not in self._scores:
+            parts = {
+                score.title: self._rules.compiled[rule].part(score.title)
+                for score in self._task.fields.scores
+                if (score.over or score.rule is not None) and any(mark.rule == rule for mark in score.marks)
+            }
+            self._scores[rule] = {title: part for title, part in parts.items() if part}
+        found = {}
+        for title, part in self._scores[rule].items():
+            with contextlib.suppress(*FAULTS, OverflowError):
+                found[title] = part(*values)
+        return found
 
     def _others(self, dropping: int, values: list[Any]) -> list[str]:
         found = []

@@ -1,5 +1,6 @@
 """A rule ready to run: what it does to a document, what it sees in it, and what it says of it."""
 
+import ast
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from toolkit.errors import DataError
 from toolkit.rules import filters
 from toolkit.rules.blocklist import Watch
 from toolkit.rules.checker import Name
-from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import check, everything_known, paths_in
 from toolkit.rules.written import Written
 from toolkit.text.editing import Edit
@@ -72,6 +73,17 @@ class CompiledRule:
             with contextlib.suppress(KeyError, IndexError, AttributeError, TypeError, ValueError):
                 found[path] = function(*values)
         return found
+
+    def part(self, text: str) -> Function | None:
+        """Return a part of its expressions as a function of the values of a document; None if it cannot stand alone.
+
+        Whatever the rule tests before it comes to this part is not tested: nulls are errors of the function.
+        """
+        tested = frozenset(ast.unparse(node) for node in ast.walk(parse(text)) if isinstance(node, ast.expr))
+        try:
+            return self.function(check(text, self.names, tested).code)
+        except ExpressionError:
+            return None
 
     # --- what kinds use -----------------------------------------------------------------------------------------------
 

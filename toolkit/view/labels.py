@@ -15,6 +15,7 @@ import msgspec
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
+from toolkit.storage.roots import check_roots, note_roots
 
 Label = str | float
 """What is given: one of the labels of a question, or a number."""
@@ -115,6 +116,7 @@ class Labels:
         folder = os.path.dirname(self._at)
         if not os.path.isdir(folder) or os.path.isdir(self.path):
             raise ConfigError(f"--labels: expected a file in an existing folder, got {self.path}")
+        note_roots([folder])
         self._claim()
         try:
             self._sweep()
@@ -141,13 +143,17 @@ class Labels:
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.stat(self._claimed_by)  # or who had it has just deleted it
-        except OSError:
+        except (BlockingIOError, FileNotFoundError):
             os.close(self._held)
             self._held = None
+            check_roots(self._at)
             raise ConfigError(
                 f"{self.path}: expected a file that only this command writes, got one that another "
                 f"`toolkit view` has open; end that one, or name another file with --labels"
             ) from None
+        except OSError:
+            self._release()
+            raise
 
     @property
     def _claimed_by(self) -> str:

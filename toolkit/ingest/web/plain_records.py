@@ -63,8 +63,8 @@ class Tape(Protocol):
     def take(self) -> tuple[bytes, int]:
         """Return what has been read and not been used, and its offset."""
 
-    def more(self) -> bytes:
-        """Return the next bytes; none at the end."""
+    def more(self, least: int) -> bytes:
+        """Return the next bytes, at least so many if there are; none at the end."""
 
     def give_back(self, rest: bytes, offset: int) -> None:
         """Take back what has not been used, and its offset."""
@@ -80,20 +80,18 @@ def plain_records(tape: Tape, largest: int) -> Iterator[Record]:
         largest: the most bytes of a block.
     """
     part, offset = tape.take()
-    part = part or tape.more()
+    part = part or tape.more(1)
     ended = not part
     while not ended:
         found, json, is_whole = _find(part, largest)
         for row in found[:-1]:
             yield _record(part, offset, row, json)
-        more = b"" if is_whole else tape.more()
-        ended, rest = not more, 0
-        if found:
-            last = found[-1]
-            rest = last[BEGIN]
-            if ended and not is_whole and last[END] + _LINE_ENDS == len(part):
-                yield _record(part, offset, last, json)
-                rest = len(part)
+        rest = found[-1][BEGIN] if found else 0
+        more = b"" if is_whole else tape.more((len(part) - rest) // 4)  # a large record is joined few times
+        ended = not more
+        if found and ended and not is_whole and found[-1][END] + _LINE_ENDS == len(part):
+            yield _record(part, offset, found[-1], json)
+            rest = len(part)
         part, offset = part[rest:] + more, offset + rest
     tape.give_back(part, offset)
 

@@ -219,9 +219,12 @@ class _Tape:
         taken, self._replay = self._replay, b""
         return taken, self._position
 
-    def more(self) -> bytes:
-        """Return the next bytes, which are not kept."""
-        return self._stream.read(READ)
+    def more(self, least: int) -> bytes:
+        """Return the next bytes, at least so many if there are, which are not kept."""
+        blocks = [self._stream.read(READ)]
+        while blocks[-1] and (least := least - len(blocks[-1])) > 0:
+            blocks.append(self._stream.read(READ))
+        return b"".join(blocks)
 
     def give_back(self, rest: bytes, offset: int) -> None:
         """Take back bytes that have been read, which are kept now, and go on with them."""

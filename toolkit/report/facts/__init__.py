@@ -8,6 +8,7 @@ list are left out.
 
 import msgspec
 
+from toolkit.mix.effects.counts import Totals
 from toolkit.report.facts.made_with import Input, Model, Named, SetMade, Stage
 from toolkit.report.facts.samples import Line, Marked, Pair, PairText, RuleSamples, Sample
 from toolkit.report.facts.sizes import (
@@ -20,7 +21,6 @@ from toolkit.report.facts.sizes import (
     Orphans,
     RuleFacts,
     Sizes,
-    Totals,
 )
 from toolkit.report.facts.values import Lengths, Mark, Score, Spans
 
@@ -53,7 +53,6 @@ __all__ = [
     "Sizes",
     "Spans",
     "Stage",
-    "Totals",
 ]
 
 VERSION = 1

@@ -22,17 +22,6 @@ class Sizes(msgspec.Struct, kw_only=True):
     tokens: int | None = None
 
 
-class Totals(msgspec.Struct, kw_only=True):
-    """Documents and code points that were read, that no rule dropped, and that are written once more (copies)."""
-
-    rows: int = 0
-    chars: int = 0
-    kept: int = 0
-    kept_chars: int = 0
-    copies: int = 0
-    copy_chars: int = 0
-
-
 class LabelSizes(msgspec.Struct, kw_only=True):
     """Sizes of a label.
 

@@ -184,8 +184,8 @@
       alone,
       all: report.documents(run, each)[0],
     }));
-    const samples = run.of_rules.find((each) => each.rule === rule.name && each.stream === rule.stream);
-    const score = samples && samples.field;
+    const mine = run.of_rules.filter((each) => each.rule === rule.name && each.stream === rule.stream),
+      scores = [...new Set(mine.map((each) => each.field).filter(Boolean))];
     return [
       el("h3", {}, "Rule ", el("bdi", {}, rule.name)),
       rule.expression
@@ -199,19 +199,22 @@
         rule.spans ? `; ${count(rule.spans)} spans` : "",
         rule.copies ? `; ${count(rule.copies)} copies of ${count(rule.repeated)} documents` : "",
         ".",
-        score
+        scores.length
           ? [
-              " Its threshold stands on ",
-              el(
-                "button",
-                { type: "button", class: "text", click: () => page.showScore(score) },
-                el("code", {}, score),
-              ),
+              scores.length === 1 ? " Its threshold stands on " : " Its thresholds stand on ",
+              scores.map((score, place) => [
+                place ? ", " : null,
+                el(
+                  "button",
+                  { type: "button", class: "text", click: () => page.showScore(score) },
+                  el("code", {}, score),
+                ),
+              ]),
               ".",
             ]
           : null,
       ),
-      page.ofRule(run, rule, samples, label),
+      page.ofRule(run, rule, mine, label),
       rows.length > 1
         ? page.table({
             caption: `${rule.name}, by language`,

@@ -98,53 +98,51 @@
     return [made, more];
   }
 
-  /** Return what a rule dropped, and what is near its threshold. */
+  const THRESHOLDS = 3; // of a rule, with what is near them; a rule may have one for each language
+
+  /** Return what a rule dropped, and what is near its thresholds: `samples` has an entry for each of these. */
   page.ofRule = (run, rule, samples, label) => {
-    if (!samples) return null;
+    if (!samples.length) return null;
     const of = (places) => (label === null ? places : places.filter((place) => run.samples[place].label === label));
     const verb = rule.role === "drops" ? "dropped" : rule.role === "edits" ? "edited" : "met";
-    const all =
-      label === null ? samples.dropped : [...new Set([...(samples.labels[label] || []), ...of(samples.dropped)])];
-    const kept = of(samples.kept),
-      field = samples.field,
-      threshold = ofLabel(run, samples, label),
-      near = of([...samples.dropped, ...samples.kept]);
+    const [{ field, labels }] = samples,
+      own = label === null ? [] : labels[label] || [];
+    const all = [...new Set([...own, ...of(samples.flatMap((each) => each.dropped))])];
     const parts = [
       el("h4", {}, label === null ? `Documents that it ${verb}` : `${report.name(label)} documents that it ${verb}`),
       all.length
         ? list(run, all, field)
         : el("p", { class: "muted" }, `The report has no sample of ${report.of(label)} for it.`),
     ];
-    if (field && threshold !== null && near.length && kept.length) {
-      const value = (place) => run.samples[place].values[field],
-        sorted = near
-          .filter((place) => typeof value(place) === "number")
-          .sort((one, other) => value(one) - value(other));
-      const under = sorted.filter((place) => value(place) < threshold),
-        over = sorted.filter((place) => value(place) >= threshold);
-      if (sorted.length)
-        parts.push(
-          el("h4", {}, "Nearest to its threshold, by ", el("code", {}, field)),
-          el(
-            "ol",
-            { class: "samples", role: "list" },
-            under.slice(-6).map((place) => sample(run, place, field)),
-            el("li", { class: "threshold" }, `threshold ${measure(threshold)}`),
-            over.slice(0, 6).map((place) => sample(run, place, field)),
-          ),
-        );
-    } else if (kept.length) parts.push(el("h4", {}, "Documents that it let pass"), list(run, kept, field, 5));
+    const near = samples.map((each) => nearest(run, each, of)).filter((each) => each !== null);
+    if (near.length) parts.push(near.slice(0, THRESHOLDS));
+    else {
+      const kept = of(samples[0].kept);
+      if (kept.length) parts.push(el("h4", {}, "Documents that it let pass"), list(run, kept, field, 5));
+    }
     return parts;
   };
 
-  /** Return the threshold of a rule for a language, which may have one of its own. */
-  function ofLabel(run, samples, label) {
-    const score = run.scores.find((each) => each.field === samples.field);
-    const own =
-      score &&
-      label !== null &&
-      score.marks.find((mark) => mark.rule === samples.rule && mark.stream === samples.stream && mark.label === label);
-    return own ? own.value : samples.value === undefined ? null : samples.value;
+  /** Return documents on both sides of a threshold, by their values; null where none has passed it. */
+  function nearest(run, { field, value: threshold, dropped, kept }, of) {
+    if (!field || !of(kept).length) return null;
+    const value = (place) => run.samples[place].values[field],
+      sorted = of([...dropped, ...kept])
+        .filter((place) => typeof value(place) === "number")
+        .sort((one, other) => value(one) - value(other));
+    if (!sorted.length) return null;
+    const under = sorted.filter((place) => value(place) < threshold),
+      over = sorted.filter((place) => value(place) >= threshold);
+    return [
+      el("h4", {}, "Nearest to its threshold, by ", el("code", {}, field)),
+      el(
+        "ol",
+        { class: "samples", role: "list" },
+        under.slice(-6).map((place) => sample(run, place, field)),
+        el("li", { class: "threshold" }, `threshold ${measure(threshold)}`),
+        over.slice(0, 6).map((place) => sample(run, place, field)),
+      ),
+    ];
   }
 
   page.section("samples", (run, label) => {

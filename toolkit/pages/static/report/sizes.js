@@ -12,7 +12,8 @@
   ];
 
   /** Return columns for documents before and after, and for each size that was counted. */
-  function columns(rows) {
+  function columns(run, rows) {
+    const copied = run.totals.copies !== 0;
     const most = Math.max(1, ...rows.map((row) => row.before.documents));
     const has = (name) =>
       rows.some((row) => typeof row.before[name] === "number" || typeof row.after[name] === "number");
@@ -24,19 +25,24 @@
         help: "documents before the rules",
         bar: (row) => [row.before.documents / most],
       },
-      { title: "Stay", numeric: true, value: (row) => row.after.documents, help: "documents after the rules" },
+      {
+        title: copied ? "Written" : "Stay",
+        numeric: true,
+        value: (row) => row.after.documents,
+        help: copied ? "documents after the rules, each as often as it is written" : "documents after the rules",
+      },
       {
         title: "Share",
         numeric: true,
         value: (row) => row.after.documents / (row.before.documents || 1),
         cell: (row) => percent(row.after.documents, row.before.documents),
-        help: "of the documents read, those that stay",
+        help: copied ? "documents written, by documents read" : "of the documents read, those that stay",
         bar: (row) => [row.after.documents / (row.before.documents || 1), "kept"],
       },
       ...MEASURES.filter(([name]) => has(name)).map(([name, title, shown]) => ({
         title,
         numeric: true,
-        help: "of the documents that stay (of those read)",
+        help: copied ? "of what is written (of what was read)" : "of the documents that stay (of those read)",
         value: (row) => row.after[name],
         cell: (row) => [shown(row.after[name]), el("span", { class: "muted of" }, ` of ${shown(row.before[name])}`)],
       })),
@@ -78,7 +84,7 @@
                   : "–";
               },
             },
-            ...columns(run.labels),
+            ...columns(run, run.labels),
           ],
         })
       : null,
@@ -106,7 +112,7 @@
             cell: (row) =>
               row.value === null ? el("i", {}, "none") : row.rest ? el("i", {}, row.value) : el("bdi", {}, row.value),
           },
-          ...columns(rows),
+          ...columns(run, rows),
         ],
       });
     });

@@ -43,11 +43,23 @@
       return sum;
     },
     total: (counts) => counts.reduce((sum, each) => sum + each, 0),
-    /** Return the number of documents of a label, or of all, before and after the rules. */
+    /** Return how many documents of a label, or of all, were read, and how many of these no rule drops, each once. */
     documents(run, label) {
       if (label === null) return [run.totals.rows, run.totals.kept];
       const found = run.labels.find((each) => each.label === label);
-      return found ? [found.before.documents, found.after.documents] : [0, 0];
+      if (!found) return [0, 0];
+      if (!report.byLabel(run)) return [found.before.documents, found.after.documents];
+      const dropped = run.rules
+        .filter((rule) => rule.role === "drops")
+        .map((rule) => (rule.labels[label] || [0])[0]);
+      return [found.before.documents, found.before.documents - report.total(dropped)];
+    },
+    /** Return documents and characters of a label, or of all, as often as they are written. */
+    written(run, label) {
+      const { kept, copies, kept_chars, copy_chars } = run.totals;
+      if (label === null) return [kept + copies, kept_chars + copy_chars];
+      const found = run.labels.find((each) => each.label === label);
+      return found ? [found.after.documents, found.after.chars] : [0, 0];
     },
     choose(change) {
       Object.assign(state, change);
@@ -156,7 +168,10 @@
     if (waiting) {
       render(name);
       idle(next);
-    } else document.documentElement.dataset.ready = "true";
+    } else {
+      document.documentElement.dataset.ready = "true";
+      performance.mark("ready");
+    }
   }
 
   /* The section that is read is marked where sections are listed. */

@@ -7,7 +7,10 @@
   page.section("summary", (run, label) => {
     const [before, after] = report.documents(run, label),
       sizes = label === null ? null : run.labels.find((each) => each.label === label);
-    const chars = sizes ? [sizes.before.chars, sizes.after.chars] : [run.totals.chars, run.totals.kept_chars];
+    const copied = run.totals.copies !== 0,
+      [documents, chars] = report.written(run, label),
+      read = sizes ? sizes.before.chars : label === null ? run.totals.chars : 0,
+      what = copied ? "written" : "that stay";
     const words = added(run, label, "words"),
       tokens = added(run, label, "tokens");
     const tiles = [
@@ -19,9 +22,10 @@
           : `${percent(before, run.totals.rows)} of all documents`,
       ),
       tile("Documents that stay", count(after), `${percent(after, before)} of those read`, "kept"),
-      tile("Characters that stay", page.brief(chars[1]), `${percent(chars[1], chars[0])} of ${page.brief(chars[0])}`),
-      words && tile("Words that stay", page.brief(words[1]), `of ${page.brief(words[0])}`),
-      tokens && tile("Tokens that stay", page.brief(tokens[1]), `of ${page.brief(tokens[0])}`),
+      copied && tile("Documents written", count(documents), "with copies"),
+      tile(`Characters ${what}`, page.brief(chars), `${percent(chars, read)} of ${page.brief(read)}`),
+      words && tile(`Words ${what}`, page.brief(words[1]), `of ${page.brief(words[0])}`),
+      tokens && tile(`Tokens ${what}`, page.brief(tokens[1]), `of ${page.brief(tokens[0])}`),
     ];
     const meter = el(
       "div",
@@ -194,9 +198,10 @@
 
   function seconds(value) {
     if (value < 90) return `${Number(value.toPrecision(3))} s`;
-    const minutes = Math.floor(value / 60);
+    const whole = Math.round(value),
+      minutes = Math.floor(whole / 60);
     return minutes < 90
-      ? `${minutes} min ${Math.round(value % 60)} s`
+      ? `${minutes} min ${whole % 60} s`
       : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   }
 

@@ -19,6 +19,8 @@
     ];
   });
 
+  const copied = (...runs) => runs.some((run) => run.totals.copies !== 0);
+
   function between(one, other, title = "Documents") {
     return [
       { title: one.name, numeric: true, value: (row) => row.one, help: `${title} of ${one.name}` },
@@ -39,10 +41,12 @@
       return {
         read,
         stay,
-        before: found ? found.before.chars : run.totals.chars,
-        after: found ? found.after.chars : label === null ? run.totals.kept_chars : 0,
+        before: found ? found.before.chars : label === null ? run.totals.chars : 0,
+        after: report.written(run, label)[1],
+        written: report.written(run, label)[0],
       };
     });
+    const share = (value) => percent(value, 1);
     const row = (name, of, shown) => ({ name, one: of(sizes[0]), other: of(sizes[1]), shown });
     const [first, second, change] = between(one, other);
     const cell = (side) => (each) => (each.shown ? each.shown(each[side]) : count(each[side]));
@@ -51,13 +55,10 @@
       rows: [
         row("Documents read", (size) => size.read),
         row("Documents that stay", (size) => size.stay),
-        row(
-          "Share that stays",
-          (size) => (size.read ? size.stay / size.read : 0),
-          (value) => percent(value, 1),
-        ),
+        row("Share that stays", (size) => (size.read ? size.stay / size.read : 0), share),
+        ...(copied(one, other) ? [row("Documents written, with copies", (size) => size.written)] : []),
         row("Characters read", (size) => size.before, brief),
-        row("Characters that stay", (size) => size.after, brief),
+        row(`Characters ${copied(one, other) ? "written" : "that stay"}`, (size) => size.after, brief),
       ],
       columns: [
         { title: "Number", head: true, value: (each) => each.name },
@@ -66,7 +67,7 @@
         {
           ...change,
           cell: (each) =>
-            each.shown && each.one <= 1 && each.other <= 1
+            each.shown === share
               ? `${each.other > each.one ? "+" : ""}${((each.other - each.one) * 100).toFixed(1)} points`
               : each.shown
                 ? signed(each.other - each.one, brief)
@@ -120,7 +121,7 @@
     );
     return rows.length
       ? page.table({
-          caption: "Documents that stay, by language",
+          caption: `Documents ${copied(one, other) ? "written, with copies" : "that stay"}, by language`,
           rows,
           filter: "Find a language",
           sort: [1, "descending"],
