@@ -24,9 +24,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script's `pytest &
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No example fails for the time that it took: the machine may have others to serve. Each run has the same examples, so
-# that no change is refused for what it has not touched; `--hypothesis-profile search` looks for others.
-settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", settings.get_profile("search"), derandomize=True)
+# that no change is refused for what it has not touched; `--hypothesis-profile search` looks for others, and for more.
+settings.register_profile("search", deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("search"), derandomize=True, max_examples=50)
 settings.load_profile("same")
 
 
@@ -134,6 +134,12 @@ def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(retrying, "clock", lambda: sum(found))
     retrying.forget_hosts()
     return found
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what is made once, and copied by the tests that begin with it."""
+    return tmp_path_factory.mktemp("made")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from toolkit.ingest.reader import READERS
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import default_name
 from toolkit.tag.tagger import TAGGERS
-from toolkit.testing import check_reader, check_tagger, check_writer
+from toolkit.testing import check_reader, check_tagger, check_writer, readers, taggers, writers
 
 FORMATS = "docs/writing-an-output-format.md"
 INPUTS = "docs/writing-an-input-format.md"
@@ -76,6 +76,7 @@ ABOUT = (
 )
 OPTIONS = {"Topic": ", model: lid.176.ftz", "EnglishLines": ", lines: lines-0"}
 """Options that the taggers of the page cannot do without."""
+MODELS = {"Topic": {"model": "lid.176.ftz"}}
 
 
 def _place(name: str) -> str:
@@ -93,7 +94,7 @@ def test_code_without_a_plugin_runs(text: str, here: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", [name for name, _ in OF_INPUTS])
 def test_input_formats_are_ingested(name: str, here: Path, run: Run) -> None:
     content, texts = SAMPLES[name]
-    check_reader(READERS.find(_place(name)), content, texts)
+    check_reader(READERS.find(_place(name)), content, texts, new_process=False)
     (here / f"{name}.in").write_bytes(content)
     entry = f"dataset: data/{name}\ningest: [{{format: '{_place(name)}', from: {name}.in, source: pages}}]\n"
     (here / "pages.yaml").write_text(entry, encoding="utf-8")
@@ -117,7 +118,7 @@ def test_input_formats_are_ingested(name: str, here: Path, run: Run) -> None:
 @pytest.mark.parametrize("name", [name for name, _ in OF_TAGGERS])
 def test_taggers_compute_their_examples_and_a_set(name: str, here: Path, run: Run) -> None:
     place = _place(name)
-    check_tagger(TAGGERS.find(place), {"model": "lid.176.ftz"} if name == "Topic" else {})
+    check_tagger(TAGGERS.find(place), MODELS.get(name), new_process=False)
     entry = f"tag={{page-0: {{tagger: '{place}'{OPTIONS.get(name, '')}}}}}"
     ran = run("tag", "-c", "configs/quickstart.yaml", entry, "executor={type: in_process}", "--quiet", "--overwrite")
     assert ran.code == 0, ran.err
@@ -130,7 +131,7 @@ def test_taggers_compute_their_examples_and_a_set(name: str, here: Path, run: Ru
 
 @pytest.mark.parametrize("name", [name for name, _ in OF_FORMATS])
 def test_output_formats_are_mixed_and_read_by_every_command(name: str, here: Path, run: Run) -> None:
-    check_writer(WRITERS.find(_place(name)))
+    check_writer(WRITERS.find(_place(name)), new_process=False)
     out = f"data/out-{name}"
     output = f"output: {{format: '{_place(name)}', path: {out}}}"
     mix = f"{{attributes: [language-0], rules: [{{drop: language.label is None}}], {output}}}"
@@ -155,6 +156,14 @@ def test_output_formats_are_mixed_and_read_by_every_command(name: str, here: Pat
     assert run("validate", out, "--quiet").out.endswith("0 findings\n"), "also with the descriptions beside it"
     ran = run("features", out)
     assert ran.code == (0 if name == "IdText" else 2)
+
+
+def test_plugins_do_the_same_in_another_process(here: Path) -> None:
+    readers.check_in_new_process(*((READERS.find(_place(name))(), SAMPLES[name][0]) for name, _ in OF_INPUTS))
+    writers.check_in_new_process(*(WRITERS.find(_place(name))() for name, _ in OF_FORMATS))
+    taggers.check_in_new_process(
+        *(taggers.configured_tagger(TAGGERS.find(_place(name)), MODELS.get(name)) for name, _ in OF_TAGGERS)
+    )
 
 
 def test_a_damaged_output_of_a_plugin_is_found(here: Path, run: Run) -> None:

@@ -9,6 +9,7 @@ from tests import pages
 from tests.conftest import ROOT, Run
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """All commands on local folders, in order."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")

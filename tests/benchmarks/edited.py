@@ -13,7 +13,7 @@ from tests.benchmarks import datasets
 from tests.benchmarks.commands import toolkit
 from tests.benchmarks.files import open_gzip
 
-SHARDS = {"small": (3, 3_000_000), "full": (20, 18_000_000)}
+SHARDS = {"small": (3, 3_000_000), "full": (20, 18_000_000), "large": (115, 18_000_000)}
 """How many shards of pages there are at each scale, and bytes of text of each."""
 EDITED = 0.2
 """The share of the lines of a page that are others when it comes again."""

@@ -1,6 +1,6 @@
 """How large the inputs are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MB = 1_000_000
 
@@ -52,4 +52,7 @@ SCALES = {
         texts=1_000,
     ),
 }
+SCALES["large"] = replace(SCALES["full"], name="large")
+"""For duplicates, whose inputs have 2 GB then; everything else as it is."""
+
 WET_FILE = 2 * MB

@@ -158,3 +158,15 @@ def test_a_command_that_native_code_ends_says_where_it_was() -> None:
     assert ran.returncode == -signal.SIGSEGV
     assert "Segmentation fault" in ran.stderr
     assert "in crash_in_native_code" in ran.stderr
+
+
+def test_settings_hold_where_there_is_no_configuration(tmp_path: Path, run: Run) -> None:
+    shard = tmp_path / "a.jsonl"
+    shard.write_text('{"id": "0", "text": "a text that is too long", "source": "s"}\n')
+    for command in ("head", "validate"):
+        assert run(command, shard).code == 0
+        ran = run(command, shard, "max_document_bytes=20")
+        assert ran.code != 0
+        assert "expected a line of at most" in ran.out + ran.err
+        ran = run(command, shard, "max_document_byte=20")
+        assert (ran.code, "did you mean 'max_document_bytes'?" in ran.err) == (2, True)

@@ -114,6 +114,7 @@ def test_texts_are_left_as_they_are() -> None:
     assert settings.parse(written).value == given
 
 
+@pytest.mark.slow
 def test_a_wheel_has_the_recipes_and_what_they_bring(tmp_path: Path) -> None:
     pytest.importorskip("setuptools", "77", reason="wheels are built by setuptools")
     source, made = tmp_path / "source", tmp_path / "made"

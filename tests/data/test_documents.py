@@ -57,7 +57,6 @@ def test_lines_end_at_line_feeds_only(text: str, lines: list[str]) -> None:
     assert split_lines(text) == lines
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS)
 @example("a\n\r")
 def test_lines_are_those_of_a_slow_reader(text: str) -> None:
@@ -65,7 +64,6 @@ def test_lines_are_those_of_a_slow_reader(text: str) -> None:
     assert joined_lines(text) == "\n".join(slow_lines(text))
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS)
 def test_views_agree_with_the_lines(text: str) -> None:
     document = Document(text)
@@ -77,7 +75,7 @@ def test_views_agree_with_the_lines(text: str) -> None:
     assert all(start == 0 or text[start - 1] == "\n" for start in starts)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(TEXTS)
 def test_lines_joined_and_split_again_are_the_same_unless_the_last_is_empty(text: str) -> None:
     lines = [line.rstrip("\r") for line in split_lines(text)]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.data import schema
@@ -67,7 +67,6 @@ def canonical(type_: Type) -> Any:
 # --- on disk ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
 @given(TYPES)
 def test_types_come_back_from_their_form_on_disk(type_: Type) -> None:
     assert from_json(msgspec.json.decode(msgspec.json.encode(to_json(type_)))) == type_
@@ -117,14 +116,12 @@ def test_the_narrowest_type_is_inferred(value: Any, type_: Type) -> None:
     assert infer(value) == type_
 
 
-@settings(max_examples=100, deadline=None)
 @given(VALUES)
 def test_a_value_is_of_the_type_inferred_from_it(value: Any) -> None:
     decodes(value, infer(value))
     assert fits(infer(value), infer(value))
 
 
-@settings(max_examples=100, deadline=None)
 @given(VALUES, VALUES)
 def test_the_union_of_two_types_holds_the_values_of_both_in_any_order(a: Any, b: Any) -> None:
     both = union(infer(a), infer(b))
@@ -134,7 +131,6 @@ def test_the_union_of_two_types_holds_the_values_of_both_in_any_order(a: Any, b:
     assert union(both, infer(a)) == both
 
 
-@settings(max_examples=100, deadline=None)
 @given(TYPES, TYPES)
 def test_unions_are_idempotent_commutative_and_start_from_never(a: Type, b: Type) -> None:
     assert union(a, a) == a
@@ -143,7 +139,6 @@ def test_unions_are_idempotent_commutative_and_start_from_never(a: Type, b: Type
     assert union(a, NULL) == nullable(a)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(VALUES, max_size=4), TYPES)
 def test_what_fits_decodes(values: list[Any], wanted: Type) -> None:
     for value in values:

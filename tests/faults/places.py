@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,8 +85,13 @@ BUCKET = "faults"
 
 
 class Bucket:
-    """A folder in a bucket of a real server, behind a proxy."""
+    """A folder in a bucket of a real server, behind a proxy.
 
+    Attributes:
+        watch: is told each request, if there is one; it may give a fault.
+    """
+
+    watch: Callable[[Asked], str] | None = None
     root = f"s3://{BUCKET}/c"
 
     def __init__(self, server: Seaweed, beside: Path) -> None:
@@ -107,6 +112,8 @@ class Bucket:
 
     def next(self, asked: Asked) -> str:
         """What the proxy does to a request."""
+        if self.watch and (fault := self.watch(asked)):
+            return fault
         strike = self._strike
         relative = asked.key.removeprefix(f"{BUCKET}/c").strip("/")
         kind = kind_of(relative)

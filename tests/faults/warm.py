@@ -28,10 +28,13 @@ LIMIT = int(PATIENCE)
 
 
 class Signal(NamedTuple):
-    """What a command is sent: a signal, the seconds before it, and whether its workers are, too."""
+    """What a command is sent: a signal, the seconds before it, and whether its workers are, too.
+
+    Without seconds, somebody else sends it (`Warm.send`).
+    """
 
     number: int
-    seconds: float
+    seconds: float | None
     group: bool = True
 
 
@@ -95,6 +98,12 @@ class Warm:
         self._process.stdin.flush()
         code, self.struck, self.seconds = json.loads(self._process.stdout.readline())
         return Ran(code, out.read_text(), err.read_text())
+
+    def send(self, signal: Signal) -> None:
+        """Send a signal to the command that is running, which was to be sent one without seconds."""
+        running = int(Path(self._folder.name, "out.pid").read_text())
+        with contextlib.suppress(ProcessLookupError):
+            (os.killpg if signal.group else os.kill)(running, signal.number)
 
 
 def _import_all() -> None:
@@ -197,10 +206,11 @@ def main() -> None:
                 sys.stdout.flush()
                 sys.stderr.flush()
             os._exit(code)
-        struck = bool(given["signal"]) and _send(child, *given["signal"])
+        Path(f"{given['out']}.pid").write_text(str(child))
+        struck = bool(given["signal"]) and given["signal"][1] is not None and _send(child, *given["signal"])
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         seconds = time.monotonic() - begin
-        if struck and not wait_until(lambda child=child: _is_gone(child)):  # type: ignore[misc]
+        if given["signal"] and not wait_until(lambda child=child: _is_gone(child)):  # type: ignore[misc]
             raise RuntimeError("expected the workers to end with the command")
         print(json.dumps([code, struck, seconds]), flush=True)
 

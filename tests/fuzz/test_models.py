@@ -100,7 +100,7 @@ def campaign(folder: Path, seeds: range) -> str:
 
 
 def test_a_few_mutants(folder: Path) -> None:
-    campaign(folder, range(200))
+    campaign(folder, range(60))
 
 
 @pytest.mark.slow

@@ -74,7 +74,6 @@ def test_a_configuration_of_a_gigabyte_is_not_read(tmp_path: Path, run: Run) -> 
 
 
 @given(st.text(alphabet="[]{}:,-?&*!|>'\"%@#<~ \n\tab019.x\0\ud800", max_size=60))
-@settings(max_examples=300, deadline=None)
 def test_any_text_is_a_configuration_or_an_error(text: str) -> None:
     try:
         value = config.parse(text, "c.yaml").value
@@ -133,7 +132,6 @@ def test_values_whose_type_is_not_known_are_not_multiplied_texts(text: str, valu
 
 
 @given(st.text(alphabet="na0x9.*/-+<>=()[]{},'\" \\\0\n:forinotdlmbd", max_size=40))
-@settings(max_examples=300, deadline=None)
 def test_any_text_is_an_expression_or_an_error(text: str) -> None:
     try:
         found = check(text, NAMES)
@@ -207,7 +205,7 @@ PARTS = st.one_of(st.just("**"), st.text("ab*", max_size=5).filter(lambda part: 
 
 @pytest.mark.slow
 @given(st.lists(PARTS, min_size=1, max_size=6).map("/".join), st.text("ab/", max_size=14))
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 def test_globs_match_what_their_plain_meaning_matches(glob: str, path: str) -> None:
     assert bool(glob_regex(glob).match(path)) == bool(naive(glob).fullmatch(path))
 

@@ -98,9 +98,7 @@ def test_a_long_line_is_not_held(project: Project) -> None:
     limit=st.integers(1, 25),
     ended=st.booleans(),
 )
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_long_lines_are_those_that_are_too_long(
     parts: list[bytes], block: int, limit: int, ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,9 +336,7 @@ def files(draw: st.DrawFn) -> tuple[str, bytes]:
 @pytest.mark.parametrize("skip", [True, False])
 @given(file=files())
 @example(file=("", b"\xef\xbb\xbf" + GOOD % 1))
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_whatever_a_file_holds_it_is_read_or_an_error_of_ours(
     format: str, skip: bool, file: tuple[str, bytes], tmp_path: Path
 ) -> None:

@@ -48,7 +48,7 @@ def noisy(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("command", ["ingest", "tag", "mix"])
-@pytest.mark.parametrize("room", [0, 100, 4000])
+@pytest.mark.parametrize("room", [0, pytest.param(100, marks=pytest.mark.slow), 4000])
 def test_a_full_disk_names_the_file_that_is_written(command: str, room: int, noisy: Project) -> None:
     for before in ("ingest", "tag"):
         if command not in (before, "ingest"):

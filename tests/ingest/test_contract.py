@@ -10,7 +10,7 @@ import pytest
 from toolkit import DataError, Draft, DraftColumns, Input, Reader
 from toolkit.ingest.reader import READERS
 from toolkit.testing import check_reader
-from toolkit.testing.readers import input_of
+from toolkit.testing.readers import check_in_new_process, input_of
 
 TEXTS = ["The library opens at nine.\nIt closes at six.", "Η βιβλιοθήκη ανοίγει.", "no line end"]
 DAY = "2024-02-29T00:00:00Z"
@@ -85,9 +85,17 @@ SAMPLES: dict[str, Callable[[], bytes] | bytes] = {
 
 @pytest.mark.parametrize("name", READERS.names())
 def test_a_format_keeps_the_contract(name: str) -> None:
-    sample = SAMPLES[name]
     texts = [" ".join(text.split()) for text in TEXTS] if name == "fasttext" else TEXTS  # a text is in one line there
-    check_reader(READERS.find(name), sample if isinstance(sample, bytes) else sample(), texts)
+    check_reader(READERS.find(name), sample_of(name), texts, new_process=False)
+
+
+def test_documents_are_the_same_in_another_process() -> None:
+    check_in_new_process(*((READERS.find(name)(), sample_of(name)) for name in READERS.names()))
+
+
+def sample_of(name: str) -> bytes:
+    sample = SAMPLES[name]
+    return sample if isinstance(sample, bytes) else sample()
 
 
 class Columns(Reader):

@@ -399,6 +399,16 @@ def test_integers_that_are_no_64_bits_are_told(project: Project) -> None:
     assert "cannot load these data: `huge`." in section(project.data, "Limits")
 
 
+def test_values_that_are_nested_deeply_are_json(project: Project) -> None:
+    nested: Any = 1
+    for _ in range(49):
+        nested = {"a": [nested]}
+    write_rows(project.documents / "a.jsonl.gz", [document("0", "A text.", metadata=nested)])
+    said = project.ok("card")
+    assert "the features say `json`" in said.out + said.err
+    assert '"json"' in json.dumps(head(project.data)["dataset_info"])
+
+
 def test_what_was_counted_is_told_in_words(released: Project) -> None:
     released.ok("card")
     step = section(released.out, "How it was made").partition("\n1. ")[2].partition("\n")[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.config.settings import Source
@@ -113,7 +113,6 @@ def check_bins(found: Histogram, values: list[float]) -> None:
 
 @given(places=st.integers(1, 3), low=st.integers(-300, 300), others=st.lists(st.integers(1, 3000), min_size=1))
 @example(places=1, low=1, others=[27])
-@settings(max_examples=300, deadline=None)
 def test_ranges_of_decimals_do_not_collapse(places: int, low: int, others: list[int]) -> None:
     values = [number / 10**places for number in (low, *(low + other for other in others))]
     found = histogram(values)

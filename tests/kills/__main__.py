@@ -7,6 +7,7 @@ from signal import Signals
 
 from tests.faults.columns import COLUMNS
 from tests.faults.driver import Driver, parser
+from tests.kills import uploads
 from tests.kills.rounds import Campaign, Round, rounds
 
 
@@ -32,13 +33,16 @@ def main() -> int:
     line.add_argument("--signals", type=int, default=200, help="that must meet a running command")
     line.add_argument("--seed", type=int, default=random.randrange(10**6))
     line.add_argument("--place", action="append", choices=["folder", "bucket"])
+    line.add_argument("--uploads", action="store_true", help="only signals that meet a multipart upload in a bucket")
     given = line.parse_args()
-    places = given.place or ["folder", "bucket"]
+    places = ["bucket"] if given.uploads else given.place or ["folder", "bucket"]
     played: list[Round] = []
     driver = Driver()
     print(f"seed {given.seed}", flush=True)
     with driver.playing(on_bucket="bucket" in places) as bench:
-        for one in rounds(Campaign(bench), given.signals, given.seed, places, given.column or []):
+        campaign, names = Campaign(bench), given.column or []
+        whole = rounds(campaign, given.signals, given.seed, places, names)
+        for one in uploads.rounds(campaign, given.signals, given.seed, names) if given.uploads else whole:
             played.append(one)
             for each in one.wrong:
                 print(f"{one}: {each}", flush=True)

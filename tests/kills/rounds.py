@@ -15,7 +15,7 @@ from tests.conftest import Ran
 from tests.faults.cells import Bench
 from tests.faults.columns import COLUMNS, Column
 from tests.faults.judge import Disturbed, half_written, rerun
-from tests.faults.places import Place, State, Strike
+from tests.faults.places import Place, Strike
 from tests.faults.rows import Row
 from tests.faults.warm import Signal
 
@@ -58,7 +58,8 @@ class Round:
     def __str__(self) -> str:
         name = signal.Signals(self.sent.number).name
         whole = "" if self.sent.group else " to the first process alone"
-        return f"{self.column.name} {self.where} {self.processes} {name}{whole} after {self.sent.seconds:.4f} s"
+        when = "at an upload" if self.sent.seconds is None else f"after {self.sent.seconds:.4f} s"
+        return f"{self.column.name} {self.where} {self.processes} {name}{whole} {when}"
 
 
 def several(name: str, processes: int) -> Column:
@@ -69,54 +70,63 @@ def several(name: str, processes: int) -> Column:
     return replace(column, name=f"{name}*{processes}", more=(*column.more, ("processes", processes)))
 
 
-class _Struck(NamedTuple):
-    """A signal that has met a command, what came of the command, and how many signals had missed it before."""
+class Struck(NamedTuple):
+    """A command that a signal has met, and how many signals had missed it before."""
 
+    column: Column
+    where: str
+    processes: int
     sent: Signal
-    ran: Ran
     missed: int
+
+
+def drawn(processes: int, chance: random.Random, most: float | None) -> Signal:
+    """Draw a signal for a command of so many processes; not later than so many seconds, or without a time."""
+    whole = processes == 1 or chance.random() < 0.7
+    return Signal(chance.choice(SIGNALS), None if most is None else chance.uniform(0, most), whole)
 
 
 class Campaign:
     """Rounds on a bench."""
 
     def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+        self.bench = bench
         self._seconds: dict[tuple[str, str], float] = {}
 
-    def _place(self, where: str) -> Place:
+    def place(self, where: str) -> Place:
         if where == "folder":
-            return self._bench.folder
-        assert self._bench.bucket
-        return self._bench.bucket
+            return self.bench.folder
+        assert self.bench.bucket
+        return self.bench.bucket
 
-    def _strike(self, place: Place, column: Column, before: State, processes: int, chance: random.Random) -> _Struck:
+    def play(self, column: Column, where: str, processes: int, chance: random.Random) -> Round:
         """Send a signal to a running command at a moment that is drawn from its whole time.
 
         That is the time of its last undisturbed run, and a tenth more: a signal that has missed its run tells how long
         it takes now, because a machine is now more busy, now less.
         """
+        place = self.place(where)
+        column = several(column.name, processes)
+        undisturbed, _ = self.bench.undisturbed(place, column)
         key = place.root, column.name
+        self._seconds.setdefault(key, undisturbed.seconds)
         for missed in range(MISSES):
-            place.restore(before)
-            whole = processes == 1 or chance.random() < 0.7
-            sent = Signal(chance.choice(SIGNALS), chance.uniform(0, 1.1 * self._seconds[key]), whole)
-            self._bench.warm.signal = sent
-            ran = self._bench.run(place, column, Strike())
-            if self._bench.warm.struck:
-                return _Struck(sent, ran, missed)
-            self._seconds[key] = self._bench.warm.seconds
+            place.restore(undisturbed.before)
+            sent = drawn(processes, chance, 1.1 * self._seconds[key])
+            self.bench.warm.signal = sent
+            ran = self.bench.run(place, column, Strike())
+            if self.bench.warm.struck:
+                return self.judged(Struck(column, where, processes, sent, missed), ran)
+            self._seconds[key] = self.bench.warm.seconds
         raise RuntimeError(f"{column.name}: expected a signal to meet the command, {MISSES} have missed it")
 
-    def play(self, column: Column, where: str, processes: int, chance: random.Random) -> Round:
-        """Play a round at a moment that is drawn."""
-        place = self._place(where)
-        column = several(column.name, processes)
-        undisturbed, _ = self._bench.undisturbed(place, column)
-        self._seconds.setdefault((place.root, column.name), undisturbed.seconds)
-        sent, ran, missed = self._strike(place, column, undisturbed.before, processes, chance)
+    def judged(self, struck: Struck, ran: Ran) -> Round:
+        """Judge what is there after a command that met a signal, and after a rerun."""
+        column, where, processes, sent, missed = struck
+        place = self.place(where)
+        undisturbed, _ = self.bench.undisturbed(place, column)
         after = place.state()
-        again = self._bench.run(place, column, Strike())
+        again = self.bench.run(place, column, Strike())
         found = Disturbed(place.root, [], ran, after, again, place.state())
         row = KILLED if ran.code < 0 or not sent.group else TERMINATED
         wrong = half_written(row, undisturbed, found) + rerun(row, column, undisturbed, found)

@@ -13,6 +13,7 @@ from toolkit.mix.writer import WRITERS, part_name
 from toolkit.plugins import camel_case
 from toolkit.testing import check_writer
 from toolkit.testing.material import SHORT
+from toolkit.testing.writers import check_in_new_process
 
 NAMES: list[str] = WRITERS.names()
 NEEDED = {"tokens": {"tokenizer": "tests/taggers/files/tokenizer.json", "eod": "</s>", "files": "pbin"}}
@@ -84,9 +85,21 @@ def test_a_writer_is_found_described_and_refuses_unknown_options(name: str) -> N
 @every_writer
 def test_a_format_keeps_the_contract(name: str, options: dict[str, Any]) -> None:
     try:
-        check_writer(WRITERS.find(name), options)
+        check_writer(WRITERS.find(name), options, new_process=False)
     except MissingExtra as error:
         pytest.skip(str(error))
+
+
+def test_files_are_the_same_in_another_process() -> None:
+    check_in_new_process(*filter(is_installed, (writer_of(name, options) for name, options in VARIANTS)))
+
+
+def is_installed(writer: Writer) -> bool:
+    try:
+        writer.check_installed()
+    except MissingExtra:
+        return False
+    return True
 
 
 def test_the_one_label_of_a_format_is_checked_too() -> None:

@@ -7,10 +7,11 @@ says of the pages that we wrote ourselves is recorded in `recorded/NAME.jsonl.gz
 configuration against that (test_recorded.py), without the peer.
 """
 
+import contextlib
 import gzip
+import io
 import json
 import subprocess
-import sys
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ import msgspec
 
 from tests.conftest import ROOT
 from tests.oracles.pages import Page, real_pages
+from toolkit import cli
 from toolkit.storage.reading import Lines
 
 FOLDER = Path(__file__).parent
@@ -112,13 +114,9 @@ class Oracle(ABC):
     def run(self, folder: Path, *settings: str) -> None:
         """Run the configuration as a user does; its dataset is `folder/dataset`."""
         path = ROOT / "configs" / self.CONFIG
-        line = [sys.executable, "-m", "toolkit", "run", "-c", str(path), "--quiet", "--json"]
-        subprocess.run(
-            [*line, f"dataset={folder / 'dataset'}", *self.SETTINGS, *settings],
-            cwd=ROOT,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        line = ["run", "-c", str(path), "--quiet", "--json", f"dataset={folder / 'dataset'}"]
+        with contextlib.chdir(ROOT), contextlib.redirect_stdout(io.StringIO()):
+            assert cli.main([*line, *self.SETTINGS, *settings]) == 0
 
     def reason(self, rule: str) -> str:
         """Return a peer's reason for the name of one of our rules."""

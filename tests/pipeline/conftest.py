@@ -4,7 +4,8 @@ import copy
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,14 @@ class Project(Folder):
         """Ingests by these entries."""
         self.config["ingest"] = list(entries)
         return self("ingest")
+
+    def begin(self, kept: Path, make: Callable[[], object]) -> None:
+        """Begins with what `make` has made in the first such folder: no file of it holds the folder's path."""
+        if kept.exists():
+            shutil.copytree(kept, self.root, dirs_exist_ok=True)
+            return
+        make()
+        shutil.copytree(self.root, kept, ignore=shutil.ignore_patterns("config.yaml"))
 
     def shard(self, name: str) -> JsonRows:
         """The rows of a documents file."""
@@ -175,17 +184,22 @@ def project(tmp_path: Path, run: Run) -> Project:
 
 
 @pytest.fixture
-def small(project: Project) -> Project:
+def small(project: Project, made: Path) -> Project:
     """Three shards of documents, tagged with ``shape-0`` by two taggers, and a mix that is not run yet."""
-    for shard, texts in TEXTS.items():
-        write_rows(project.documents / shard, [document(id_of(shard, i), text, n=i) for i, text in enumerate(texts, 1)])
     project.config["tag"] = {"shape-0": ["line_shape", "noise"]}
     project.config["mix"] = {
         "attributes": ["shape-0"],
         "rules": [{"drop": "line_shape.lines > 2", "name": "long"}],
         "output": {"format": "dolma", "path": str(project.out)},
     }
-    project.ok("tag")
+
+    def make() -> None:
+        for shard, texts in TEXTS.items():
+            rows = [document(id_of(shard, i), text, n=i) for i, text in enumerate(texts, 1)]
+            write_rows(project.documents / shard, rows)
+        project.ok("tag")
+
+    project.begin(made / "small", make)
     return project
 
 

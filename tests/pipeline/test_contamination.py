@@ -219,6 +219,16 @@ def test_items_that_are_none(held: Project, row: Any, options: dict[str, Any], w
     assert not values(held)
 
 
+def test_an_item_larger_than_any_limit_names_no_option(held: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.whole.kinds.contamination.items.MAX_ITEM", 100)
+    write_rows(held.root / "new.jsonl", [{"text": "x" * 200}])
+    held.config["dedup"]["evals-0"] |= {"against": ["new.jsonl"]}
+    ran = held("dedup")
+    assert ran.code == 1
+    assert "new.jsonl:1: expected a line of at most 100 bytes, got a longer one\n" in ran.err
+    assert "max_document_bytes" not in ran.err
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -49,6 +49,7 @@ def project(tmp_path: Path, run: Run) -> Project:
     return found
 
 
+@pytest.mark.slow
 def test_heads_are_trained_tag_without_the_text_and_are_the_same_again(project: Project) -> None:
     project.ok("tag")
     assert project.ok("train", "--json").json["failed"] == []

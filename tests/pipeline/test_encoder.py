@@ -112,6 +112,7 @@ def test_another_encoder_is_another_model_and_what_cannot_be_trained_is_refused(
     assert tree(project.data / "models") == made
 
 
+@pytest.mark.slow
 def test_an_onnx_model_says_the_same_with_one_process_and_two(tmp_path: Path, run: Run) -> None:
     pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
     pytest.importorskip("onnx", reason="the package onnx, which makes tiny models, is not installed")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from backports import zstd
 
-from tests.pipeline.conftest import Project, read_rows, strays, tree, write_rows
+from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
 
 LINE = "a line that is long enough to stay: " + "x" * 80
 
@@ -252,6 +252,17 @@ def test_a_document_larger_than_the_limit_is_an_error_that_names_the_option(proj
     ran = project.ingest(wet(write_wet(project, record(1), record(2, "x" * 2000))))
     assert ran.code == 1
     assert "max_document_bytes" in ran.err
+
+
+def test_lines_of_json_that_are_too_long_are_not_taken_for_another_format(project: Project) -> None:
+    project.config["max_document_bytes"] = 100_000
+    path = write_rows(project.root / "in" / "a.jsonl", [document("0", "x" * 200_000)])
+    ran = project.ingest({"format": "jsonl", "from": str(path), "source": "s"})
+    assert ran.code == 1
+    assert f"{path}:1: expected a line of at most 100,000 bytes" in ran.err
+    assert "is read here as" not in ran.err
+    ran = project.ingest({"format": "csv", "from": str(path), "source": "s"})
+    assert "the file is JSON (`format: jsonl` or `format: dolma` or `format: oscar`), and is read here as" in ran.err
 
 
 # --- oscar ------------------------------------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ def stop(root: Path, process: subprocess.Popen[bytes], number: signal.Signals, *
     ("number", "group", "begun"),
     [
         pytest.param(signal.SIGINT, True, "data/attributes/lines-0/**/*.gz", marks=pytest.mark.slow),
-        (signal.SIGTERM, True, "data/attributes/lines-0/**/*.gz"),
+        pytest.param(signal.SIGTERM, True, "data/attributes/lines-0/**/*.gz", marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, False, "out/.toolkit/claims/*.json", marks=pytest.mark.slow),
     ],
 )

@@ -36,8 +36,8 @@ from tests.pipeline.conftest import (
     tree,
     write_rows,
 )
+from tests.runs.tasks import is_alive
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
-from tests.runs.test_executors import is_alive
 from tests.waiting import PATIENCE, wait_until
 from toolkit.cli import main
 from toolkit.commands.command_line.options import Options
@@ -1108,6 +1108,7 @@ def test_a_blocklist_of_no_documents_is_reported_as_matching_nothing(project: Pr
 TWICE = "a process that worked on a part of it was ended by SIGKILL, twice; was the memory exhausted?"
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_twice_fails_the_shard_by_name_and_leaves_nothing(
     faulty: Project, spread: Spreading
 ) -> None:

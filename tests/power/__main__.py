@@ -7,7 +7,21 @@ from pathlib import Path
 from tests.faults.driver import Driver, parser
 from tests.power.losses import Losses
 
-USUAL = ("ingest", "tag", "mix", "remix", "run", "run-grouped", "per-shard", "again", "dedup", "tokenize")
+USUAL = (
+    "ingest",
+    "tag",
+    "mix",
+    "remix",
+    "run",
+    "run-grouped",
+    "per-shard",
+    "again",
+    "dedup",
+    "tokenize",
+    "report",
+    "publish",
+    "fetch",
+)
 
 
 def main() -> int:

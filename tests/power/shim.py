@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from toolkit.runs import workers
+
 ENTRIES = dict[str, int]
 """What a folder has: the inode of each name."""
 
@@ -94,5 +96,6 @@ def _entries(folder: str) -> ENTRIES:
 
 
 def install() -> None:
-    """Install the shim, as the environment has it."""
+    """Install the shim, as the environment has it; a command works in this process alone, where the shim is."""
+    workers.available_cores = lambda: 1  # type: ignore[attr-defined]
     Shim(os.environ["SHIM_ROOT"], os.environ["SHIM_LOG"], int(os.environ["SHIM_CALLS"])).install()

@@ -74,6 +74,13 @@ def test_probabilities_have_bins_of_a_hundredth() -> None:
     assert edges == [i / 100 for i in range(101)] + [1.1]
 
 
+def test_the_most_frequent_of_the_least_numbers_begins_a_bin() -> None:
+    """Few have none, most have one: these are not in one bin with those, so that a threshold of 1 is exact."""
+    numbers = np.array([0.0] + [1.0] * 600 + [2.0] * 300 + [float(i) for i in range(3, 58)])
+    edges = buckets.bounds(buckets.edges(Counter(buckets.codes_of(numbers).tolist()), 100, whole=True))
+    assert edges[:4] == [0, 1, 2, 3]
+
+
 def test_there_are_no_bins_of_nothing() -> None:
     assert buckets.edges({}, 40) == []
     assert buckets.counts([], []) == []

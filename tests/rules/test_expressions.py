@@ -484,13 +484,12 @@ def outcome(function: Any) -> Any:
         return ZeroDivisionError
 
 
-@settings(max_examples=100, deadline=None)
 @given(_CONDITIONS | _NUMBERS)
 def test_values_are_those_of_python_itself(text: str) -> None:
     assert outcome(lambda: evaluate(text)) == outcome(lambda: eval(text, dict(VALUES)))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(_NUMBERS)
 def test_the_type_of_a_value_is_the_one_that_was_checked(text: str) -> None:
     declared = check(text, NAMES).type

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, SPANS, STR, Type, infer, list_of, nullable, to_python
@@ -420,7 +420,6 @@ FILTERS = (
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(FILTERS, st.lists(ROWS, min_size=1, max_size=5))
 def test_a_translation_is_true_for_the_documents_that_the_filter_matches(text: str, rows: list[dict[str, Any]]) -> None:
     expression = translate(text, "jsonpath", KEYS)

@@ -7,19 +7,30 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from tests.runs.test_executors import is_alive
+from tests.runs.functions import (
+    ACTS,
+    MADE,
+    Tell,
+    act,
+    act_late,
+    cannot_be_made,
+    dies_once,
+    meet,
+)
+from tests.runs.tasks import is_alive
 from tests.waiting import PATIENCE, wait_until
-from toolkit.errors import AlignmentError, ConfigError, DataError, ToolkitError
+from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.runs import blocks
-from toolkit.runs.blocks import AHEAD, Block, in_blocks, in_order, next_block, threads_for
+from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
+from toolkit.runs.helpers import AHEAD
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -78,150 +89,6 @@ def test_nothing_compresses_in_threads_where_one_process_does_it_all() -> None:
     assert [threads_for(n) for n in range(4)] == [0, 0, 2, 3]
 
 
-# --- functions of blocks: found by name in processes ------------------------------------------------------------------
-
-Function = Callable[[Any], Any]
-
-
-class Made(NamedTuple):
-    """What a function gives: a block, the process, and how often that made functions, and called this one."""
-
-    block: Any
-    work: Any
-    pid: int
-    made: int
-    called: int
-
-
-_made: list[Any] = []
-
-
-class Tell:
-    """Tells who it is; the lower the block, the longer it takes."""
-
-    def __init__(self, work: Any) -> None:
-        _made.append(work)
-        self._work, self._called = work, 0
-
-    def __call__(self, block: Any) -> Made:
-        self._called += 1
-        if self._work == "slow first":
-            time.sleep(0.05 / (block + 1))
-        return Made(block, self._work, os.getpid(), len(_made), self._called)
-
-
-def meet(work: str) -> Function:
-    """Whether somebody comes for another block while this one is worked on."""
-
-    def function(block: int) -> bool:
-        Path(work, str(block)).touch()
-        return wait_until(lambda: len(os.listdir(work)) == 2)
-
-    return function
-
-
-class NeedsTwo(Exception):
-    """Cannot be unpickled: its arguments are not those that it is made of."""
-
-    def __init__(self, code: int, what: str) -> None:
-        super().__init__(f"{what}, code {code}")
-
-
-class CannotBeLoaded:
-    """Can be pickled, and not be unpickled."""
-
-    def __reduce__(self) -> Any:
-        return int, ("nothing to load",)
-
-
-class Panic(BaseException):
-    """What native code may raise."""
-
-
-def raising(error: Any) -> Any:
-    raise error
-
-
-def local_error() -> Exception:
-    class Local(Exception):
-        pass
-
-    return Local("of a class that nobody finds")
-
-
-def half_sent() -> bytes:
-    """The process dies, as by the kernel, while it sends this."""
-    from multiprocessing.connection import Connection
-
-    send: Any = Connection._send  # type: ignore[attr-defined]
-
-    def die(self: Any, data: Any, *more: Any) -> None:
-        if len(data) > 100_000:
-            os.write(self.fileno(), bytes(data)[:100])
-            os.kill(os.getpid(), signal.SIGKILL)
-        send(self, data, *more)
-
-    Connection._send = die  # type: ignore[attr-defined]
-    return b"x" * 1_000_000
-
-
-ACTS: dict[str, Callable[[], Any]] = {
-    "data error": lambda: raising(AlignmentError("expected a, got b", path="p", line=7, id="x")),
-    "bad configuration": lambda: raising(ConfigError("c.yaml:1: expected a, got b")),
-    "error": lambda: raising(ValueError("cannot")),
-    "stop": lambda: raising(StopIteration("no element")),
-    "panic": lambda: raising(Panic("native")),
-    "needs two": lambda: raising(NeedsTwo(3, "was not found")),
-    "local error": lambda: raising(local_error()),
-    "unpicklable": lambda: lambda: None,
-    "cannot be loaded": CannotBeLoaded,
-    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
-    "exits": lambda: os._exit(3),
-    "half sent": half_sent,
-    "waits": lambda: time.sleep(600),
-}
-
-
-def act(work: dict[int, str]) -> Function:
-    """Does what it is told at some blocks; else gives the block and the process."""
-
-    def function(block: int) -> Any:
-        if block in work:
-            return ACTS[work[block]]()
-        return block, os.getpid()
-
-    return function
-
-
-def act_late(work: dict[int, str]) -> Function:
-    """As `act`, the first of these blocks after all others."""
-    function = act(work)
-
-    def late(block: int) -> Any:
-        if block == min(work):
-            time.sleep(0.2)
-        return function(block)
-
-    return late
-
-
-def dies_once(work: str) -> Function:
-    """Is killed at some blocks, but only once at each."""
-
-    def function(block: int) -> Any:
-        path = Path(work, str(block))
-        if block in (1, 2, 7) and not path.exists():
-            path.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return block, os.getpid()
-
-    return function
-
-
-def cannot_be_made(work: Any) -> Function:
-    raise DataError("expected a readable list, got none", path="list.txt")
-
-
 # --- helpers ----------------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +140,7 @@ ONE_AND_TWO = pytest.mark.parametrize("processes", [1, 2])
 
 @pytest.mark.parametrize("processes", [0, 3])
 def test_results_come_in_the_order_of_the_blocks_from_functions_made_once_in_each_process(processes: int) -> None:
-    _made.clear()
+    MADE.clear()
     found = list(in_order(Tell, "slow first", iter(range(12)), processes))
     assert [(each.block, each.work) for each in found] == [(n, "slow first") for n in range(12)]
     assert {each.made for each in found} == {1}
@@ -467,7 +334,7 @@ def test_a_process_that_is_killed_from_outside_costs_a_retry_too() -> None:
 
 SCRIPT = """
 import os, sys
-from tests.runs.test_blocks import act
+from tests.runs.functions import act
 from toolkit.runs.blocks import in_order
 
 if __name__ == "__main__":

@@ -1,36 +1,39 @@
 """Executors: every task once, errors as values, workers that die, and nothing left behind."""
 
-import ctypes
-import operator
 import os
 import random
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.runs.tasks import (
+    die_always,
+    die_once,
+    fail_on_b,
+    hold,
+    ignore,
+    is_alive,
+    note_times,
+    process,
+    shout,
+    who,
+    with_helpers,
+    write_and_wait,
+)
 from tests.waiting import PATIENCE, wait_until
 from toolkit.config.sizes import Size
-from toolkit.errors import ConfigError
 from toolkit.runs import processes, workers
-from toolkit.runs.blocks import in_order
 from toolkit.runs.executors import Executor, Failure, Report, Result, Task, attempt, local
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local, LocalSettings
-from toolkit.storage.outputs import Output
-
-
-def ignore(documents: int, size: int) -> None:
-    pass
 
 
 def collect(
@@ -42,15 +45,6 @@ def collect(
     return found
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits to be reaped does not."""
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-
-
 def test_without_a_number_there_are_as_many_processes_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "available_cores", lambda: 3)
     chosen = workers.Chosen(Local, LocalSettings())
@@ -58,112 +52,6 @@ def test_without_a_number_there_are_as_many_processes_as_cores(monkeypatch: pyte
     assert isinstance(found, Local)
     assert found.processes == 3
     assert processes.available_cores() == len(os.sched_getaffinity(0))
-
-
-# --- tasks: found by name in worker processes -------------------------------------------------------------------------
-
-
-def shout(payload: str, report: Report) -> str:
-    report(1, len(payload))
-    return payload.upper()
-
-
-def fail_on_b(payload: str, report: Report) -> str:
-    match payload:
-        case "b":
-            raise ValueError("cannot")
-        case "c":
-            raise ConfigError("c.yaml:1: expected a, got b")
-        case "d":
-            return Path("/no/such/file").read_text()
-        case "e":
-            raise BaseException("native panic")
-    return payload.upper()
-
-
-def die_once(payload: str, report: Report) -> str:
-    """The payload is the marker's path."""
-    if "dies" in payload and not os.path.exists(payload):
-        Path(payload).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "alive"
-
-
-def die_always(payload: str, report: Report) -> str:
-    if payload.endswith(("dies", "exits")):
-        with Path(payload).open("a") as marker:
-            marker.write("tried ")
-    if payload.endswith("dies"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    if payload.endswith("exits"):
-        os._exit(7)
-    return "alive"
-
-
-def write_and_wait(payload: str, report: Report) -> str:
-    """Returns at once for a payload that ends in ``quick``, else writes a file and never finishes."""
-    if payload.endswith("quick"):
-        return wait_for_start(Path(payload).parent)
-    with Output(payload) as out:
-        out.write(b"half")
-        begun = Path(payload + ".begun")
-        begun.write_text(str(os.getpid()))
-        begun.rename(payload + ".pid")
-        time.sleep(600)
-    return ""
-
-
-def wait_for_start(folder: Path) -> str:
-    return str(wait_until(lambda: any(folder.glob("*.pid"))))
-
-
-def note_times(payload: str, report: Report) -> str:
-    """When it begins and ends, by the clock that all processes share."""
-    begin = time.monotonic()
-    time.sleep(float(payload))
-    return f"{begin} {time.monotonic()}"
-
-
-def who(payload: str, report: Report) -> str:
-    """The process, when all tasks have begun that share a folder: as many as the folder's name says."""
-    folder = Path(payload).parent
-    Path(payload).touch()
-    assert wait_until(lambda: len(list(folder.iterdir())) >= int(folder.name))
-    return str(os.getpid())
-
-
-class Helper:
-    """A function of blocks for `with_helpers`."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-
-    def __call__(self, block: int) -> int:
-        Path(self._folder, f"{os.getpid()}.pid").touch()
-        return block
-
-
-def with_helpers(payload: str, report: Report) -> str:
-    """Keeps two processes; the first time it dies when both have begun, or waits, by what the folder is called."""
-    if payload.endswith("quick"):
-        return wait_for_start(Path(payload).parent)
-    folder = Path(payload)
-    first = not folder.exists()
-    folder.mkdir(exist_ok=True)
-    with Output(payload + ".bin") as out:
-        out.write(b"half")
-        found = []
-        for block in in_order(Helper, payload, iter(range(30)), 2):
-            found.append(block)
-            if "waits" in payload and block == 3:
-                (folder.parent / "begun.pid").touch()
-                time.sleep(600)
-            if "dies" in payload and first and block == 9:
-                os.kill(os.getpid(), signal.SIGKILL)
-    return f"{len(found)} {found == sorted(found)}"
-
-
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["in process", "local"])
@@ -300,44 +188,15 @@ def test_workers_that_nobody_keeps_end_with_the_run(tmp_path: Path) -> None:
 # --- workers that are replaced or ended -------------------------------------------------------------------------------
 
 
-def process(payload: str, report: Report) -> str:
-    return str(os.getpid())
-
-
-def hold(payload: str, report: Report) -> str:
-    """Holds so many megabytes, by itself or in a process of its own, until somebody ends it; else who it is."""
-    kind, _, path = payload.partition(" ")
-    if kind == "small":
-        return str(os.getpid())
-    with Path(path).open("a") as marker:
-        marker.write("tried ")
-    with Output(path + ".out") as out:
-        out.write(b"half")
-        code = "import time; held = b'x' * 300_000_000; time.sleep(600)"
-        if kind == "helper":
-            subprocess.run([sys.executable, "-c", code], check=True)
-        if kind == "deaf":
-            code = code.replace("time.sleep(600)", "deaf()")
-        exec(code, {"deaf": hear_nothing_once})
-    return ""
-
-
-def hear_nothing_once() -> None:
-    """Waits in native code for a signal, then once more, without Python in between."""
-    libc = ctypes.CDLL(None)
-    waiting: list[Callable[[], int]] = [libc.pause, partial(libc.sleep, 600)]
-    list(map(operator.call, waiting))
-
-
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
     executor = Local(ignore, processes=2, settings=LocalSettings(recycle=3))
     if kept:
         executor.__enter__()
-    runs = [collect(executor, process, [f"{i} {j}" for j in range(10)]) for i in range(2)]
+    runs = [collect(executor, process, [f"{i} {j}" for j in range(8)]) for i in range(1 + kept)]
     executor.__exit__()
     done = Counter(result.value for found in runs for result in found.values())
-    assert sum(done.values()) == 20
+    assert sum(done.values()) == 8 * (1 + kept)
     assert max(done.values()) == 3, "and not fewer, unless there are no more"
     assert None not in done
 
@@ -532,7 +391,7 @@ def test_closing_early_also_ends_the_processes_of_tasks(tmp_path: Path) -> None:
 
 PARENT = """
 import sys
-from tests.runs.test_executors import ignore, write_and_wait
+from tests.runs.tasks import ignore, write_and_wait
 from toolkit.runs.executors import Task
 from toolkit.runs.executors.local import Local
 

@@ -1,6 +1,5 @@
 """Progress: its arithmetic with a clock of the test's own, what executors report, and what is shown."""
 
-import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.runs.test_executors import shout
+from tests.runs.tasks import half, shout
 from toolkit.config import sizes
 from toolkit.runs.executors import Executor, Report, Task, local
 from toolkit.runs.executors.in_process import InProcess
@@ -107,15 +106,6 @@ def test_a_share_reports_no_more_than_there_is_and_all_of_it_at_the_end(
 
 
 # --- executors --------------------------------------------------------------------------------------------------------
-
-
-def half(payload: str, report: Report) -> str:
-    """Reports half of its work; in its first process it dies then."""
-    report(1, 5)
-    if payload.endswith("dies") and not Path(payload).exists():
-        Path(payload).touch()
-        os._exit(9)
-    return payload
 
 
 @pytest.mark.parametrize("kind", [InProcess, lambda report: Local(report, processes=2)], ids=["in process", "local"])

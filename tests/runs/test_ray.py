@@ -17,7 +17,7 @@ from tests.conftest import ROOT, Run
 from tests.pipeline import test_dedup, test_dedup_kills, test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.runs.cluster import CannotStart, Cluster
-from tests.runs.test_executors import is_alive
+from tests.runs.tasks import is_alive
 from tests.waiting import PATIENCE, wait_until
 from toolkit.config.settings import Source, convert
 from toolkit.errors import ConfigError
@@ -73,7 +73,7 @@ CONTRACT = """
 import json, os, sys
 from pathlib import Path
 from tests.runs.test_ray import environment, unsendable
-from tests.runs.test_executors import die_always, die_once, fail_on_b, shout
+from tests.runs.tasks import die_always, die_once, fail_on_b, shout
 from toolkit.errors import ConfigError
 from toolkit.runs import node
 from toolkit.runs.executors import Task

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree
 from tests.runs.cluster import CannotStart, Cluster
-from tests.runs.test_executors import is_alive
+from tests.runs.tasks import is_alive
 from tests.runs.test_ray import SHARDS, begin, prepare, toolkit
 from tests.waiting import PATIENCE, wait_until
 

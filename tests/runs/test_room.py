@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.runs.test_executors import ignore, shout
+from tests.runs.tasks import ignore, shout
 from toolkit.runs import room as rooms
 from toolkit.runs.executors import Executor, Task
 from toolkit.runs.executors.in_process import InProcess

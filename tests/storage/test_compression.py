@@ -50,7 +50,7 @@ def test_files_that_follow_each_other_are_one(suffix: str, size: int, tmp_path: 
         assert read(path, size) == b"".join(parts)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(suffix=st.sampled_from(list(COMPRESS)), data=st.data())
 def test_a_file_cut_anywhere_is_an_error_unless_between_two_that_follow_each_other(
     suffix: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -70,7 +70,6 @@ def test_a_file_cut_anywhere_is_an_error_unless_between_two_that_follow_each_oth
         assert f"got the end of the file at byte {cut:,} (" in str(raised.value)
 
 
-@settings(max_examples=150, deadline=None)
 @given(suffix=st.sampled_from(list(COMPRESS)), seed=st.integers(0, 1 << 30))
 @example(suffix="bz2", seed=0)
 def test_a_file_with_a_changed_byte_is_an_error_or_the_same(

@@ -25,7 +25,9 @@ def _format_of(document: dict[str, Any]) -> str:
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("format_", ["wet", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    "format_", ["wet", *(pytest.param(each, marks=pytest.mark.slow) for each in ("jsonl", "parquet"))]
+)
 def test_in_a_bucket(format_: str, bucket: str, tmp_path: Path, run: Run) -> None:
     roots = str(tmp_path), join(bucket, format_)
     for root in roots:

@@ -194,7 +194,6 @@ TestJournals = Journals.TestCase
 TestJournals.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(groups, min_size=1, max_size=4), groups, st.integers(0, 12), st.booleans())
 def test_who_reads_while_others_merge_or_write_finds_the_state_before_or_after(
     written: list[dict[Place, bytes]], new: dict[Place, bytes], number: int, merges: bool
@@ -234,7 +233,7 @@ def test_who_reads_while_others_merge_or_write_finds_the_state_before_or_after(
     assert _files() == ["records.jsonl.gz"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.permutations([0, 0, 1, 1]), st.integers(0, 3))
 def test_of_two_attempts_at_a_task_one_holds_in_whatever_order_they_go_on(order: list[int], merged_after: int) -> None:
     """Both know the same: a record is believed when one of them has ended, and no earlier one after the first step."""
@@ -308,7 +307,6 @@ def test_a_file_that_is_cut_between_two_members_is_damaged(monkeypatch: pytest.M
     assert re.fullmatch(r".*: expected 10 entries, got [1-9]", fault)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_damage_costs_what_is_damaged_and_is_told_by_each_command_until_it_is_forgiven(data: st.DataObject) -> None:
     store = _fresh()
@@ -386,7 +384,7 @@ def test_what_a_store_does_not_say_is_no_nothing() -> None:
 EARLIER = Earlier("memory://x/sets/a/shards", lambda name: ("set a", name[:-5]) if name.endswith(".json") else None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.dictionaries(st.sampled_from(KEYS), values),
     st.dictionaries(st.sampled_from(KEYS), st.none() | values),
@@ -452,7 +450,7 @@ def test_a_reader_that_meets_a_merge_of_earlier_records_finds_them() -> None:
 # --- in memory and as text --------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.integers(0, 3), st.none() | values), max_size=40), st.data())
 def test_a_state_holds_the_highest_number_wherever_an_entry_is_kept(
     found: list[tuple[Place, int, bytes | None]], data: st.DataObject

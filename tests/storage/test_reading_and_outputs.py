@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import PATIENCE
@@ -156,7 +156,6 @@ def test_an_output_without_rows_is_a_sound_file_without_lines(suffix: str, tmp_p
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     data=st.lists(st.sampled_from([b"\n", b"a", b"\r", b"\xff", b"\0", b"long" * 5, b"\xe2\x80\xa8"])).map(b"".join),
     block=st.integers(1, 9),
@@ -281,7 +280,6 @@ def outcome(path: Path, max_bytes: int, *, ahead: bool) -> tuple[Any, ...]:
     return got, error, lines.number, lines.size, lines.content, lines.ended
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     data=st.lists(st.sampled_from([b"\n", b"a", b"\r", b"\0", b"long" * 5])).map(b"".join),
     block=st.integers(4, 12),

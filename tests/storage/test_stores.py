@@ -136,6 +136,7 @@ def test_of_many_who_create_a_file_one_does(root: str) -> None:
 # --- S3 ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.s3
 def test_more_than_a_thousand_objects(bucket: str) -> None:
     store = store_of(bucket)

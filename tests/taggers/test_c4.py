@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from taggers._c4_lines import CLOSERS, POLICIES, QUOTES
@@ -96,7 +96,6 @@ def check(text: str, page: Page, **options: int) -> None:
     assert got == figures | {"cuts": page.cuts, "bad_word": None}
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(TEXTS, max_size=4))
 def test_lines_figures_and_cuts_are_as_described(texts: list[str]) -> None:
     tagger = C4(max_word_chars=25)
@@ -104,6 +103,7 @@ def test_lines_figures_and_cuts_are_as_described(texts: list[str]) -> None:
         check(text, page, max_word_chars=25)
 
 
+@pytest.mark.slow
 def test_real_documents_are_as_described(shared: Path) -> None:
     texts = real_texts(shared, 100)
     for text, page in zip(texts, C4().tag_batch(Batch([Document(text) for text in texts])), strict=True):

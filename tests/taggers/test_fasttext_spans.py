@@ -69,5 +69,5 @@ def test_labels_are_those_of_each_sentence() -> None:
 @pytest.mark.parametrize("piece", [".", '."', ". ", "。", " ", "." + '"' * 1000, "!x", "…\n"])
 def test_time_grows_with_the_length(piece: str) -> None:
     start = time.process_time()
-    assert sum(1 for _ in _sentences(piece * (10**6 // len(piece)))) >= 0
+    assert sum(1 for _ in _sentences(piece * (250_000 // len(piece)))) >= 0
     assert time.process_time() - start < 20

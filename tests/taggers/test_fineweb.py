@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from taggers.fineweb import Fineweb, Ratios
@@ -40,7 +40,6 @@ def check(text: str, ours: Ratios, theirs: Ratios, short: int = 30) -> None:
     assert theirs == slow_ratios(lines, sum(map(len, lines)), text.count("\n"), words, short)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=30).map("".join), max_size=4))
 def test_figures_are_as_described(texts: list[str]) -> None:
     documents = [Document(text) for text in texts]

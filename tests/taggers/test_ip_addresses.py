@@ -74,7 +74,7 @@ def test_only_addresses_are_found(text: str) -> None:
     "piece", ["1", ":", "1.", "1.1.1.1", "::", "1:", "a:", ":1:", "ffff:", "1.1.1.1.", "::1 ", "::1.1"]
 )
 def test_time_is_linear(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+    text = piece * (250_000 // len(piece))
     began = time.process_time()
     IpAddresses().tag(Document(text))
     assert time.process_time() - began < 10

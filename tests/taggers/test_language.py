@@ -65,7 +65,6 @@ LINES: st.SearchStrategy[list[Labelled]] = st.tuples(
 ).map(lambda drawn: [(text, drawn[0][i % len(drawn[0])], prob) for text, i, prob in drawn[1]])
 
 
-@settings(max_examples=100, deadline=None)
 @given(LINES)
 def test_the_vote_is_that_of_the_original(lines: list[Labelled]) -> None:
     found = vote(*lines)
@@ -77,7 +76,7 @@ def test_the_vote_is_that_of_the_original(lines: list[Labelled]) -> None:
         assert np.float32(found.prob) == prob, "to the last bit"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(LINES)
 def test_shares_are_of_the_languages_most_bytes_first(lines: list[Labelled]) -> None:
     shares = vote(*lines).shares
@@ -90,7 +89,6 @@ def test_shares_are_of_the_languages_most_bytes_first(lines: list[Labelled]) -> 
     assert {label: share.lines for label, share in shares.items()} == Counter(label for _, label, _ in lines if label)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 2000), PROBS), min_size=1, max_size=200))
 def test_probabilities_are_float32_sums_in_the_order_of_the_lines(lines: list[tuple[int, float]]) -> None:
     labelled: list[Labelled] = [("x" * size, "en", prob) for size, prob in lines]

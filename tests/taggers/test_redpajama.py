@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from taggers.redpajama import Redpajama
@@ -113,7 +113,6 @@ WORDS = ["the", "THE", "Lorem, ipsum", "javascript", "Java-Script!", "it is what
 PIECES = st.sampled_from([*MARKS, *WORDS, "...", "\r\n", "\n\n"])
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(st.text(CHARACTERS, max_size=30), st.lists(PIECES, max_size=60).map("".join)), max_size=4))
 def test_signals_are_those_of_the_formulas(texts: list[str]) -> None:
     assert differences(texts, "en") == []
@@ -135,6 +134,7 @@ def documents(shared: Path, each: int, chars: int = 5000) -> Iterator[tuple[str,
     yield from ((language, texts) for language, texts in sorted(found.items()) if language)
 
 
+@pytest.mark.slow
 def test_signals_of_real_documents(shared: Path) -> None:
     for language, texts in documents(shared, 2, 2000):
         assert [found[1:] for found in differences(texts, language)] == []

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from taggers.refinedweb_lines import COUNTED, RefinedwebLines, Removed
@@ -49,7 +49,6 @@ def check(text: str, found: Removed) -> None:
     assert (found.words, found.removed_words) == (words, words - slow_words(expected))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=25).map("".join), max_size=4))
 def test_what_is_left_is_what_dclm_leaves(texts: list[str]) -> None:
     for text, found in zip(texts, RefinedwebLines().tag_batch([Document(text) for text in texts]), strict=True):

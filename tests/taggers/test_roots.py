@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from taggers.roots import Ratios, Roots
@@ -38,7 +38,6 @@ def slow_ratios(text: str, chars: int, n: int, language: str | None) -> Ratios:
     )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=40).map("".join), max_size=4), st.integers(1, 4), st.integers(1, 3))
 def test_figures_are_as_described(texts: list[str], chars: int, n: int) -> None:
     tagger = Roots(chars=chars, sequence_words=n, language="en")

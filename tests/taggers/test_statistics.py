@@ -176,6 +176,7 @@ def test_the_mended_variant_is_the_plain_one(text: str) -> None:
     assert_same(text)
 
 
+@pytest.mark.slow
 def test_the_mended_variant_is_the_plain_one_on_real_documents(shared: Path) -> None:
     texts = []
     for name in ("dclm_majority_data", "fineweb2_spa_Latn_sampled_500k_0_to_600"):

@@ -68,6 +68,7 @@ def test_stop_words_of_a_language() -> None:
     assert WordList(language="xx").tag(Document("the")) == Hits(0, 0, 0, 0.0)
 
 
+@pytest.mark.slow
 def test_on_real_documents_and_lists(shared: Path) -> None:
     """As the slow search, and nearly as C4's pattern, which takes an underscore or an apostrophe for other things."""
     with gzip.open(shared / "quality" / "dclm_majority_data.jsonl.gz", "rt") as rows:

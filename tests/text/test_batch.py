@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit import Document
@@ -43,7 +43,6 @@ TEXTS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS)
 @example([])
 @example([""])
@@ -66,7 +65,6 @@ def test_lines_are_those_of_each_text(texts: list[str]) -> None:
     assert table.sums(table.chars == 1).tolist() == [sum(len(line) == 1 for line in lines) for lines in wanted]
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS)
 def test_around_each_line_there_is_a_separator_and_room_behind_the_last(texts: list[str]) -> None:
     table = LineTable.of(texts)
@@ -80,7 +78,6 @@ def test_around_each_line_there_is_a_separator_and_room_behind_the_last(texts: l
         assert end <= len(data) - PADDING - 1
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS)
 def test_documents_have_the_same_lines_together(texts: list[str]) -> None:
     documents = [Document(text) for text in texts]
@@ -138,7 +135,6 @@ def one_by_one(column: LinePredictions) -> list[list[Prediction | None]]:
     ]
 
 
-@settings(max_examples=250, deadline=None)
 @given(predictions())
 def test_raw_values_are_what_is_written_of_the_objects(column: LinePredictions) -> None:
     objects = one_by_one(column)
@@ -183,7 +179,6 @@ def test_millions_of_probabilities_are_written_as_of_the_objects() -> None:
     assert raw_probs(probs) == of_objects(probs)
 
 
-@settings(max_examples=100, deadline=None)
 @given(predictions())
 def test_predictions_come_back_from_their_values(column: LinePredictions) -> None:
     assert LinePredictions.of(column) is column

@@ -155,10 +155,8 @@ def unwritable(tmp_path: Path) -> Path:
     return folder
 
 
-NOWHERE = ["a folder without rights", pytest.param("what is no folder", marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize("where", NOWHERE)
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["a folder without rights", "what is no folder"])
 def test_where_code_cannot_be_kept_it_is_compiled_all_the_same(place: Place, where: str) -> None:
     cache = "/dev/null/cache" if "no" in where else str(unwritable(place.folder) / "cache")
     code, out, err = place.run(
@@ -170,6 +168,7 @@ def test_where_code_cannot_be_kept_it_is_compiled_all_the_same(place: Place, whe
     assert again == (0, "10.0 False\n", ""), "in the folder for what is temporary"
 
 
+@pytest.mark.slow
 def test_damaged_code_is_made_anew(place: Place) -> None:
     assert place.run(DAMAGED)[0] == 0
 
@@ -184,6 +183,7 @@ def test_without_numba_the_library_predicts(place: Place) -> None:
     assert "predicted by the fastText library, several times slower" in err
 
 
+@pytest.mark.slow
 def test_a_user_without_a_home_can_compile(place: Place) -> None:
     """As in containers that run with any number for a user."""
     no_home = "import pathlib\ndef home(): raise RuntimeError('no home')\npathlib.Path.home = home\n"

@@ -93,7 +93,6 @@ def edits_in(draw: st.DrawFn) -> tuple[str, list[Edit]]:
 
 
 @given(edits_in())
-@settings(max_examples=400, deadline=None)
 def test_edits_equal_the_reference(case: tuple[str, list[Edit]]) -> None:
     text, edits = case
     found = apply(text, edits)
@@ -104,7 +103,6 @@ def test_edits_equal_the_reference(case: tuple[str, list[Edit]]) -> None:
 
 
 @given(texts, st.data())
-@settings(max_examples=300, deadline=None)
 def test_cut_lines_leave_the_others_as_they_were(text: str, data: st.DataObject) -> None:
     lines = split_lines(text)
     cut = data.draw(st.sets(st.integers(0, len(lines) - 1))) if lines else set()
@@ -115,7 +113,6 @@ def test_cut_lines_leave_the_others_as_they_were(text: str, data: st.DataObject)
 
 
 @given(texts)
-@settings(max_examples=200, deadline=None)
 def test_line_starts_are_those_of_the_lines(text: str) -> None:
     starts, lines = line_starts(text), split_lines(text)
     assert len(starts) == len(lines)
@@ -123,7 +120,7 @@ def test_line_starts_are_those_of_the_lines(text: str) -> None:
 
 
 @given(texts)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_no_edit_changes_nothing(text: str) -> None:
     found = apply(text, [])
     assert (found.text, found.origins, found.edits) == (text, list(range(len(split_lines(text)))), 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.text.fasttext_models import (
@@ -84,13 +84,11 @@ def test_long_words_are_read_in_pieces_without_a_seam(pair: Pair, wide: str) -> 
     check(pair, ["ab1 " + "abcd"[:n] + tail + "xy"[: n % 3] for n in range(5) for tail in tails], 1)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\0")), max_size=5))
 def test_any_text_gets_the_label_of_the_library(languages: Pair, texts: list[str]) -> None:
     check(languages, texts, 2)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab é\n\r\u2028\0"), max_size=30), max_size=5), st.integers(0, 4))
 def test_lines_are_those_of_documents(texts: list[str], min_chars: int) -> None:
     model = load_fasttext("lid.176.ftz")

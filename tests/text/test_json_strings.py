@@ -9,14 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.text.json_strings import decoded
+from toolkit.text.line_table import LineTable
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('\\"\n\t\r\b\f/é€𝒳\u2028\x7f'))
 
 
 @given(st.lists(st.tuples(TEXT, st.booleans()), max_size=6))
-def test_texts_are_those_of_python(given_: list[tuple[str, bool]]) -> None:
-    raws = [msgspec.Raw(json.dumps(text, ensure_ascii=ascii_).encode()) for text, ascii_ in given_]
-    assert decoded(raws) == [text.encode() for text, _ in given_]
+def test_texts_and_their_lines_are_those_of_python(given_: list[tuple[str, bool]]) -> None:
+    found = decoded([msgspec.Raw(json.dumps(text, ensure_ascii=ascii_).encode()) for text, ascii_ in given_])
+    texts = [text for text, _ in given_]
+    assert found
+    assert [found.text(i) for i in range(len(texts))] == [text.encode() for text in texts]
+    assert [each.tolist() for each in found.lines] == [each.tolist() for each in LineTable.of(texts)]
+    assert found.open_ended.tolist() == [text != "" and not text.endswith("\n") for text in texts]
 
 
 PIECES = [
@@ -31,7 +36,7 @@ BYTES = [*map(str.encode, PIECES), *(bytes([edge]) for edge in EDGES)]
 def test_what_msgspec_does_not_take_is_no_text(pieces: list[bytes]) -> None:
     raw = b'"' + b"".join(pieces) + b'"'
     try:
-        expected: Any = [msgspec.json.decode(raw, type=str).encode()]
+        expected: Any = msgspec.json.decode(raw, type=str).encode()
         msgspec.json.decode(raw, type=msgspec.Raw)
     except (msgspec.DecodeError, UnicodeError):
         expected = None
@@ -39,7 +44,8 @@ def test_what_msgspec_does_not_take_is_no_text(pieces: list[bytes]) -> None:
         msgspec.json.decode(raw, type=msgspec.Raw)  # what is not one string is none of ours to judge
     except msgspec.DecodeError:
         return
-    assert decoded([msgspec.Raw(raw)]) == expected
+    found = decoded([msgspec.Raw(raw)])
+    assert (found.text(0) if found else None) == expected
 
 
 @pytest.mark.parametrize("other", ["1", "null", "[]", '{"a": "b"}', "true"])
@@ -48,4 +54,6 @@ def test_other_values_are_no_texts(other: str) -> None:
 
 
 def test_no_strings() -> None:
-    assert decoded([]) == []
+    found = decoded([])
+    assert found
+    assert found.lines.bounds.tolist() == [0]

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit import Batch, Document
@@ -59,7 +59,6 @@ WORD = st.tuples(NUMBERS, st.integers(0, 5))
 TEXTS = st.lists(st.lists(WORD, max_size=30), max_size=5)
 
 
-@settings(max_examples=400, deadline=None)
 @given(TEXTS, st.integers(1, 6))
 @example([], 2)
 @example([[]], 1)
@@ -85,7 +84,6 @@ def test_ngrams_are_those_of_plain_python(texts: Texts, n: int) -> None:
     ]
 
 
-@settings(max_examples=400, deadline=None)
 @given(TEXTS, st.integers(0, 6))
 @example([], 2)
 @example([[], [(1, 1)]], 3)

@@ -122,7 +122,6 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> list[Tokenizer]:
 
 
 @given(st.lists(st.lists(SIGNS | st.sampled_from([*ADDED, "<", "s", ">", "x"]), max_size=12).map("".join), max_size=4))
-@settings(max_examples=100)
 def test_added_tokens_are_found_as_the_library_finds_them(added: list[Tokenizer], texts: list[str]) -> None:
     for tokenizer in added:
         assert encoded(tokenizer, texts) == [by_library(tokenizer, text) for text in texts]
@@ -139,7 +138,7 @@ def test_a_large_text_with_added_tokens_is_never_given_to_the_library(
     assert [encoded(tokenizer, [text])[0] for tokenizer in loaded] == wanted
 
 
-@pytest.mark.parametrize("ignored", [False, True])
+@pytest.mark.parametrize("ignored", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_large_vocabularies_are_compiled(tmp_path: Path, ignored: bool) -> None:
     """Qwen has 151,643 tokens, and others more: here 140,000; where merges are ignored, each is one piece."""
     listed = json.loads(FILE.read_text(encoding="utf-8"))["model"]["vocab"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import regex
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit import Batch, Document, split_lines
@@ -192,7 +192,6 @@ def is_word(segment: str) -> bool:
 
 
 @same_unicode
-@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 @example(list(EDGES.values()))
 def test_words_are_those_of_the_rules(texts: list[str]) -> None:
@@ -202,7 +201,6 @@ def test_words_are_those_of_the_rules(texts: list[str]) -> None:
 
 
 @same_unicode
-@settings(max_examples=200, deadline=None)
 @given(TEXT.map(lambda text: text.replace("\u202f", "")))
 def test_white_space_apart_the_rules_see_the_whole_text(text: str) -> None:
     stripped = (segment.strip() for segment in official(text))
@@ -236,14 +234,12 @@ def test_words_of_some_texts(text: str, words: list[str]) -> None:
 # --- other splitters --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 @example(list(EDGES.values()))
 def test_white_space_is_that_of_str_split(texts: list[str]) -> None:
     assert by_text(table(texts, "white_space")) == [text.split() for text in texts]
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 @example(list(EDGES.values()))
 def test_words_and_punctuation_are_those_of_the_expression(texts: list[str]) -> None:
@@ -280,7 +276,6 @@ LETTERS = CHARS.filter(lambda char: char not in CHANGED and not char.isspace())
 CASED = st.sampled_from("aBǅßŉΣςªⅧⓐ1-'\u0301文")
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.lists(CASED | LETTERS, min_size=1, max_size=6).map("".join), min_size=1))
 @example(["A1", "Ab", "aB", "ABC", "A", "1", "--", "-A", "Ab-Cd", "Ab-cd", "ǅ", "ǅa", "aǅ", "ª", "ßA"])
 def test_kinds_are_what_python_says(words: list[str]) -> None:
@@ -295,6 +290,7 @@ def simple_fold(word: str) -> str:
     return "".join(next((c for c in (char.casefold(), char.lower()) if len(c) == 1), char) for char in word)
 
 
+@pytest.mark.slow
 def test_hashes_are_the_same_where_words_are(shared: Path) -> None:
     words = table(list(real_texts(shared, 1)), "segments")
     strings = words.strings()
@@ -345,7 +341,6 @@ def test_words_are_looked_up_among_known_ones() -> None:
 HASHES = st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), max_size=12)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(HASHES, max_size=5), st.lists(st.none() | HASHES, min_size=1, max_size=4), st.data())
 def test_places_are_those_in_the_list_of_each_text(
     texts: list[list[int]], lists: list[list[int] | None], data: st.DataObject
@@ -364,7 +359,6 @@ def test_places_are_those_in_the_list_of_each_text(
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 @example([])
 @example([""])

@@ -16,14 +16,14 @@ from toolkit.storage.roots import note_roots
 
 
 def open_context(options: Options) -> Context:
-    """Read the configuration; without one, all settings have their defaults.
+    """Read the configuration; without one, settings that the command line does not give have their defaults.
 
     Raises:
         ConfigError: if it is not what it should be. `status` goes on without what is not (`Context.faults`).
     """
     foreign.name_fields(getattr(options, "text_field", None), getattr(options, "id_field", None))
     if options.config is None:
-        return Context(options, Config(), Source({}))
+        return _without_file(options)
     source = options.given
     if source is None:
         path = recipes.resolved(options.config)
@@ -49,6 +49,17 @@ def open_context(options: Options) -> Context:
     if found.max_disk is not None and options.command in ("run", *STAGES):
         _ = context.disk  # or what it bounds cannot be bound
     return context
+
+
+def _without_file(options: Options) -> Context:
+    """Return the context where there is no configuration; how remote files are reached stays, unless it is given."""
+    source = Source({}, "command line")
+    for assignment in options.overrides if options.SETTINGS else ():
+        config.override(source, assignment)
+    found = config.convert(source, Config)
+    if "storage" in source.value:
+        set_options(found.storage)
+    return Context(options, found, source)
 
 
 def _read_what_can_be(source: Source) -> tuple[Config, list[str]]:

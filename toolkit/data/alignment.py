@@ -32,7 +32,7 @@ def attribute_lines(path: str, *, digest: bool = False, ahead: bool = False) -> 
     """
     if path.endswith(TABLE):
         return MadeLines(TableRows(path), path, digest=digest)
-    return Lines(path, MAX_ROW, digest=digest, ahead=ahead)
+    return Lines(path, MAX_ROW, digest=digest, ahead=ahead, fixed=True)
 
 
 def _in_order(path: str) -> str:

@@ -274,6 +274,7 @@ class LateDocument(Document):
     """
 
     counted: int | None = None
+    _encoded: Callable[[], bytes] | None = None
 
     def __init__(
         self,
@@ -284,16 +285,26 @@ class LateDocument(Document):
         metadata: Mapping[str, Any] | msgspec.Raw | None = None,
         row: bytes = b"",
     ) -> None:
-        super().__init__("", id=id, source=source, metadata=metadata, row=row)
-        self.raw_text = raw_text
-        del self.text
+        self.raw_text = raw_text  # all that `Document` sets but its text; made for each row of a shard
+        self.row = row
+        self.id = id
+        self.source = source
+        self._metadata = metadata
+        self._attributes = {}
 
     def __getattr__(self, name: str) -> Any:
         if name != "text":
             raise AttributeError(name)
-        utf8 = self.__dict__.get("utf8")
-        self.text = msgspec.json.decode(self.raw_text, type=str) if utf8 is None else utf8.decode()
+        self.text = self.utf8.decode() if self._encoded else msgspec.json.decode(self.raw_text, type=str)
         return self.text
+
+    @cached_property
+    def utf8(self) -> bytes:
+        return self._encoded() if self._encoded else self.text.encode()
+
+    def encode(self, text: Callable[[], bytes]) -> None:
+        """Note what returns the text in UTF-8, which others have decoded; the engine calls it."""
+        self._encoded = text
 
     @property
     def chars(self) -> int:

@@ -99,7 +99,7 @@ def _lines(path: str) -> Iterator[str]:
     except OSError as error:
         raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
     number = 0
-    with Lines(path, _LONGEST, stored=stored) as lines:
+    with Lines(path, _LONGEST, stored=stored, fixed=True) as lines:
         for line in lines:
             text = line.decode(errors="replace").strip()
             if not text:

@@ -31,6 +31,8 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
 
 _MARKUP = re.compile(rb"\s*<(?:!doctype html|html|\?xml)\b", re.IGNORECASE)
 _DELIMITERS = {b"\t": ("tsv", ""), b",": ("csv", ""), b";": ("csv", ";"), b"|": ("csv", "|")}
+_OF_JSON = ("jsonl", "dolma", "oscar")
+"""Formats of lines of JSON: of a line that goes on behind the first bytes nobody knows which one it is."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -102,7 +104,7 @@ def _text(head: bytes) -> Recognised | None:
     lines = head.split(b"\n")
     start = head.lstrip()[:1]
     if start == b"{":
-        return _json(lines[0]) if len(lines) > 1 else Recognised("JSON")
+        return _json(lines[0]) if len(lines) > 1 else Recognised("JSON", _OF_JSON)
     if start == b"[":
         return Recognised("a JSON array; make it a line for each element: jq -c '.[]'")
     for mark, (format, delimiter) in _DELIMITERS.items():

@@ -84,7 +84,7 @@ def expected_format(path: str) -> Format | None:
     """
     if (found := format_of(path)) is not None:
         return found
-    with Lines(path, LONGEST) as lines:
+    with Lines(path, LONGEST, fixed=True) as lines:
         first = next(lines, None)
     try:
         if first is not None:

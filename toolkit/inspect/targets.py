@@ -252,7 +252,7 @@ _FOREIGN = f"{foreign.__name__}:{foreign.ForeignRows.__name__}"
 def first_line(path: str) -> bytes:
     """Return the first line of a file, decompressed; nothing if there is none that can be read."""
     try:
-        with Lines(path, LONGEST) as lines:
+        with Lines(path, LONGEST, fixed=True) as lines:
             return next(lines, b"")
     except ToolkitError:
         return b""

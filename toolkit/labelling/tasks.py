@@ -71,7 +71,7 @@ def gather(paths: Sequence[str], path: str) -> None:
     before = b"[\n"
     with Output(path) as output:
         for each in paths:
-            with Lines(each, MOST_BYTES) as lines:
+            with Lines(each, MOST_BYTES, fixed=True) as lines:
                 for line in lines:
                     output.write(before + line)
                     before = b",\n"

@@ -36,6 +36,7 @@ from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
 from toolkit.storage.paths import exists
+from toolkit.text.batch import Batch
 from toolkit.text.counting import measure, measure_json
 from toolkit.text.json_strings import decoded
 
@@ -309,17 +310,21 @@ class Joiner:
                 return zip(rows, listed, strict=True)
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
 
-    def encoded(self, block: JointBlock) -> Iterator[Joint]:
-        """Return `rows`, each with its text in UTF-8 alone; of a joiner of late texts, which are looked at here."""
+    def encoded(self, block: JointBlock) -> tuple[Batch, list[list[Any]]]:
+        """Return the documents of a block, whose texts need not become Python's, and the values of each in all sets.
+
+        Of a joiner of late texts, which are looked at here. Errors are those of `rows`.
+        """
         found = self._at_once(block)
         if found is not None:
             rows = list(found)
             texts = decoded([cast("LateDocument", row[0]).raw_text for row in rows])
             if texts is not None:
-                for row, text in zip(rows, texts, strict=True):
-                    row[0].utf8 = text
-                return iter(rows)
-        return self._one_by_one(block)
+                for i, row in enumerate(rows):
+                    cast("LateDocument", row[0]).encode(partial(texts.text, i))
+                return Batch([row[0] for row in rows], texts), [row[3] for row in rows]
+        rows = list(self._one_by_one(block))
+        return Batch([row[0] for row in rows]), [row[3] for row in rows]
 
     def fresh(
         self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]], *, unicode: bool

@@ -117,10 +117,8 @@ class ShardPass:
         by_set = dict(zip(self._work.todo, passed.rows, strict=True))
         others = [passed.carried if each.set == self._work.carried else by_set[each.set] for each in signing.whole.sets]
         try:
-            values = self._joiner.values(others)
-            signing.add(
-                passed.number, [(document, list(of_sets)) for document, of_sets in zip(batch, values, strict=False)]
-            )
+            values = [list(of_sets) for _, of_sets in zip(batch, self._joiner.values(others), strict=False)]
+            signing.add(passed.number, batch, values)
         except Exception:
             self._leave_signatures()
 

@@ -106,7 +106,7 @@ def edges(found: Mapping[int, int], most: int, *, whole: bool = False) -> list[i
     if len(even) < 8 or 2 * largest < total or low < 0 or (high // 100) - (low // 100) < 2:
         return [*even, behind]
     seen, first = 0, low
-    for first in present:  # the least numbers of all are in one bin
+    for first in present:  # the least numbers of all, below this one, are in one bin
         seen += found[first]
         if first > 0 and 200 * seen >= total:
             break
@@ -116,7 +116,7 @@ def edges(found: Mapping[int, int], most: int, *, whole: bool = False) -> list[i
         chosen = [code for code in every if first < code <= high and not (whole and edge_of(code) % 1)]
         if len(chosen) < most:
             break
-    return [*dict.fromkeys([low, *chosen[: 2 * most]]), behind]
+    return [*dict.fromkeys([low, first, *chosen[: 2 * most]]), behind]
 
 
 def _array(numbers: Sequence[float]) -> "np.ndarray[Any, Any]":

@@ -67,7 +67,7 @@ class Blocklist:
         keys: list[tuple[int, int]] = []
         for path in files:
             self._files.append((path, len(self._lines)))
-            with Lines(path, MAX_ENTRY) as lines:
+            with Lines(path, MAX_ENTRY, fixed=True) as lines:
                 for line in lines:
                     if lines.number == 1:
                         line = line.removeprefix(codecs.BOM_UTF8)

@@ -4,20 +4,16 @@ shard ──Lines──> in_blocks ──> in_order(function) ──results in t
                                   │ │ │  processes (or, with one, this one)
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
-from toolkit.errors import DataError, ToolkitError
+from toolkit.errors import DataError
 from toolkit.interrupts import check
-from toolkit.runs.child import Child, Died, answer_calls, kill, not_the_end
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from toolkit.runs.child import not_the_end
+from toolkit.runs.helpers import AHEAD, Asked, Helpers
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -27,9 +23,6 @@ BLOCK_ROWS = 256
 BLOCK_BYTES = 1 << 19
 """The most rows of a block, and bytes at which it ends. Both are promised to taggers of models, whose values may change
 in the last digit with what is computed at once (`toolkit.text.encoders.batches`)."""
-
-AHEAD = 3
-"""Blocks for each process that are read before the first of them is done."""
 
 
 @dataclass
@@ -120,25 +113,21 @@ def in_order(
             check()
             yield result
         return
-    from concurrent.futures import ThreadPoolExecutor
-
-    helpers = _Helpers(make, work, processes, name)
-    threads = ThreadPoolExecutor(processes)
-    pending: deque[Future[R]] = deque()
+    pending: deque[Asked] = deque()
     source = iter(blocks)
     fault: Exception | None = None
-    try:
+    with Helpers(make, work, processes, name) as helpers:
         while pending or fault is None:
-            while fault is None and len(pending) < AHEAD * processes:
+            while fault is None and len(pending) < AHEAD * processes and helpers.has_room:
                 try:
-                    pending.append(threads.submit(helpers.ask, next(source)))
+                    pending.append(helpers.give(next(source)))
                 except Exception as error:  # the end among them
                     fault = error
+                helpers.receive(waits=False)
+            while pending and not pending[0].done:
+                helpers.receive(waits=True)
             if pending:
                 yield pending.popleft().result()
-    finally:
-        helpers.end()
-        threads.shutdown(cancel_futures=True)
     if not isinstance(fault, StopIteration):
         assert fault
         raise fault
@@ -147,47 +136,3 @@ def in_order(
 def threads_for(processes: int) -> int:
     """Return how many threads compress what so many processes compute: none where one process does it all."""
     return processes if processes > 1 else 0
-
-
-class _Helpers:
-    """Processes that compute blocks, each asked by one thread at a time."""
-
-    def __init__(self, make: Callable[[Any], Callable[[Any], Any]], work: Any, processes: int, name: str) -> None:
-        self._made = (make, work)
-        self._name = name
-        self._lock = threading.Lock()
-        self._ended = False
-        self._all: list[Child] = []
-        self._idle: SimpleQueue[Child] = SimpleQueue()
-        for _ in range(processes):
-            self._idle.put(self._begin())
-
-    def _begin(self) -> Child:
-        with self._lock:  # or else `end` would not know of one that is just beginning
-            if self._ended:
-                raise Died(0)
-            self._all.append(Child(answer_calls, *self._made))
-            return self._all[-1]
-
-    def ask(self, block: Any) -> Any:
-        """Return what the function gives for a block."""
-        helper = self._idle.get()
-        try:
-            try:
-                answer = helper.ask(block)
-            except Died:
-                helper = self._begin()
-                answer = helper.ask(block)
-        except Died as died:
-            where = f"{self._name}: " if self._name else ""
-            message = f"{where}a process that worked on a part of it {died}, twice; was the memory exhausted?"
-            raise ToolkitError(message) from None
-        finally:
-            self._idle.put(helper)
-        return answer.value()
-
-    def end(self) -> None:
-        """End all processes, whatever they do: blocks leave nothing behind."""
-        with self._lock:
-            self._ended = True
-        kill(self._all)

@@ -199,11 +199,12 @@ def answer_calls(connection: "Connection[Any, Any]", make: Callable[[Any], Calla
             function = function or make(work)
             answer = Answer(pickle.dumps(function(argument), pickle.HIGHEST_PROTOCOL))
         except BaseException as error:  # native code panics with exceptions that are no Exception
-            answer = _failed(error)
+            answer = failed(error)
         connection.send(answer)
 
 
-def _failed(error: BaseException) -> Answer:
+def failed(error: BaseException) -> Answer:
+    """Return the answer to a call that has raised an error."""
     if isinstance(error, StopIteration):
         error = not_the_end(error)
     cause = error if not isinstance(error, ToolkitError) else error.__cause__

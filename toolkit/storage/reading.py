@@ -135,6 +135,7 @@ class Lines(Iterator[bytes]):
         ahead: whether a thread reads the next block meanwhile.
         stored: the file's bytes as stored, if they are not to be read from there.
         long_lines: whether a longer line is no error, but given as `LongLine`.
+        fixed: whether the limit is ours, and not that of the configuration.
 
     Attributes:
         number: lines given so far.
@@ -152,8 +153,10 @@ class Lines(Iterator[bytes]):
         ahead: bool = False,
         stored: IO[bytes] | None = None,
         long_lines: bool = False,
+        fixed: bool = False,
     ) -> None:
         self.path = path
+        self._fixed = fixed
         self._stored = stored
         self._long_lines = long_lines
         self.number = 0
@@ -246,8 +249,9 @@ class Lines(Iterator[bytes]):
 
     def _check(self, size: int, offset: int = 0) -> None:
         if size > self._max and not self._long_lines:
+            advice = "" if self._fixed else "; raise `max_document_bytes`"
             raise DataError(
-                f"expected a line of at most {self._max:,} bytes, got a longer one; raise `max_document_bytes`",
+                f"expected a line of at most {self._max:,} bytes, got a longer one{advice}",
                 path=self.path,
                 line=self.number + 1 + offset,
             )

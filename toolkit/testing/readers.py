@@ -52,12 +52,7 @@ def check_reader(
     check_attributes(made, drafts)
     check_damage(made, content)
     if new_process:
-        there = in_new_process(fields_of, reference_of(type(made)), options_of(made), content)
-        expect(
-            there == list(map(_fields, drafts)),
-            f"{name}: expected the same documents in another process, got others; ids and dates come from the input, "
-            "not from the run: no hash(), no time, no random numbers",
-        )
+        check_in_new_process((made, content))
 
 
 def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> list[Draft]:
@@ -162,10 +157,26 @@ def input_of(content: bytes, path: str = "folder/input") -> Input:
     return Input(path, "source", MAX_BYTES, None, functools.partial(io.BytesIO, content))
 
 
-def fields_of(reference: str, options: Mapping[str, Any], content: bytes) -> list[dict[str, Any]]:
-    """Return the documents that a reader, by its name, makes of the bytes of a file."""
-    reader = convert(parse(msgspec.json.encode(options).decode()), READERS.find(reference), reference)
-    return list(map(_fields, _read(reader, content)))
+def check_in_new_process(*given: tuple[Reader, bytes]) -> None:
+    """Check that readers make the same documents of the bytes of a file in another process."""
+    there = in_new_process(
+        fields_of, [(reference_of(type(reader)), options_of(reader), content) for reader, content in given]
+    )
+    for (reader, content), found in zip(given, there, strict=True):
+        expect(
+            found == list(map(_fields, _read(reader, content))),
+            f"{_name(reader)}: expected the same documents in another process, got others; ids and dates come from the "
+            "input, not from the run: no hash(), no time, no random numbers",
+        )
+
+
+def fields_of(given: Sequence[tuple[str, Mapping[str, Any], bytes]]) -> list[list[dict[str, Any]]]:
+    """Return the documents that each of some readers, by their names and options, makes of the bytes of a file."""
+    found = []
+    for reference, options, content in given:
+        reader = convert(parse(msgspec.json.encode(options).decode()), READERS.find(reference), reference)
+        found.append(list(map(_fields, _read(reader, content))))
+    return found
 
 
 def _read(reader: Reader, content: bytes, path: str = "folder/input") -> list[Draft]:

@@ -65,12 +65,7 @@ def check_writer(
         for label, pieces in _by_label(made).items():
             check_reading(made, label, pieces, Path(folder))
     if new_process:
-        there = in_new_process(digests_of, reference_of(type(made)), options_of(made))
-        expect(
-            there == _digests(made),
-            f"{_name(made)}: expected the same files in another process, got others; sort what comes out of a set, and "
-            "write neither the time nor a hash() of a text",
-        )
+        check_in_new_process(made)
 
 
 def check_places(writer: Writer) -> None:
@@ -237,9 +232,23 @@ def _digests(writer: Writer) -> dict[str, str]:
     return {label: hashlib.sha256(data).hexdigest() for label, data in files.items()}
 
 
-def digests_of(reference: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the sha256 of the file that a writer, by its name, makes for each label."""
-    return _digests(convert(parse(msgspec.json.encode(options).decode()), WRITERS.find(reference), reference))
+def check_in_new_process(*writers: Writer) -> None:
+    """Check that files are the same in another process: they depend neither on hashes nor on the time."""
+    there = in_new_process(digests_of, [(reference_of(type(each)), options_of(each)) for each in writers])
+    for writer, found in zip(writers, there, strict=True):
+        expect(
+            found == _digests(writer),
+            f"{_name(writer)}: expected the same files in another process, got others; sort what comes out of a set, "
+            "and write neither the time nor a hash() of a text",
+        )
+
+
+def digests_of(writers: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[str, str]]:
+    """Return the sha256 of the file that each of some writers, by their names and options, makes for each label."""
+    return [
+        _digests(convert(parse(msgspec.json.encode(options).decode()), WRITERS.find(reference), reference))
+        for reference, options in writers
+    ]
 
 
 def document_of(text: str, number: int = 0) -> Document:

@@ -11,6 +11,8 @@ from typing import Any, Self, TypeVar, cast, overload
 import msgspec
 
 from toolkit.data.documents import Document, is_reference
+from toolkit.text.json_strings import Decoded
+from toolkit.text.kernels.signatures import Array
 from toolkit.text.languages.words import datatrove_words
 from toolkit.text.line_table import LineTable
 from toolkit.text.words import Splitter, Words
@@ -68,10 +70,12 @@ class Batch(Sequence[Document]):
 
     Args:
         documents: in order.
+        decoded: their texts, if they have been decoded from JSON together.
     """
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[Document], decoded: Decoded | None = None) -> None:
         self._documents = documents
+        self._decoded = decoded
         self._columns: dict[str, Column[Any]] = {}
         self._words: dict[tuple[str, str], Words] = {}
         self._kept: dict[tuple[Any, ...], Any] = {}
@@ -84,7 +88,16 @@ class Batch(Sequence[Document]):
     @cached_property
     def lines(self) -> LineTable:
         """Return the lines of all texts."""
-        return LineTable.of([document.utf8 for document in self._documents])
+        return self._decoded.lines if self._decoded else LineTable.of([document.utf8 for document in self._documents])
+
+    @cached_property
+    def open_ended(self) -> Array:
+        """Return whether the last line of each text has no line feed: bool."""
+        import numpy as np
+
+        if self._decoded:
+            return self._decoded.open_ended
+        return np.array([document.utf8[-1:] not in (b"", b"\n") for document in self._documents], dtype=bool)
 
     def words(self, splitter: Splitter = "unicode", language: str = "") -> Words:
         """Return the words of all texts; computed once for each way to split them (see `Words.of`)."""

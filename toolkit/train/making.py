@@ -18,6 +18,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import exists, join, remove_tree
 from toolkit.storage.reading import stored_digest
+from toolkit.text.batch import Batch
 from toolkit.train import folder, metrics, section
 from toolkit.train.examples import DECODER, EXAMPLES, Example, Examples
 from toolkit.train.trainer import Work
@@ -168,4 +169,4 @@ def _block(evaluator: Evaluator, rows: list[Any], first: int) -> Block:
             error.line, error.id = first + i + 1, document.id
             raise
     values_of = {name: [row[i] for row in columns] for i, name in enumerate(evaluator.names)}
-    return Block(first, [row[0] for row in rows], competes, values_of)
+    return Block(first, Batch([row[0] for row in rows]), competes, values_of)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data.documents import Document
 from toolkit.data.schema import Type
 from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join
+from toolkit.text.batch import Batch
 from toolkit.whole.records import FileState, Model, SignedShard
 from toolkit.whole.sealed import SealedOutput
 
@@ -41,13 +41,13 @@ class Block(NamedTuple):
 
     Attributes:
         first: rows of the shard before them.
-        documents: with their texts.
+        documents: with their texts, and views on all of these together.
         competes: whether each is compared: bool, in order. Others get a value all the same.
         values: what was asked of each document, by name; None where the document does not compete.
     """
 
     first: int
-    documents: Sequence[Document]
+    documents: Batch
     competes: Sequence[bool]
     values: dict[str, list[Any]]
 

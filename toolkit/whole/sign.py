@@ -14,7 +14,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DOCUMENT_DECODER, Document, DocumentRow, Rows
+from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import ShardState, current
 from toolkit.errors import DataError
 from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
@@ -25,6 +25,7 @@ from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, remove, remove_tree, size_of, stat
 from toolkit.storage.threads import for_each
+from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.expressions import Evaluator
 from toolkit.whole.kind import Block, Files
@@ -142,9 +143,9 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
     with Signing(work, todo) as signing, ExitStack() as stack:
         joiner = Joiner(whole, signing.keys, late=True)
         for block in joint_blocks(whole, stack):
-            rows = [(document, values) for document, _, _, values in joiner.encoded(block)]
-            signing.add(block.number, rows)
-            report(len(rows), block.documents.stored)
+            documents, values = joiner.encoded(block)
+            signing.add(block.number, documents, values)
+            report(len(documents), block.documents.stored)
         signing.finish()
     if stat(whole.path) != before:
         raise DataError(
@@ -200,12 +201,12 @@ class Signing:
     def __exit__(self, *raised: Any) -> None:
         self._files.__exit__(*raised)
 
-    def add(self, first: int, rows: list[tuple[Document, list[Any]]]) -> None:
-        """Take documents, with the values of all joined sets; `first` are before them."""
-        names = [_ENCODER.encode({"source": document.source, "id": document.id}) for document, _ in rows]
+    def add(self, first: int, documents: Batch, values: Sequence[list[Any]]) -> None:
+        """Take documents, with the values of each in all joined sets; `first` are before them."""
+        names = [_ENCODER.encode({"source": document.source, "id": document.id}) for document in documents]
         for each in self._entries:
             try:
-                each.add(first, rows, names)
+                each.add(first, documents, values, names)
             except DataError as error:
                 raise at_document(error, self.whole, error.line or 0, error.id) from None
 
@@ -256,15 +257,15 @@ class _EntrySigning:
         self._columns = [next(i for i, each in enumerate(sets) if each is mine) for mine in entry.joined]
         self.compared = 0
 
-    def add(self, first: int, rows: list[tuple[Document, list[Any]]], names: list[bytes]) -> None:
-        """Give the signer some documents, with the values of all joined sets."""
+    def add(self, first: int, documents: Batch, values: Sequence[list[Any]], names: list[bytes]) -> None:
+        """Give the signer some documents, with the values of each in all joined sets."""
         competes: list[bool] = []
         columns: list[list[Any]] = []
         blank = [None] * len(self._evaluator.names)
         if not self._asks:
-            competes, columns = [True] * len(rows), [blank] * len(rows)
-        for i, (document, values) in enumerate(rows if self._asks else ()):
-            mine = [values[column] for column in self._columns]
+            competes, columns = [True] * len(documents), [blank] * len(documents)
+        for i, (document, row) in enumerate(zip(documents, values, strict=True) if self._asks else ()):
+            mine = [row[column] for column in self._columns]
             try:
                 competes.append(self._evaluator.competes(mine, document))
                 columns.append(self._evaluator.values(mine, document) if competes[-1] else blank)
@@ -274,7 +275,7 @@ class _EntrySigning:
         self.compared += sum(competes)
         values_of = {name: [row[i] for row in columns] for i, name in enumerate(self._evaluator.names)}
         self.names.write_rows(names)
-        self.signer.add(Block(first, [document for document, _ in rows], competes, values_of))
+        self.signer.add(Block(first, documents, competes, values_of))
 
 
 def names_of(folder: str, shard: str) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.text.kernels.signatures import Array
@@ -85,7 +85,6 @@ def small(shingles: frozenset[int], given: bool) -> Small:
 DOCUMENTS = st.lists(st.builds(small, st.frozensets(st.sampled_from(HASHES), min_size=1), st.booleans()), max_size=20)
 
 
-@settings(max_examples=100, deadline=None)
 @given(DOCUMENTS, st.sampled_from([0.3, 0.5, 0.8, 1.0]), st.sampled_from([0.0, 0.9, 1.0]), st.booleans())
 @example([small(frozenset(HASHES[: 10 if i > 4 else 1 + 3 * (i > 3)]), i in (5, 6)) for i in range(8)], 0.3, 0.0, True)
 @example([Small((0, 0, 0), frozenset({1}), given=True), Small((0, 1, 1), frozenset({1}))], 1.0, 1.0, True)

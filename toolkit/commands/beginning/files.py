@@ -77,7 +77,7 @@ def is_dataset(path: str) -> bool:
     if not first.endswith(SHARD_SUFFIXES):
         return False
     try:
-        with Lines(join(folder, first), _FIRST_LINE) as lines:
+        with Lines(join(folder, first), _FIRST_LINE, fixed=True) as lines:
             DOCUMENT_DECODER.decode(next(lines, b""))
     except (*BAD_ROW, DataError):
         return False

@@ -105,6 +105,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
     """Command lines, for help."""
 
+    SETTINGS: ClassVar[bool] = True
+    """Whether ``KEY=VALUE`` are settings also where there is no configuration."""
+
     config: str | None = None
     overrides: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -183,7 +186,7 @@ class Looking(Options, frozen=True, kw_only=True):
     config: Annotated[
         str | None, Flag("the configuration (YAML), if you give no path", "-c", "--config", metavar="FILE")
     ] = None
-    targets: Annotated[tuple[str, ...], Words("paths; with -c, settings that override the file's")] = ()
+    targets: Annotated[tuple[str, ...], Words("paths; settings, which override those of the file")] = ()
     text_field: Annotated[
         str | None, Flag("for files of others (JSON Lines, Parquet): the key or column of the text", metavar="NAME")
     ] = None

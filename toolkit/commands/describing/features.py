@@ -31,7 +31,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit features data/quickstart/oscar",)
 
-    targets: Annotated[tuple[str, ...], Words("an output; with -c, settings that override the file's")] = ()
+    targets: Annotated[tuple[str, ...], Words("an output; settings, which override those of the file")] = ()
     first: Annotated[int | None, Flag("read only the first N rows of each file", metavar="N")] = None
 
 

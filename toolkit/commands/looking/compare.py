@@ -35,7 +35,7 @@ class Options(Limited, frozen=True, kw_only=True):
     )
 
     targets: Annotated[
-        tuple[str, ...], Words("two sets; with -c, settings that override the file's", "SET[.KEY[.field]] | KEY=VALUE")
+        tuple[str, ...], Words("two sets; settings, which override those of the file", "SET[.KEY[.field]] | KEY=VALUE")
     ] = ()
     config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
     dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None

@@ -36,7 +36,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
     EXAMPLES: ClassVar = ("toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",)
 
-    targets: Annotated[tuple[str, ...], Words("a shard; with -c, settings that override the file's")] = ()
+    targets: Annotated[tuple[str, ...], Words("a shard; settings, which override those of the file")] = ()
     count: Annotated[int, Flag("number of documents (3)", "-n", metavar="N")] = 3
     id: Annotated[str | None, Flag("show only the document with this id", metavar="ID")] = None
 

@@ -45,7 +45,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
     targets: Annotated[
         tuple[str, ...],
-        Words("an output or a dataset, or two side by side; with -c, settings that override the file's"),
+        Words("an output or a dataset, or two side by side; settings, which override those of the file"),
     ] = ()
     compare: Annotated[
         str | None, Flag("another configuration, output or dataset that is shown beside the first", metavar="FILE")

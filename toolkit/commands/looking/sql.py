@@ -33,7 +33,7 @@ class Options(Limited, frozen=True, kw_only=True):
     ] = None
     targets: Annotated[
         tuple[str, ...],
-        Words("a query; then a dataset, an output or both; with -c, settings that override the file's", "SQL | PATH"),
+        Words("a query; then a dataset, an output or both; settings, which override those of the file", "SQL | PATH"),
     ] = ()
     shell: Annotated[
         bool, Flag("start a shell for queries, typed or through a pipe; each query ends with a semicolon")

@@ -60,7 +60,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     )
 
     targets: Annotated[
-        tuple[str, ...], Words("datasets, outputs or files; with -c, settings that override the file's")
+        tuple[str, ...], Words("datasets, outputs or files; settings, which override those of the file")
     ] = ()
     first: Annotated[int | None, Flag("read only the first N rows of each file", metavar="N")] = None
     by: Annotated[

@@ -33,6 +33,7 @@ MEASURED = 1000
 class Options(CommonOptions, frozen=True, kw_only=True):
     """Options of ``toolkit taggers``."""
 
+    SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = ("toolkit taggers", "toolkit taggers line_shape")
 
     targets: Annotated[

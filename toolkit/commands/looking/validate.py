@@ -43,7 +43,7 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = ("toolkit validate data/quickstart/oscar --first 100",)
 
     targets: Annotated[
-        tuple[str, ...], Words("datasets, outputs or files; with -c, settings that override the file's")
+        tuple[str, ...], Words("datasets, outputs or files; settings, which override those of the file")
     ] = ()
     lock: Annotated[
         str | None, Flag("check the output by its lock, too: what it was made of, and its parts", metavar="FILE")

@@ -23,7 +23,7 @@ class Options(Looking, frozen=True, kw_only=True):
         "toolkit clean -c crawl.yaml --forget cc/a.warc.wet.gz",
     )
 
-    targets: Annotated[tuple[str, ...], Words("folders; with -c, settings that override the file's")] = ()
+    targets: Annotated[tuple[str, ...], Words("folders; settings, which override those of the file")] = ()
     dry_run: Annotated[bool, Flag("delete nothing; list the files")] = False
     forget: Annotated[
         tuple[str, ...],

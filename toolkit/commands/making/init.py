@@ -17,6 +17,7 @@ from toolkit.storage import store_of
 class Options(CommonOptions, frozen=True, kw_only=True):
     """Options of ``toolkit init``."""
 
+    SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = (
         "toolkit init",
         "toolkit init fineweb -o my.yaml",

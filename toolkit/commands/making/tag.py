@@ -38,6 +38,7 @@ class Options(Stage, frozen=True, kw_only=True):
         ConfigError: for options that do nothing together.
     """
 
+    SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = (
         "toolkit tag -c configs/quickstart.yaml processes=2",
         "toolkit tag --try README.md line_shape noise line_shape.short_chars=80",

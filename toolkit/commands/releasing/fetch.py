@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar
 from toolkit.commands.command_line.options import Flag, Words
 from toolkit.commands.command_line.options import Options as Common
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import settings_given
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.config.sizes import Size, in_words
 from toolkit.data.places import Place, check_apart
@@ -59,7 +58,6 @@ def run(context: Context, options: Options) -> Outcome:
     Raises:
         ConfigError: if the release has not what is asked for, or the folder has something else.
     """
-    settings_given(context)
     if len(options.targets) != 1:
         raise ConfigError(f"expected one release, got {', '.join(options.targets) or 'none'}")
     note_roots(options.targets)

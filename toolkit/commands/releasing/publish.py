@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar
 from toolkit.commands.command_line.options import Flag, Looking, Words
 from toolkit.commands.looking import validate
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import settings_given
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.sizes import in_words
 from toolkit.data.places import Place as Written
@@ -32,7 +31,7 @@ class Options(Looking, frozen=True, kw_only=True):
         "toolkit publish -c my/corpus.yaml --to hf://datasets/USER/NAME",
     )
 
-    targets: Annotated[tuple[str, ...], Words("an output; with -c, settings that override the file's")] = ()
+    targets: Annotated[tuple[str, ...], Words("an output; settings, which override those of the file")] = ()
     to: Annotated[
         str, Flag("the folder to publish in, on disk or s3://…, or a dataset hf://datasets/USER/NAME", metavar="FOLDER")
     ]
@@ -130,7 +129,6 @@ def _output(context: Context, options: Options) -> str:
     """Return the output that the command line names, or the configuration's."""
     if options.config is not None:
         return context.mix.output.path.rstrip("/")
-    settings_given(context)
     if len(options.targets) != 1:
         raise ConfigError(f"expected one output, got {', '.join(options.targets)}")
     return options.targets[0].rstrip("/")

@@ -7,8 +7,7 @@ from toolkit.commands.command_line.options import Flag, Looking, Words
 from toolkit.commands.steps import shards
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
-from toolkit.config import settings as config
-from toolkit.config.settings import Config, Source
+from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect import targets
@@ -19,7 +18,6 @@ from toolkit.inspect.describe.facts.splits import SplitJob
 from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.mix import publish
 from toolkit.runs.executors import R, Report, Task
-from toolkit.storage.options import set_options
 from toolkit.storage.paths import exists, is_folder, join, not_in
 
 W = TypeVar("W", LookJob, SplitJob, ValidateJob)
@@ -29,7 +27,7 @@ class DescriptionOptions(Looking, frozen=True, kw_only=True):
     """Options of commands that describe a dataset or an output."""
 
     targets: Annotated[
-        tuple[str, ...], Words("an output or a dataset; with -c, settings that override the file's")
+        tuple[str, ...], Words("an output or a dataset; settings, which override those of the file")
     ] = ()
     of: Annotated[
         Literal["dataset", "output"] | None, Flag("what to describe; by default the output, if there is a mix")
@@ -48,27 +46,12 @@ def section(context: Context) -> Source:
     if context.options.config is not None:
         found = context.source.at("about") if context.has("about") else Source({}, context.options.config)
     else:
-        source = settings_given(context)
-        found = source.at("about") if source.value.get("about") else source
+        found = context.source.at("about") if context.has("about") else context.source
     for target in context.options.targets:
         if not is_folder(target):
             got = "a file" if exists(target) else "nothing there"
             raise ConfigError(f"{target}: expected the folder of an output, or of a dataset, got {got}")
     return found
-
-
-def settings_given(context: Context) -> Source:
-    """Return what the command line gives of a configuration, where there is none, and let it hold.
-
-    How remote files are reached stays as it is, unless it is given.
-    """
-    source = Source({}, "command line")
-    for assignment in context.options.overrides:
-        config.override(source, assignment)
-    context.config = config.convert(source, Config)
-    if "storage" in source.value:
-        set_options(context.config.storage)
-    return source
 
 
 def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Facts:

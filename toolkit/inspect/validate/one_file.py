@@ -390,7 +390,7 @@ def is_rejected(path: str) -> bool:
     if ".jsonl" not in os.path.basename(path):
         return False
     try:
-        with Lines(path, MAX_ROW) as lines:
+        with Lines(path, MAX_ROW, fixed=True) as lines:
             line = next(lines, b"")
         for decoder in (_REJECTED, DOCUMENT_DECODER):
             decoder.decode(line)

@@ -65,6 +65,18 @@ def eight_bytes(_: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def put_eight_bytes(_: Any, array: Any, index: Any, word: Any) -> Any:
+    """Write a uint64 as the 8 bytes from an index, little-endian."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, index, word = arguments
+        builder.store(word, _place_of(builder, array, index, _WORD), align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64), codegen
+
+
+@intrinsic
 def ones(_: Any, bits: Any) -> Any:
     """Return how many bits of a uint64 are set."""
 

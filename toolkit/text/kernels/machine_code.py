@@ -23,6 +23,7 @@ _NUMBERS = {"int64": ctypes.c_int64, "uint64": ctypes.c_uint64, "float32": ctype
 _held: list[Any] = []  # what machine code that is still called belongs to
 
 
+@functools.cache  # each function asks, and a look into the package takes half a millisecond
 def numba_is_tested() -> bool:
     """Return whether the installed numba is one of `TESTED`.
 

@@ -1,16 +1,12 @@
-"""Hashes of the pieces of a buffer: xxh3, compiled for what is short, by its library for the rest."""
+"""Hashes of the pieces of a buffer: xxh3, compiled, for all of them at once."""
 
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import xxhash
 
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int64s
-
-LONGEST = 240
-"""Bytes of a text whose hash is compiled here."""
 
 
 class Texts(NamedTuple):
@@ -45,15 +41,13 @@ def _secret() -> Array:
     return np.frombuffer(_SECRET, dtype=np.int8)
 
 
-def hashes_128(texts: Texts) -> bytes:
-    """Return the hashes of texts that are not empty, 16 bytes each, as `xxhash.xxh3_128_digest` gives them."""
-    found = np.zeros((texts.items, 2), dtype=np.uint64)
+def hashes_128(texts: Texts) -> Array:
+    """Return the xxh3 hashes of texts that are not empty; uint64 (texts, 2), the upper half first."""
+    found = np.empty((texts.items, 2), dtype=np.uint64)
     _hashes(texts, _secret(), found.reshape(-1))
-    digests = found.astype(">u8")
-    long = np.flatnonzero(texts.ends - texts.starts > LONGEST)
-    if len(long):
-        view = memoryview(texts.utf8)  # type: ignore[arg-type]
-        bounds = zip(texts.starts[long].tolist(), texts.ends[long].tolist(), strict=True)
-        rest = b"".join([xxhash.xxh3_128_digest(view[begin:end]) for begin, end in bounds])
-        digests[long] = np.frombuffer(rest, dtype=">u8").reshape(-1, 2)
-    return digests.tobytes()
+    return found
+
+
+def numbers_of(digests: bytes | bytearray, bits: int) -> Array:
+    """Return hashes that the library gave, one behind the other, as numbers; uint64 (hashes, bits / 64)."""
+    return np.frombuffer(digests, dtype=">u8").reshape(-1, bits // 64).astype(np.uint64)

@@ -5,8 +5,9 @@ from typing import Any
 
 import numba
 
+from toolkit.text.kernels.intrinsics import high_product, put_eight_bytes
 from toolkit.text.kernels.mixing import mixed
-from toolkit.whole.exact.runs import ABSENT, FIRST
+from toolkit.whole.exact.runs import FIRST, Sorted
 from toolkit.whole.exact.table import Hashes, Numbered, Table
 from toolkit.whole.exact.values import Piled
 
@@ -21,7 +22,7 @@ def number(hashes: Hashes, table: Table, found: Numbered) -> None:
     high, low, ranks = hashes.high, hashes.low, hashes.ranks
     numbers, chosen, count = found.numbers, found.chosen, _i64(0)
     for i in range(hashes.items):
-        slot = _i64(high[i] & _u64(table.mask))
+        slot = _i64(high_product(high[i] - table.least, table.factor)) & table.mask
         while True:
             at = table.slots[slot]
             if at < 0:
@@ -37,6 +38,50 @@ def number(hashes: Hashes, table: Table, found: Numbered) -> None:
                 break
             slot = (slot + 1) & table.mask
     found.different[0] = count
+
+
+def order(hashes: Hashes, shift: Any, starts: Any, found: Any) -> None:
+    """Write the order of different hashes.
+
+    Args:
+        hashes: to be sorted.
+        shift: of the upper half: what is left of it says in which bucket a hash is.
+        starts: where the hashes of each bucket begin in `found`; changed.
+        found: the numbers of hashes, sorted.
+    """
+    high, low = hashes.high, hashes.low
+    for i in range(hashes.items):
+        bucket = _i64(high[i] >> _u64(shift))
+        found[starts[bucket]] = i
+        starts[bucket] += 1
+    for at in range(1, hashes.items):
+        mine, place = found[at], _i64(at)
+        while place > 0:
+            other = found[place - 1]
+            if high[other] < high[mine] or (high[other] == high[mine] and low[other] <= low[mine]):
+                break
+            found[place] = other
+            place -= 1
+        found[place] = mine
+
+
+def enter(numbers: Any, items: Any, keys: Sorted, places: Any, room: Any, found: Any) -> None:
+    """Write which key each item has, as a run keeps it (see `toolkit.whole.exact.runs`).
+
+    Args:
+        numbers: of each item that is compared, that of its hash.
+        items: how many are compared.
+        keys: the hashes in their order.
+        places: of the items that are compared among all.
+        room: for a number of each hash.
+        found: of all items.
+    """
+    for key in range(keys.keys):
+        room[keys.order[key]] = key
+    for i in range(items):
+        found[places[i]] = room[numbers[i]]
+    for key in range(keys.keys):
+        found[places[keys.chosen[key]]] |= FIRST
 
 
 @_inline
@@ -105,8 +150,16 @@ def _decimal(out: Any, at: Any, value: Any) -> Any:
     return at + digits
 
 
-_SEEN, _SPANS, _CHARS, _TRUE, _FALSE, _SCORE = range(6)  # of `Piled.parts`
+_SEEN, _SPANS, _CHARS, _SCORE = range(4)  # of `Piled.parts`
 _COMMA, _OPEN, _CLOSE = 0x2C, 0x5B, 0x7D
+_TRUE, _FALSE = int.from_bytes(b"true,\0\0\0", "little"), int.from_bytes(b"false,\0\0", "little")
+
+
+@_inline
+def _is_seen(run: Any, i: Any) -> Any:
+    """Return 1 for a piece that is a repeat, else 0; without branches, which are as often taken as not."""
+    item = _i64(run.items[i])
+    return 1 ^ ((item >> 31) & _i64(run.stays[min(item & (FIRST - 1), run.keys)]))
 
 
 def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
@@ -119,26 +172,21 @@ def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
         ends: where the value of each ends.
     """
     first, at = _i64(0), _i64(0)
-    items, sizes, bounds, stays = run.items, run.sizes, run.bounds, run.stays
+    sizes, bounds = run.sizes, run.bounds
     for document in range(documents):
-        pieces = _i64(bounds[2 * document])
+        behind = first + _i64(bounds[2 * document])
         at = _copy(out, at, run.parts, _SEEN)
-        for i in range(first, first + pieces):
-            if i > first:
-                out[at] = _COMMA
-                at += 1
-            item = _i64(items[i])
-            is_seen = item != ABSENT and not (item >= FIRST and stays[item & (FIRST - 1)] != 0)
-            at = _copy(out, at, run.parts, _TRUE) if is_seen else _copy(out, at, run.parts, _FALSE)
+        for i in range(first, behind):
+            is_seen = _is_seen(run, i)
+            put_eight_bytes(out, at, _u64(_TRUE) if is_seen else _u64(_FALSE))
+            at += 6 - is_seen
+        at -= behind > first  # the last comma
         at = _copy(out, at, run.parts, _SPANS)
         place = _i64(bounds[2 * document + 1])
         begin, chars = _i64(-1), _i64(0)
         listed = False
-        for i in range(first, first + pieces + 1):
-            is_seen = False
-            if i < first + pieces:
-                item = _i64(items[i])
-                is_seen = item != ABSENT and not (item >= FIRST and stays[item & (FIRST - 1)] != 0)
+        for i in range(first, behind + 1):
+            is_seen = _is_seen(run, i) if i < behind else _i64(0)
             if is_seen and begin < 0:
                 begin = place
             if not is_seen and begin >= 0:
@@ -153,14 +201,14 @@ def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
                 at = _copy(out, at, run.parts, _SCORE)
                 chars += place - begin
                 begin = _i64(-1)
-            if i < first + pieces:
+            if i < behind:
                 place += _i64(sizes[i])
         at = _copy(out, at, run.parts, _CHARS)
         at = _decimal(out, at, chars)
         out[at] = _CLOSE
         at += 1
         ends[document] = at
-        first += pieces
+        first = behind
 
 
 def fill(hashes: Hashes, bits: Any, size: Any, functions: Any, is_new: Any) -> None:

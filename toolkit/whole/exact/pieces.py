@@ -1,12 +1,12 @@
 """The lines and paragraphs of documents, as they are compared, with their places."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 import xxhash
 
-from toolkit.data.documents import Document
+from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import PADDING, LineTable
@@ -52,41 +52,36 @@ class _Lines(NamedTuple):
     """Lines of documents: those of the text, and what is compared of them.
 
     Attributes:
-        bounds: int64 (documents + 1), the first line of each document.
+        read: those of the text.
         sizes: int64, code points with the line's end.
-        blank: bool, whether there is white space at most.
         utf8: int8, in which `starts` and `ends` are, and `PADDING` behind.
         starts: int64, where what is compared begins.
         ends: int64, where it ends; nothing is between them of a line that is not compared.
     """
 
-    bounds: Array
+    read: LineTable
     sizes: Array
-    blank: Array
     utf8: Array
     starts: Array
     ends: Array
 
 
-def _lines(documents: Sequence[Document], name: Normalisation) -> _Lines:
-    texts = [document.utf8 for document in documents]
-    read = LineTable.of(texts)
+def _lines(documents: Batch, name: Normalisation) -> _Lines:
+    read, open_ended = documents.lines, documents.open_ended
     sizes = read.chars + np.append(read.starts[1:], len(read.utf8) - PADDING) - read.ends
-    open_ended = np.array([bool(text) and not text.endswith(b"\n") for text in texts], dtype=bool)
     sizes[read.bounds[1:][open_ended] - 1] -= 1
-    starts, ends = _stripped(read)
-    blank = starts == ends
     if name == "none":
-        return _Lines(read.bounds, sizes, blank, read.utf8, read.starts, read.ends)
+        return _Lines(read, sizes, read.utf8, read.starts, read.ends)
     if name == "dolma":  # its `skip_empty`
-        return _Lines(read.bounds, sizes, blank, read.utf8, read.starts, np.where(blank, read.starts, read.ends))
+        starts, ends = _stripped(read)
+        return _Lines(read, sizes, read.utf8, read.starts, np.where(starts == ends, read.starts, read.ends))
     function = FUNCTIONS[name]
     same = [
         function(document.text) + "\n" * is_open
         for document, is_open in zip(documents, open_ended.tolist(), strict=True)
     ]
     table = LineTable.of(same)
-    return _Lines(read.bounds, sizes, blank, table.utf8, *_stripped(table))
+    return _Lines(read, sizes, table.utf8, *_stripped(table))
 
 
 def _stripped(table: LineTable) -> tuple[Array, Array]:
@@ -95,38 +90,39 @@ def _stripped(table: LineTable) -> tuple[Array, Array]:
     return starts, ends
 
 
-def lines_of(documents: Sequence[Document], name: Normalisation) -> Pieces:
+def lines_of(documents: Batch, name: Normalisation) -> Pieces:
     """Return the lines of documents."""
     lines = _lines(documents, name)
     compared = lines.ends > lines.starts
     starts, ends = lines.starts[compared], lines.ends[compared]
-    counts = np.diff(lines.bounds)
+    counts = np.diff(lines.read.bounds)
     found = Texts(lines.utf8, starts, ends, len(starts))
     return Pieces(found, compared, lines.sizes, counts, np.zeros(len(counts), dtype=np.int64))
 
 
-def paragraphs_of(documents: Sequence[Document], name: Normalisation) -> Pieces:
+def paragraphs_of(documents: Batch, name: Normalisation) -> Pieces:
     """Return the paragraphs of documents: lines between those that are blank, which have white space at most.
 
     Blank lines belong to the paragraph before them; those before the first to none.
     """
     lines = _lines(documents, name)
-    begins_document = np.zeros(len(lines.blank) + 1, dtype=bool)
-    begins_document[lines.bounds] = True
-    after_blank = np.append(True, lines.blank)[:-1] | begins_document[:-1]
-    firsts = np.flatnonzero(~lines.blank & after_blank)
-    before_blank = np.append(lines.blank[1:], True) | begins_document[1:]
-    behind = np.flatnonzero(~lines.blank & before_blank) + 1
-    paragraphs = np.searchsorted(firsts, lines.bounds)
+    bounds, blank = lines.read.bounds, np.equal(*_stripped(lines.read))
+    begins_document = np.zeros(len(blank) + 1, dtype=bool)
+    begins_document[bounds] = True
+    after_blank = np.append(True, blank)[:-1] | begins_document[:-1]
+    firsts = np.flatnonzero(~blank & after_blank)
+    before_blank = np.append(blank[1:], True) | begins_document[1:]
+    behind = np.flatnonzero(~blank & before_blank) + 1
+    paragraphs = np.searchsorted(firsts, bounds)
     counts = np.diff(paragraphs)
     chars = _sums(lines.sizes)
-    begins, ends = chars[firsts], chars[lines.bounds[1:]]
+    begins, ends = chars[firsts], chars[bounds[1:]]
     sizes = np.append(begins[1:], 0) - begins
     some = counts > 0
     last = paragraphs[1:][some] - 1
     sizes[last] = ends[some] - begins[last]
-    before = ends - chars[lines.bounds[:-1]]
-    before[some] = begins[paragraphs[:-1][some]] - chars[lines.bounds[:-1]][some]
+    before = ends - chars[bounds[:-1]]
+    before[some] = begins[paragraphs[:-1][some]] - chars[bounds[:-1]][some]
     has_text = _sums(lines.ends > lines.starts)
     compared = has_text[behind] > has_text[firsts]
     apart = _sums(lines.starts[1:] != lines.ends[:-1] + 1)
@@ -158,7 +154,7 @@ def _sums(values: Array) -> Array:
     return found
 
 
-PIECES: dict[Unit, Callable[[Sequence[Document], Normalisation], Pieces]] = {
+PIECES: dict[Unit, Callable[[Batch, Normalisation], Pieces]] = {
     "line": lines_of,
     "paragraph": paragraphs_of,
 }

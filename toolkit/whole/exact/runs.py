@@ -13,13 +13,16 @@
 
 from array import array
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import Int32s
+from toolkit.whole.exact.hashing import numbers_of
 from toolkit.whole.exact.pieces import Pieces
-from toolkit.whole.exact.table import numbered
+from toolkit.whole.exact.table import in_order, numbered
 from toolkit.whole.kind import Files
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import read_sealed
@@ -34,6 +37,23 @@ _CELL = 512
 """Keys of a cell of the fan, about."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Sorted(NamedTuple):
+    """The hashes of a run in their order.
+
+    Attributes:
+        order: int32, of each its number.
+        chosen: int32, of each the item that is chosen.
+        keys: how many.
+    """
+
+    order: Int32s
+    chosen: Int32s
+    keys: int
+
+
+_enter = Compiled("toolkit.whole.exact.kernel:enter", "int32* int64", Sorted, "uint32* uint32* uint32*")
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -93,7 +113,8 @@ class RunsOutput:
         self._begin()
 
     def _begin(self) -> None:
-        self._hashes = bytearray()
+        self._digests = bytearray()
+        self._hashes: list[Array] = []
         self._places = array("I")
         self._ranks = array("d")
         self._names: list[bytes] = []
@@ -119,7 +140,7 @@ class RunsOutput:
             before: code points before the first.
         """
         found = [each for each in hashes if each is not None]
-        self._hashes += b"".join(found)
+        self._digests += b"".join(found)
         if len(found) == len(hashes):
             self._places.extend(range(self._count, self._count + len(hashes)))
         else:
@@ -137,16 +158,16 @@ class RunsOutput:
         if self._count >= ITEMS or self._named >= NAMES:
             self.flush()
 
-    def add_block(self, hashes: bytes, pieces: Pieces, ranks: Array | None = None) -> None:
+    def add_block(self, hashes: Array, pieces: Pieces, ranks: Array | None = None) -> None:
         """Append the pieces of some documents.
 
         Args:
-            hashes: of the pieces that are compared, one behind the other.
+            hashes: uint64 (pieces, 1 or 2), of those that are compared.
             pieces: all.
             ranks: float64, of each document; the lowest stays.
         """
         compared = pieces.compared.nonzero()[0]
-        self._hashes += hashes
+        self._hashes.append(hashes)
         self._places.frombytes((compared + self._count).astype("<u4").tobytes())
         if ranks is not None:
             self._ranks.frombytes(np.repeat(ranks, pieces.counts)[compared].tobytes())
@@ -161,12 +182,11 @@ class RunsOutput:
         """Write what has been added as a run."""
         if not self._documents:
             return
-        words = self._layout.bits // 64
-        hashes = np.ascontiguousarray(np.frombuffer(self._hashes, dtype=">u8").reshape(-1, words).T.astype("<u8"))
-        high, low = hashes[0], hashes[1] if words == 2 else None
+        hashes = np.concatenate([numbers_of(self._digests, self._layout.bits), *self._hashes])
+        high, low = hashes[:, 0].copy(), hashes[:, 1].copy() if self._layout.bits == 128 else None
         ranks = np.frombuffer(self._ranks, dtype="<f8") if self._layout.ranks else None
         numbers, first = numbered(high, low, ranks)
-        order = _sorted(high[first], None if low is None else low[first])
+        order = in_order(high[first], None if low is None else low[first])
         first = first[order]
         keys = np.zeros(len(first), dtype=self._layout.dtype)
         keys["hi"] = high[first]
@@ -176,12 +196,10 @@ class RunsOutput:
             keys["rank"] = ranks[first]
         if self._layout.names:
             keys["count"] = np.bincount(numbers, minlength=len(first))[order]
-        places_of = np.empty(len(first), dtype="<u4")
-        places_of[order] = np.arange(len(first), dtype="<u4")
         items = np.full(self._count, ABSENT, dtype="<u4")
         places = np.frombuffer(self._places, dtype="<u4")
-        items[places] = places_of[numbers]
-        items[places[first]] |= np.uint32(FIRST)
+        room = np.empty(len(first), dtype="<u4")
+        _enter(numbers, len(numbers), Sorted(order, first, len(first)), places, room, items)
         self.distinct += len(keys)
         self.items += len(numbers)
         self._write(keys, first, items)
@@ -204,14 +222,6 @@ class RunsOutput:
         at += [self._out.put(items.tobytes())]
         at += [self._out.put(np.array(each, dtype="<u4").tobytes()) for each in (self._sizes, self._bounds)]
         self.runs.append(Run(len(keys), len(items), self._documents, bits, *at))
-
-
-def _sorted(high: Array, low: Array | None) -> Array:
-    """Return the order of different hashes."""
-    order = np.argsort(high)
-    if low is None or (high[order[1:]] != high[order[:-1]]).all():
-        return order
-    return np.lexsort((low, high))
 
 
 class RunOfShard(msgspec.Struct, frozen=True):

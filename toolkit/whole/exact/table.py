@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import Array, Float64s, Int32s, Int64s, UInt64s
+from toolkit.text.kernels.signatures import Array, Float64s, Int32s, Int64s, UInt64, UInt64s
 
 
 class Hashes(NamedTuple):
@@ -33,11 +33,15 @@ class Table(NamedTuple):
         tags: uint64, upper halves.
         slots: int32, their numbers; -1 where there is none.
         mask: how many there is room for, a power of two above that of the items, less 1.
+        least: the least upper half. Those that come in their order are looked up in the order of the table.
+        factor: by which the upper 64 bits of a product are the slot of an upper half, counted from the least.
     """
 
     tags: UInt64s
     slots: Int32s
     mask: int
+    least: UInt64
+    factor: UInt64
 
 
 class Numbered(NamedTuple):
@@ -54,7 +58,9 @@ class Numbered(NamedTuple):
     different: Int64s
 
 
-_number = Compiled("toolkit.whole.exact.kernel:number", Hashes, Table, Numbered)
+_number = Compiled(
+    "toolkit.whole.exact.kernel:number", Hashes, Table, Numbered, uses=["toolkit.text.kernels.intrinsics"]
+)
 
 
 def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array, Array]:
@@ -71,6 +77,26 @@ def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array
     given = Hashes(
         high, high if low is None else low, np.zeros(1) if ranks is None else ranks, items, ranks is not None
     )
-    table = Table(np.empty(room, dtype=np.uint64), np.full(room, -1, dtype=np.int32), room - 1)
+    least, most = (int(high.min()), int(high.max())) if items else (0, 0)
+    factor = min((room << 64) // (most - least + 1), (1 << 64) - 1)
+    table = Table(np.empty(room, dtype=np.uint64), np.full(room, -1, dtype=np.int32), room - 1, least, factor)
     _number(given, table, found)
     return found.numbers, found.chosen[: found.different[0]]
+
+
+_order = Compiled("toolkit.whole.exact.kernel:order", Hashes, "int64 int32* int32*")
+
+_LARGEST = 256
+"""Hashes of a bucket that are sorted by inserting them."""
+
+
+def in_order(high: Array, low: Array | None) -> Array:
+    """Return the order of different hashes, int32; by buckets of their upper bits, because hashes are spread evenly."""
+    items = len(high)
+    bits = max(1, items.bit_length() - 1)
+    found, ends = np.empty(items, dtype=np.int32), np.zeros((1 << bits) + 1, dtype=np.int32)
+    np.cumsum(np.bincount((high >> np.uint64(64 - bits)).view(np.int64), minlength=1 << bits), out=ends[1:])
+    if items and np.diff(ends).max() > _LARGEST:  # which are not
+        return np.lexsort((high if low is None else low, high)).astype(np.int32)
+    _order(Hashes(high, high if low is None else low, np.zeros(1), items, False), 64 - bits, ends, found)
+    return found

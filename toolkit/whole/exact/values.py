@@ -56,7 +56,8 @@ class Piled(NamedTuple):
         items: uint32, of each piece, as in the run.
         sizes: uint32, of each piece, its code points.
         bounds: uint32, of each document, its pieces, and the code points before them.
-        stays: uint8, of each hash, whether it stays in this run.
+        stays: uint8, of each hash, whether it stays in this run; and 1, for pieces that are not compared.
+        keys: how many hashes.
         parts: uint8, `_PARTS`, of which the first bytes say where each begins, and the last ends.
     """
 
@@ -64,10 +65,11 @@ class Piled(NamedTuple):
     sizes: UInt32s
     bounds: UInt32s
     stays: UInt8s
+    keys: int
     parts: UInt8s
 
 
-_PARTS = (b'{"seen":[', b'],"spans":[', b'],"chars_seen":', b"true", b"false", b",1.0]")
+_PARTS = (b'{"seen":[', b'],"spans":[', b'],"chars_seen":', b",1.0]")
 
 
 def _parts() -> np.ndarray:
@@ -75,7 +77,9 @@ def _parts() -> np.ndarray:
     return np.concatenate([places, np.frombuffer(b"".join(_PARTS), dtype="u1")])
 
 
-_values = Compiled("toolkit.whole.exact.kernel:values", Piled, "int64 uint8* int64*")
+_values = Compiled(
+    "toolkit.whole.exact.kernel:values", Piled, "int64 uint8* int64*", uses=["toolkit.text.kernels.intrinsics"]
+)
 
 _SPAN, _VALUE = len(b"[,,1.0],") + 2 * 10, len(b'{"seen":[],"spans":[],"chars_seen":}') + 10
 """Bytes of JSON, at most: numbers have ten digits."""
@@ -86,7 +90,9 @@ def _pieces(run: RunOfShard, stays: np.ndarray) -> Iterator[msgspec.Raw]:
     pieces, documents = len(items), len(bounds)
     out = np.empty(len(b"false,") * pieces + _SPAN * ((pieces + documents) // 2 + 1) + _VALUE * documents, dtype="u1")
     ends = np.zeros(documents + 1, dtype=np.int64)
-    piled = Piled(items, run.sizes(), np.ascontiguousarray(bounds), stays.astype("u1"), _parts())
+    piled = Piled(
+        items, run.sizes(), np.ascontiguousarray(bounds), np.append(stays, True).astype("u1"), len(stays), _parts()
+    )
     _values(piled, documents, out, ends[1:])
     found = out[: ends[-1]].tobytes()
     for begin, end in pairwise(ends.tolist()):

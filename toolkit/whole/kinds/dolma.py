@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError
-from toolkit.text import LineTable, Words, shortest_float32
+from toolkit.text import shortest_float32
 from toolkit.whole.exact import resolving
 from toolkit.whole.exact.pieces import PIECES, hasher
 from toolkit.whole.exact.runs import RunsOutput
@@ -164,7 +164,7 @@ class _Grams(Signer):
 
     def add(self, block: Block) -> None:
         """Take the next documents."""
-        words = Words.of(LineTable.of([document.utf8 for document in block.documents]), "segments")
+        words = block.documents.words("segments")
         texts, first = words.strings(), words.of_lines().tolist()
         lines = words.lines.bounds.tolist()
         pieces = PIECES["line"](block.documents, self._exact.normalize)

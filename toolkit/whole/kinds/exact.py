@@ -11,7 +11,7 @@ from toolkit.data.documents import Span
 from toolkit.errors import ConfigError, DataError
 from toolkit.whole.competing import Competing, seed_of
 from toolkit.whole.exact import resolving, values
-from toolkit.whole.exact.hashing import hashes_128
+from toolkit.whole.exact.hashing import hashes_128, numbers_of
 from toolkit.whole.exact.normalize import Normalisation, whole
 from toolkit.whole.exact.pieces import PIECES, Unit, hasher
 from toolkit.whole.exact.runs import Layout, RunsOutput
@@ -177,9 +177,10 @@ class _Signer(Signer):
             pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))
         if any(seeds):
             of_pieces = np.repeat(np.array(seeds, dtype=np.uint64), pieces.counts)[pieces.compared].tolist()
-            hashes = b"".join([hash_(text, seed) for text, seed in zip(pieces.texts(), of_pieces, strict=True)])
+            pairs = zip(pieces.texts(), of_pieces, strict=True)
+            hashes = numbers_of(b"".join([hash_(text, seed) for text, seed in pairs]), self._kind.bits)
         elif self._kind.bits == 64:
-            hashes = b"".join(map(hash_, pieces.texts()))
+            hashes = numbers_of(b"".join(map(hash_, pieces.texts())), 64)
         else:
             hashes = hashes_128(pieces.found)
         ordered = np.array([self._rank(rank) for rank in ranks]) if self._kind.layout.ranks else None

@@ -60,15 +60,20 @@ class Shingles(NamedTuple):
     @classmethod
     def of(cls, texts: Sequence[str | bytes], size: Size) -> "Shingles":
         """Return those of texts; bytes are in UTF-8."""
+        return cls.of_words(Words.of(LineTable.of(texts)), size)
+
+    @classmethod
+    def of_words(cls, words: Words, size: Size) -> "Shingles":
+        """Return those of texts that have been split into words."""
         import numpy as np
 
-        words = Words.of(LineTable.of(texts))
+        texts = len(words.lines.bounds) - 1
         whole = math.lcm(size.ngram, size.characters)
         room = np.empty(len(words.starts), dtype=np.int64)
         hashes = np.empty(len(words.starts), dtype=np.uint64)
-        bounds = np.zeros(len(texts) + 1, dtype=np.int64)
+        bounds = np.zeros(texts + 1, dtype=np.int64)
         weights = Weights(whole // size.ngram, whole // size.characters, whole)
-        _find(words, len(texts), weights, characters(), room, cls(hashes, bounds))
+        _find(words, texts, weights, characters(), room, cls(hashes, bounds))
         return cls(hashes[: bounds[-1]], bounds)
 
     def sets(self) -> Iterator[Array]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, UInt32s, UInt64s
 from toolkit.text.kernels.split_mix import sequence
+from toolkit.text.words import Words
 from toolkit.whole.near.bands import Bands
 from toolkit.whole.near.shingles import Shingles, Size, fewest
 
@@ -90,10 +91,17 @@ class Signer:
 
     def of(self, texts: Sequence[str | bytes]) -> Signatures:
         """Return those of texts; bytes are in UTF-8."""
+        return self._of(Shingles.of(texts, self.size))
+
+    def of_words(self, words: Words) -> Signatures:
+        """Return those of texts that have been split into words."""
+        return self._of(Shingles.of_words(words, self.size))
+
+    def _of(self, shingles: Shingles) -> Signatures:
         import numpy as np
 
-        shingles = Shingles.of(texts, self.size)
-        keys = np.zeros((len(texts), self.bands.bands), dtype=np.uint64)
-        enough = np.zeros(len(texts), dtype=np.uint8)
-        _find(shingles, len(texts), self._functions, self._room, keys, enough)
+        texts = len(shingles.bounds) - 1
+        keys = np.zeros((texts, self.bands.bands), dtype=np.uint64)
+        enough = np.zeros(texts, dtype=np.uint8)
+        _find(shingles, texts, self._functions, self._room, keys, enough)
         return Signatures(keys, enough.astype(bool), np.diff(shingles.bounds))

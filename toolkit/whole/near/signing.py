@@ -51,9 +51,12 @@ class NearSigner(Signer):
         import numpy as np
 
         competes = np.array(block.competes, dtype=bool)
-        texts = [document.utf8 if asked else b"" for document, asked in zip(block.documents, competes, strict=True)]
-        found = self._signing.of(texts)
-        rows = np.zeros(len(texts), dtype=ROW)
+        if competes.all():
+            found = self._signing.of_words(block.documents.words())
+        else:
+            pairs = zip(block.documents, block.competes, strict=True)
+            found = self._signing.of([document.utf8 if asked else b"" for document, asked in pairs])
+        rows = np.zeros(len(competes), dtype=ROW)
         rows["shingles"] = np.where(found.enough, found.shingles, 0)
         if "keep" in block.values:
             rows["order"] = [0 if value is None else value for value in block.values["keep"]]
@@ -65,7 +68,7 @@ class NearSigner(Signer):
         self._keys.write(keys.astype("<u8").tobytes())
         self._short += int((competes & ~found.enough).sum())
         self._shingles += int(found.shingles.sum())
-        languages = block.values.get("language") or [None] * len(texts)
+        languages = block.values.get("language") or [None] * len(competes)
         self._groups.write_rows(
             losses.groups_row(document, language) if enough else b"null"
             for document, language, enough in zip(block.documents, languages, found.enough, strict=True)

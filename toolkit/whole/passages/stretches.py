@@ -78,13 +78,13 @@ class Stretches(NamedTuple):
     """The stretches of some texts.
 
     Attributes:
-        keys: bytes, 16 of each: the hash of its anchor, and that of its text.
+        keys: uint64 (stretches, 2): of each the hash of its anchor, and that of its text.
         passages: uint32, of each.
         counts: int64, of each text.
         places: `PLACE`, of each.
     """
 
-    keys: bytes
+    keys: Array
     passages: Array
     counts: Array
     places: Array
@@ -98,16 +98,14 @@ def stretches_of(texts: Sequence[bytes], cut: Cut, seeds: Sequence[int]) -> Stre
     firsts = first_bytes(found.passages, counts)
     begins = np.repeat(whole.starts, counts) + firsts
     same = Texts(whole.utf8, begins, begins + found.passages + (cut.length - 1), n)
-    keys = np.empty((n, 2), dtype=">u8")
     seeded = np.repeat(np.array(seeds, dtype=np.uint64), counts)
-    keys[:, 0] = found.anchors ^ seeded
-    keys[:, 1] = np.frombuffer(hashes_128(same), dtype=">u8")[::2] ^ seeded
+    keys = np.stack([found.anchors, hashes_128(same)[:, 0]], axis=1) ^ seeded[:, None]
     places = Places(*np.empty((2, n), dtype=np.uint32), *np.empty((2, n), dtype=np.uint8))
     _places(whole, cut, found, places)
     rows = np.empty(n, dtype=PLACE)
     for name, column in zip(PLACE.names or (), places, strict=True):
         rows[name] = column
-    return Stretches(keys.tobytes(), found.passages, counts, rows)
+    return Stretches(keys, found.passages, counts, rows)
 
 
 def buffer_of(texts: Sequence[bytes]) -> Texts:

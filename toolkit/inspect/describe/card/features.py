@@ -4,6 +4,7 @@ Source: ``Features._to_yaml_list`` of datasets 5.2; its JSON reader for what is 
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from toolkit.data.schema import ANY, Type
@@ -25,9 +26,13 @@ _DTYPES = {
     "any": "json",
 }
 
+DEEPEST = 40
+"""Objects and lists in each other that have features of their own; what is deeper is JSON. YAML has a limit, too."""
+
 
 def features_of(columns: Mapping[str, Type]) -> list[dict[str, Any]]:
     """Return the features of rows with columns of these types, in their order."""
+    columns = {name: _shallow(type_) for name, type_ in columns.items()}
     dtypes = _DTYPES | ({"long": _DTYPES["huge"]} if _has_huge(columns) else {})
     return _features(columns, dtypes)
 
@@ -38,12 +43,25 @@ def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
     ``open`` and ``long`` are loaded as JSON, which older readers do not know. ``huge`` is rounded: the reader of JSON
     takes no integers of more than 64 bits. Where there must be JSON beside them it refuses the file: ``refused``.
     """
+    columns = {name: _shallow(type_) for name, type_ in columns.items()}
     found = [(name, "open" if kind in ("map", "any") else kind) for name, kind in _all_leaves(columns)]
     found = [(name, kind) for name, kind in found if kind in ("open", "long", "huge")]
     if _has_huge(columns):
         how = "refused" if any(kind == "open" for _, kind in found) else "huge"
         found = [(name, kind if kind == "open" else how) for name, kind in found]
     return found
+
+
+def _shallow(type_: Type, levels: int = DEEPEST) -> Type:
+    """Return a type with at most so many objects and lists in each other."""
+    inner = bare(type_)
+    if inner.kind not in ("object", "list"):
+        return type_
+    if not levels:
+        return ANY
+    if inner.kind == "list":
+        return replace(inner, item=_shallow(inner.item or ANY, levels - 1))
+    return replace(inner, fields=tuple((name, _shallow(each, levels - 1)) for name, each in inner.fields))
 
 
 def _has_huge(columns: Mapping[str, Type]) -> bool:

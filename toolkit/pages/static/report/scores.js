@@ -228,7 +228,7 @@
       mark.drops ? "Keep half" : "To the middle",
     );
     const changed = el("span", { hidden: true }, ", moved");
-    const names = mark.drops ? ["Dropped", "Kept"] : ["Below", "From there on"];
+    const names = mark.drops ? ["Dropped", "Kept"] : orEqual ? ["Up to it", "Above"] : ["Below", "From there on"];
     let move = () => {};
     const threshold = {
       name: `${mark.rule} on ${score.field}`,
@@ -248,7 +248,7 @@
     function says(value) {
       const [drops] = side(rows[0], value),
         { all } = rows[0];
-      return `${measure(value)}: ${mark.drops ? "drops" : "below it are"} ${count(drops)} of ${count(all)}, ${percent(all - drops, all)} ${mark.drops ? "stay" : "are not"}`;
+      return `${measure(value)}: ${mark.drops ? "drops" : orEqual ? "up to it are" : "below it are"} ${count(drops)} of ${count(all)}, ${percent(all - drops, all)} ${mark.drops ? "stay" : "are not"}`;
     }
 
     function fill(value) {

@@ -147,7 +147,7 @@ def _text(path: str) -> str:
 
 
 def _rows(path: str) -> Iterator[Any]:
-    with Lines(path, MAX_ITEM) as lines:
+    with Lines(path, MAX_ITEM, fixed=True) as lines:
         for line in lines:
             if not line.strip():
                 continue
