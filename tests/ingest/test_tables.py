@@ -212,7 +212,7 @@ def test_a_value_that_cannot_be_had_is_told_with_its_column(values: Any, said: s
     ("class_", "content", "place"),
     [
         (Parquet, parquet(ROWS, row_group_size=2), "in its footer"),
-        (Arrow, stream(ROWS), r"(behind|in) (record batch \d|its beginning)"),
+        (Arrow, stream(ROWS), r"(after|in) (record batch \d|its beginning)"),
     ],
 )
 def test_a_truncated_file_is_an_error_wherever_it_ends(class_: type[FieldReader], content: bytes, place: str) -> None:

@@ -23,7 +23,7 @@ MARK = "<!-- toolkit: card"
 """What the first mark of a card of ours begins with."""
 
 _NOTICE = (
-    f"{MARK}. Made by `toolkit card`, which writes all of it again. To keep what you write, put it between a line\n"
+    f"{MARK}. Made by `toolkit card`, which writes it anew. To keep what you write, put it between a line\n"
     '"toolkit: keep NAME" and a line "toolkit: end NAME", each a comment like this one; in the head, behind a #. -->'
 )
 

@@ -241,7 +241,7 @@ def statistics(facts: Facts) -> str:
     """Return counts before and after the mix, from its manifest; without one those of each label."""
     if facts.mixture and facts.mixture.statistics:
         counted = mix_markdown(facts.mixture.statistics)
-        return f"What the mix read and what it kept; words are the pieces between white space.\n\n{counted}"
+        return f"What the mix read and what it kept; words are what stands between white space.\n\n{counted}"
     files = {file.path: file for file in facts.files}
     groups = [(each.label, each.paths) for each in facts.labels] or [
         (g.name.removesuffix("-files"), g.paths) for g in facts.groups
