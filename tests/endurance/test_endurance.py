@@ -1,10 +1,12 @@
 """The watch over long runs: what grows is told, and a short run is watched to its end."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.endurance.__main__ import _crawl, _table
+from tests.endurance.deep import SHAPES, text
 from tests.endurance.generated import documents, pool, wet
 from tests.endurance.watched import Done, Look
 
@@ -42,6 +44,12 @@ def test_generated_files_are_functions_of_their_numbers(tmp_path: Path) -> None:
     first = (tmp_path / "00001.jsonl.gz").read_bytes()
     documents(tmp_path, 1, 100_000)
     assert (tmp_path / "00001.jsonl.gz").read_bytes() == first
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_large_documents_have_the_size_that_is_asked_for(shape: str) -> None:
+    size = len(json.dumps(text(shape, 500_000), ensure_ascii=False).encode())
+    assert 400_000 < size < 600_000
 
 
 @pytest.mark.slow

@@ -114,6 +114,7 @@ def test_the_folder_of_another_dataset_is_refused(small: Project, tmp_path: Path
     assert tree(tmp_path / "exp") == before
 
 
+@pytest.mark.slow
 def test_one_process_and_two_write_the_same_bytes(small: Project, tmp_path: Path) -> None:
     del small.config["executor"]
     for processes in (1, 2):

@@ -1,5 +1,6 @@
 """The matrix of faults and commands: a sample in a folder at once, more of it as `slow`, all of it as `long`."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,27 +9,49 @@ from tests.faults.cells import SAMPLE, Bench, Cell, cells, covering
 from tests.faults.columns import COLUMNS, Column
 from tests.faults.known import OPEN
 from tests.faults.places import Place
+from tests.faults.rows import Row
+
+QUICK = {cell.id for cell in cells() if cell.id in SAMPLE and cell.row.where != "bucket"}
+CHOSEN = {*SAMPLE, *(cell.id for cell in covering(2))}
+"""Cells of the default suite and of the slow one; the others are of the long one, by row and column."""
 
 
-def _parameters() -> list[Any]:
-    """All cells; each has the markers of the smallest suite that it is in."""
-    quick = {cell.id for cell in cells() if cell.id in SAMPLE and cell.row.where != "bucket"}
-    slow = {*SAMPLE, *(cell.id for cell in covering(2))} - quick
-    found = []
+def _marks(row: Row, *marks: pytest.MarkDecorator) -> list[pytest.MarkDecorator]:
+    return [*marks, pytest.mark.s3] if row.where == "bucket" else [*marks]
+
+
+def _chosen() -> Iterator[Any]:
     for cell in cells():
-        marks = [] if cell.id in quick else [pytest.mark.slow if cell.id in slow else pytest.mark.long]
-        marks += [pytest.mark.s3] if cell.row.where == "bucket" else []
-        found.append(pytest.param(cell, id=cell.id, marks=marks))
-    return found
+        if cell.id in CHOSEN:
+            marks = [] if cell.id in QUICK else [pytest.mark.slow]
+            yield pytest.param(cell, id=cell.id, marks=_marks(cell.row, *marks))
 
 
-@pytest.mark.parametrize("cell", _parameters())
-def test_a_fault_is_told_harms_nothing_and_is_healed(cell: Cell, request: pytest.FixtureRequest) -> None:
+def _others() -> Iterator[Any]:
+    grouped: dict[str, list[Cell]] = {}
+    for cell in cells():
+        if cell.id not in CHOSEN:
+            grouped.setdefault(f"{cell.column.name}-{cell.row.name}", []).append(cell)
+    for name, found in grouped.items():
+        yield pytest.param(found, id=name, marks=_marks(found[0].row, pytest.mark.long))
+
+
+def _wrong(cell: Cell, request: pytest.FixtureRequest) -> list[str]:
     bench: Bench = request.getfixturevalue("bucket_bench" if cell.row.where == "bucket" else "folder_bench")
     played = bench.play(cell)
     known = OPEN.get(cell.id, {})
-    assert [f"{what}: {each}" for what, wrong in played.wrong.items() if what not in known for each in wrong] == []
-    assert [what for what in known if not played.wrong.get(what)] == [], "known to fail, and does not: unlist it"
+    told = [f"{what}: {each}" for what, wrong in played.wrong.items() if what not in known for each in wrong]
+    return told + [f"{what}: known to fail, and does not: unlist it" for what in known if not played.wrong.get(what)]
+
+
+@pytest.mark.parametrize("cell", [*_chosen()])
+def test_a_fault_is_told_harms_nothing_and_is_healed(cell: Cell, request: pytest.FixtureRequest) -> None:
+    assert _wrong(cell, request) == []
+
+
+@pytest.mark.parametrize("others", [*_others()])
+def test_so_is_each_other_of_a_row_and_a_column(others: list[Cell], request: pytest.FixtureRequest) -> None:
+    assert {cell.id: wrong for cell in others if (wrong := _wrong(cell, request))} == {}
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)

@@ -187,7 +187,7 @@ def schemes() -> Iterator[Any]:
     """All places with addresses; some with a variable, which is replaced wherever it stands in a file."""
     for place in PLACES:
         for scheme in ("http", "gs", "variable"):
-            often = scheme != "variable" or place in ("dataset", "region", "unknown option", "dolma")
+            often = scheme == "http" or place in ("dataset", "region", "unknown option", "dolma")
             yield pytest.param(place, scheme, id=f"{place}-{scheme}", marks=() if often else pytest.mark.slow)
 
 

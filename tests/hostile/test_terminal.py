@@ -21,6 +21,7 @@ from tests.faults.cells import Bench
 from tests.faults.columns import COLUMNS, Column
 from tests.faults.driver import bench
 from tests.faults.places import File, State, Strike
+from tests.marks import slow
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\x00\x08"
 """Sets the title, clears the screen, changes the colour (by one character), the direction, deletes."""
@@ -93,6 +94,9 @@ SPOILT: dict[str, Any] = {
 }
 
 
+_FIRST = ("another id", "another label", "no JSON")
+
+
 def spoilt(data: bytes, how: str) -> bytes:
     """Return a file of rows, of which the second is spoilt."""
     rows = [json.loads(line) for line in gzip.decompress(data).splitlines()]
@@ -102,7 +106,7 @@ def spoilt(data: bytes, how: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["documents", pytest.param("attributes/tongue-0", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("how", SPOILT)
+@pytest.mark.parametrize("how", [*_FIRST, *slow(*(how for how in SPOILT if how not in _FIRST))])
 def test_what_an_error_quotes_misleads_no_terminal(kind: str, how: str, hostile: Bench) -> None:
     columns = {column.name: column for column in COLUMNS}
     state = dict(hostile.state(hostile.folder, "tagged"))

@@ -96,6 +96,7 @@ def test_a_missing_package_is_told_with_the_line_that_installs_it(
 
 
 @pytest.mark.filterwarnings("ignore")  # other people's
+@pytest.mark.slow
 def test_datasets_share_the_shards_among_workers(root: str) -> None:
     datasets = pytest.importorskip("datasets", reason="an IterableDataset needs the package datasets")
     rows = toolkit.Dataset(root).joined("shape-0", where="line_shape.lines < 3")

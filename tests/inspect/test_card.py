@@ -170,6 +170,7 @@ def test_what_nobody_says_is_not_made_up(released: Project) -> None:
 
 
 @pytest.mark.usefixtures("drawn")
+@pytest.mark.slow
 def test_the_same_data_give_the_same_card(small: Project) -> None:
     small.ok("mix")
     printed = small.ok("card", "--dry-run", "processes=2", "executor={type: local}").out
@@ -267,6 +268,7 @@ def test_broken_yaml_in_a_key_of_ours_is_told_with_its_line(released: Project) -
     assert card(released.out) == text
 
 
+@pytest.mark.slow
 def test_a_block_below_a_heading_of_the_users_own_goes_to_the_end(released: Project) -> None:
     released.config["about"]["description"] = "What it is.\n\n## Sources\n\nPages."
     released.ok("card")

@@ -48,6 +48,7 @@ def test_files_are_listed_with_what_is_on_disk(released: Project) -> None:
     assert nodes["documents-files"]["includes"] == "*/*.jsonl.gz"
 
 
+@pytest.mark.slow
 def test_the_dry_run_prints_the_same_bytes_whatever_the_processes(described: Project) -> None:
     described.config["about"]["splits"] = {"train": 0.9, "test": 0.1}
     printed = described.ok("croissant", "--dry-run", "processes=2", "executor={type: local}").out

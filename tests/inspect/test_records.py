@@ -72,6 +72,7 @@ def test_records_of_an_output_are_its_lines(released: Project) -> None:
     assert check_output(released.out, ["en", "zh"]) > 20
 
 
+@pytest.mark.slow
 def test_splits_are_aligned_with_the_documents(released: Project) -> None:
     released.config["about"]["splits"] = {"train": 0.5, "test": 0.5}
     released.ok("croissant")
@@ -115,6 +116,7 @@ def test_released_documents_are_read_as_they_are(golden: Project) -> None:
     assert check_dataset(golden.data) == 4 * 23
 
 
+@pytest.mark.slow
 def test_parts_of_a_split_are_files_of_their_own(released: Project) -> None:
     """A reader that wants one opens no other; which document is in which does not depend on how they are told."""
     released.config["about"]["splits"] = {"train": 0.7, "test": 0.3}

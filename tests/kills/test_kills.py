@@ -8,6 +8,7 @@ import pytest
 from tests.faults.cells import Bench
 from tests.faults.conftest import bucket_bench, folder_bench, seaweed
 from tests.faults.places import Strike
+from tests.kills import uploads
 from tests.kills.rounds import Campaign, rounds, several
 from toolkit.storage.journal import Journal
 
@@ -31,6 +32,14 @@ def test_every_command_may_be_stopped(folder_bench: Bench) -> None:
 @pytest.mark.s3
 def test_commands_on_a_bucket_may_be_stopped(bucket_bench: Bench) -> None:
     assert list(play(bucket_bench, "bucket", 10, 3, FEW)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.s3
+def test_uploads_in_parts_may_be_stopped(bucket_bench: Bench) -> None:
+    played = list(uploads.rounds(Campaign(bucket_bench), 4, 5, ["mix", "run"]))
+    assert len(played) == 4
+    assert [f"{one}: {each}" for one in played for each in one.wrong] == []
 
 
 @pytest.mark.long

@@ -193,6 +193,7 @@ def test_parts_are_cut_and_named_by_the_format(corpus: Project) -> None:
     assert "0 findings" in corpus.ok("validate").out
 
 
+@pytest.mark.slow
 def test_any_number_of_processes_writes_the_same_bytes(corpus: Project) -> None:
     corpus.config["mix"]["output"] |= {"part_size": "20 kB", "row_group_size": "6 kB"}
     corpus.ok("mix")

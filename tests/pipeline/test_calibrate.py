@@ -81,6 +81,7 @@ def test_a_run_ranks_and_a_mix_keeps_the_best_of_each_source(project: Project) -
     assert "edu-cal-0: {}" in project.ok("calibrate", "--dry-run").out
 
 
+@pytest.mark.slow
 def test_two_processes_and_little_memory_give_the_same(project: Project, tmp_path: Path, run: Run) -> None:
     project.ok("calibrate")
     other = prepare(tmp_path / "other", run, 2)

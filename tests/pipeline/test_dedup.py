@@ -91,6 +91,7 @@ def test_a_mix_drops_copies_and_cuts_lines_that_are_elsewhere(project: Project) 
     assert "copies" in dry
 
 
+@pytest.mark.slow
 def test_one_and_two_processes_and_any_memory_write_the_same(project: Project) -> None:
     project.ok("dedup", "processes=1")
     whole = tree(project.data)

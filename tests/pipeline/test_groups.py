@@ -52,6 +52,7 @@ def made(root: Path, run: Run, **config: Any) -> Project:
     )
 
 
+@pytest.mark.slow
 def test_batches_are_the_same_for_any_number_of_processes_in_one_pass_and_in_two_commands(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

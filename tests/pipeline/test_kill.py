@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, oscar_tags, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.mix import publish
@@ -331,12 +332,14 @@ def published(pipeline: Project) -> tuple[Project, dict[str, str], dict[str, str
     [
         (os, "replace", False),
         (json_files, "save", False),
-        (publish, "remove", False),
         (publish, "remove", True),
-        (local, "moved", True),
-        (publish, "write_file", True),
         (publish, "clear_work", False),
-        (publish, "clear_work", True),
+        *slow(
+            (publish, "remove", False),
+            (local, "moved", True),
+            (publish, "write_file", True),
+            (publish, "clear_work", True),
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, journal, oscar_tags, strays, tree, write_rows
 from toolkit.commands.stages import STAGES
 from toolkit.mix import stage
@@ -187,7 +188,7 @@ def shapes() -> Iterator[Any]:
     """
     for recipe in RECIPES:
         for name, ingest in {"whole": {}, "cut": {"shard_size": "2 kB"}, "packed": {"pack": "1 MB"}}.items():
-            often = name == "whole" or recipe in ("oscar", "edits", "whole")
+            often = name == "whole" or recipe in ("oscar", "whole")
             yield pytest.param(ingest, recipe, id=f"{recipe}-{name}", marks=() if often else pytest.mark.slow)
 
 
@@ -327,11 +328,9 @@ def test_a_damaged_input_leaves_nothing_of_its_shard(tmp_path: Path, run: Run, b
     "where",
     [
         "AttributesOutput.write",
-        "AttributesOutput.record",
         "StageOutput.write",
-        "Signing.add",
         "Signing.finish",
-        "Signing.record",
+        *slow("AttributesOutput.record", "Signing.add", "Signing.record"),
     ],
 )
 def test_what_fails_on_the_way_is_done_by_the_stage_itself(

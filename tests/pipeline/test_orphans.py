@@ -275,6 +275,7 @@ def test_values_that_name_no_document_are_refused(copied: Project) -> None:
         assert "0.jsonl.gz:1" in ran.err
 
 
+@pytest.mark.slow
 def test_on_s3(copied: Project, bucket: str) -> None:
     copied.config |= {"dataset": f"{bucket}/data"}
     path = write_rows(

@@ -275,6 +275,7 @@ def test_shares_own_whole_packs_and_make_the_same_bytes(notes: Project) -> None:
     assert tree(notes.data) | tree(notes.out) == whole
 
 
+@pytest.mark.slow
 def test_two_processes_and_per_shard_make_the_same_bytes(notes: Project) -> None:
     told(notes, "run")
     data, out = tree(notes.data), tree(notes.out)

@@ -129,7 +129,7 @@ def test_shares_in_any_order_and_a_last_step(project: Project) -> None:
     assert published(project) == once
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_no_more_documents_than_are_being_worked_on(processes: int, project: Project) -> None:
     (project.root / "watch.py").write_text(WATCHING)
     seen = project.root / "seen"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, write_rows
 from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
@@ -112,9 +113,7 @@ def test_what_has_no_listed_size_shows_bytes_and_no_end(project: Project) -> Non
     assert re.search(rf"^ingest: 2/2 inputs, 40 documents, {size:.1f} MB, \S+ MB/s, \S+ s done$", ran.err, re.M)
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns"), [(0, 0), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(24, 80), (40, 200)])]
-)
+@pytest.mark.parametrize(("rows", "columns"), [(0, 0), *slow((24, 80), (40, 200))])
 def test_a_terminal_shows_a_bar_whatever_it_says_of_its_size(large: Project, rows: int, columns: int) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
@@ -117,8 +118,7 @@ def until(holds: Callable[[], object], process: subprocess.Popen[str]) -> None:
     [
         (1, "400 B"),
         (3, None),
-        (20, "400 B"),
-        *(pytest.param(n, s, marks=pytest.mark.slow) for n, s in [(1, None), (20, None)]),
+        *slow((20, "400 B"), (1, None), (20, None)),
     ],
 )
 def test_shares_in_any_order_and_a_last_step_give_what_one_run_gives(
@@ -142,6 +142,7 @@ def test_shares_in_any_order_and_a_last_step_give_what_one_run_gives(
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+@pytest.mark.slow
 def test_commands_of_shares_that_overtake_each_other(seed: int, cut: Project) -> None:
     """Each share's commands in their order, some of them twice, between those of the others."""
     chance = random.Random(seed)
@@ -171,6 +172,7 @@ def test_shares_at_once(processes: int, cut: Project) -> None:
     assert_as_one_run(cut)
 
 
+@pytest.mark.slow
 def test_an_input_that_two_runs_ingest_at_once(cut: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where an input grew between the beginnings of two shares, or one was begun again too soon."""
     original, came = input_bytes.InputBytes, list[Any]()
@@ -241,6 +243,7 @@ def names(project: Project) -> list[str]:
     return sorted(str(path.relative_to(project.documents)) for path in project.documents.rglob("*.gz"))
 
 
+@pytest.mark.slow
 def test_shards_that_no_input_makes_belong_to_one_share_each(cut: Project) -> None:
     """Of inputs that are gone, and of another configuration."""
     cut.ok("ingest")
@@ -264,6 +267,7 @@ def test_shards_that_no_input_makes_belong_to_one_share_each(cut: Project) -> No
     assert "up to date" in cut.ok("tag").out
 
 
+@pytest.mark.slow
 def test_inputs_that_change_between_two_shares_are_left_for_the_last_step_at_most(cut: Project) -> None:
     cut.ok("run", "--shard", "0/2")
     first = cut.root / "in" / "00.jsonl"
@@ -367,6 +371,7 @@ def test_shares_of_attributes_that_another_program_made(format: str, project: Pr
     assert tree(project.out) == shared
 
 
+@pytest.mark.slow
 def test_a_share_that_makes_a_set_anew_keeps_what_another_has_made_anew_meanwhile(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

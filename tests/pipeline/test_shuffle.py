@@ -87,6 +87,7 @@ def test_all_is_there_once_and_parts_are_of_equal_size(shuffled: Project) -> Non
     assert shuffled.output() != mixed
 
 
+@pytest.mark.slow
 def test_the_bytes_are_the_same_whatever_is_held_at_a_time(shuffled: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     shuffled.ok("mix")
     once, found = tree(shuffled.out), order(shuffled.out)

@@ -191,6 +191,7 @@ def test_a_limit_is_for_each_stream_and_replaces_nothing(two: Project) -> None:
     assert "was made of 4 shards" in ran.err
 
 
+@pytest.mark.slow
 def test_any_number_of_processes_gives_the_same_bytes(two: Project) -> None:
     streams = two.config["mix"]["streams"]
     streams["first"] |= {"weight": 1, "rules": [{"route": '"r/" + document.source'}, {"set": {"k": "even"}}]}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT, Ran, Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit import plugins
 from toolkit.tag import describe, speed
@@ -458,8 +459,15 @@ def test_a_wrong_reference_is_found_before_anything_is_done(label: object, expec
 # --- in every executor ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("executor", ["in_process", "local"])
-@pytest.mark.parametrize("where", ["file", "module", "entry point"])
+@pytest.mark.parametrize(
+    ("where", "executor"),
+    [
+        ("file", "in_process"),
+        ("module", "in_process"),
+        ("entry point", "local"),
+        *slow(("entry point", "in_process"), ("file", "local"), ("module", "local")),
+    ],
+)
 def test_own_taggers_run_wherever_they_are(where: str, executor: str, installed: Path, project: Project) -> None:
     reference = {"file": f"{installed}:Vowels", "module": "my_vowels:Vowels", "entry point": "own_vowels"}[where]
     for shard in "abc":

@@ -297,6 +297,7 @@ def test_training_killed_at_random_moments_leaves_a_whole_model_or_none(tmp_path
     assert strays(project.data) == []
 
 
+@pytest.mark.slow
 def test_fasttext_models_are_the_same_again_and_loaded_by_the_tagger(project: Project) -> None:
     small = {"kind": "fasttext", "minimum": 1, "dim": 8, "epochs": 3, "buckets": 4096}
     project.config["train"] = {

@@ -330,6 +330,7 @@ def test_an_arc_file_is_named(tmp_path: Path) -> None:
         read(path)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_with_any_number_of_processes(project: Project) -> None:
     for n in range(3):
         write_warc(project.root, *(record(i, http(PAGE + str(i), HTML)) for i in range(3)), name=f"{n}.warc.gz")

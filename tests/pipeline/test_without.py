@@ -260,6 +260,7 @@ def test_what_is_made_without_spans_is_stale_when_they_have_changed(cut: Project
     cut.ok("mix")
 
 
+@pytest.mark.slow
 def test_it_is_the_same_in_shares_in_processes_and_shard_by_shard(cut: Project) -> None:
     cut.ok("mix")
     before = tree(cut.out)

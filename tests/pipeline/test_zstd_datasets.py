@@ -27,6 +27,7 @@ def elsewhere(project: Project, root: Path, run: Run, **settings: object) -> Pro
     return Project(root, run, config | settings)
 
 
+@pytest.mark.slow
 def test_the_rows_are_those_of_gzip_for_any_number_of_processes(pipeline: Project, tmp_path: Path, run: Run) -> None:
     pipeline.ok("run")
     one = elsewhere(pipeline, tmp_path / "one", run, compression="zstd")

@@ -23,6 +23,7 @@ def play(bench: Bench, folder: Path, name: str, cuts: int) -> list[str]:
     return [f"{loss}: {each}" for loss in played for each in loss.wrong]
 
 
+@pytest.mark.slow
 def test_a_mix_is_whole_after_the_power_failed(folder_bench: Bench, tmp_path: Path) -> None:
     assert play(folder_bench, tmp_path, "mix", 2) == []
 

@@ -396,6 +396,7 @@ def test_processes_end_when_their_parent_is_killed(how: signal.Signals, tmp_path
             end_group(parent.pid)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_while_it_sends_does_not_stop_the_run(tmp_path: Path) -> None:
     """Half an answer is none: the block is retried."""
     with start(tmp_path, {9: "half sent"}) as parent:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.marks import slow
 from tests.runs.tasks import (
     die_always,
     die_once,
@@ -67,8 +68,7 @@ def test_every_task_gives_one_result(executor: Executor) -> None:
 
 
 def test_workers_end_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
-    for _ in range(3):
-        collect(Local(ignore, processes=2), shout, "ab")
+    collect(Local(ignore, processes=2), shout, "ab")
     assert capfd.readouterr() == ("", "")
 
 
@@ -202,7 +202,7 @@ def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("kind", ["itself", "helper", "deaf"])
+@pytest.mark.parametrize("kind", ["itself", *slow("helper", "deaf")])
 def test_a_worker_that_holds_too_much_is_ended_and_its_task_fails(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,6 +362,7 @@ def test_real_tasks_run_beside_each_other_as_far_as_there_are_processes() -> Non
     assert all({a, b} == {0, 5} for a, b in pairwise(together) if 5 in (a, b)), "too large a task runs alone"
 
 
+@pytest.mark.slow
 def test_a_task_that_keeps_several_processes_is_retried_when_its_worker_dies(tmp_path: Path) -> None:
     dies = str(tmp_path / "dies")
     (tmp_path / "begun.pid").touch()
@@ -374,6 +375,7 @@ def test_a_task_that_keeps_several_processes_is_retried_when_its_worker_dies(tmp
     assert len(list((tmp_path / "dies").iterdir())) >= 2, "helpers of two workers"
 
 
+@pytest.mark.slow
 def test_closing_early_also_ends_the_processes_of_tasks(tmp_path: Path) -> None:
     waits = str(tmp_path / "waits")
     tasks = [Task(waits, waits, 9, 2), Task("b", str(tmp_path / "quick"))]

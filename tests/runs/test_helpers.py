@@ -48,3 +48,12 @@ def test_a_block_that_cannot_be_sent_is_an_error_in_its_place() -> None:
     found, error = collected(in_order(act, {}, iter(blocks), 2))
     assert [block for block, _ in found] == [0, 1]
     assert "lambda" in str(error)
+
+
+def test_a_system_without_files_in_memory_has_others_without_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> int:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    found = list(in_order(act, {}, iter(range(20)), 2))
+    assert [block for block, _ in found] == list(range(20))

@@ -59,7 +59,7 @@ def line(of: "subprocess.Popen[str]") -> str:
 
 
 @pytest.mark.parametrize("task", [TASK, IGNORING + TASK], ids=["", "in the background of a script"])
-@pytest.mark.parametrize("end", ["cut", "killed"])
+@pytest.mark.parametrize("end", ["killed", pytest.param("cut", marks=pytest.mark.slow)])
 def test_the_end_of_the_driver_interrupts_what_runs(end: str, task: str) -> None:
     with process(DRIVER) as driver:
         port = line(driver)

@@ -29,6 +29,7 @@ def say() -> None:
     print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []), flush=True)
 
 
+@pytest.mark.slow
 def test_no_process_gets_an_interrupt_meant_for_the_calling_one_nor_does_the_first() -> None:
     """The first start of a process starts another before, which unblocks the signal in the calling process."""
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)

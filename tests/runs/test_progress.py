@@ -114,7 +114,7 @@ def test_a_result_says_what_its_task_reported(kind: Callable[[Report], Executor]
     assert {result.name: result.reported for result in results} == {"a": 1, "bb": 2}
 
 
-@pytest.mark.parametrize("patience", [0.0, 60.0])
+@pytest.mark.parametrize("patience", [60.0, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_what_a_worker_did_that_died_is_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.storage.conftest import use
 from tests.storage.servers import Faults, Seaweed, proxy
 from toolkit.data.dataset import Dataset
@@ -191,7 +192,7 @@ def test_what_is_wrong_is_said_at_once(
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("fault", ["reset", "cut", "500", "503"])
+@pytest.mark.parametrize("fault", ["reset", "cut", *slow("500", "503")])
 def test_reading_and_writing_survive_a_bad_connection(
     fault: str, bucket: str, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch, quick: None
 ) -> None:

@@ -1,7 +1,7 @@
 """Passages against a few lines of plain Python that look at each of them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.whole.making import make, write_shards
 from tests.whole.test_exact import Row, named
 from toolkit.errors import ConfigError
+from toolkit.text import LineTable, Words
 from toolkit.whole.exact import runs
 from toolkit.whole.passages.stretches import Cut, stretches_of
 
@@ -24,6 +25,7 @@ ASKED = 'get(document.metadata, "asked", False)'
 def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others: int = 0) -> list[list[Any]]:
     """The values of all documents but those of the first shards, which are of another dataset."""
     length, keep, scope = entry.get("length", 500), entry.get("keep", "first"), entry.get("scope", "all")
+    by_words = entry.get("unit") == "word"
     ordered = []
     for i, rows in enumerate(shards):
         for j, row in enumerate(rows):
@@ -34,13 +36,17 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others:
     values: list[list[Any]] = [[None] * len(rows) for rows in shards]
     for _, i, j, row in sorted(ordered, key=lambda each: each[:3]):
         within = {"all": 0, "source": row["source"]}.get(scope, row["metadata"]["label"])
-        text = row["text"].encode()
+        words = words_of(row["text"]) if by_words else []
+        text = tuple(row["text"][slice(*word)] for word in words) if by_words else row["text"].encode()
         seen = []
         for at in range(len(text) - length + 1) if not entry.get("when") or row["metadata"]["asked"] else ():
             passage = (within, text[at : at + length])
             if passage in known:
                 seen.append(at)
             known.add(passage)
+        if by_words:
+            values[i][j] = of_words(row["text"], words, {at + k for at in seen for k in range(length)})
+            continue
         spans: list[list[float]] = []
         size = begin = 0
         for number, character in enumerate(row["text"]):
@@ -57,7 +63,28 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others:
     return values[others:]
 
 
+def words_of(text: str) -> list[tuple[int, int]]:
+    """The words that taggers know, punctuation, too, by code points."""
+    words = Words.of(LineTable.of([text]), "segments")
+    data = text.encode()
+    bounds = zip((words.starts - 1).tolist(), (words.ends - 1).tolist(), strict=True)
+    return [(len(data[:begin].decode()), len(data[:end].decode())) for begin, end in bounds]
+
+
+def of_words(text: str, words: Sequence[tuple[int, int]], seen: Collection[int]) -> dict[str, Any]:
+    """The value of a document some of whose words are in repeats."""
+    spans: list[list[float]] = []
+    for number in sorted(seen):
+        if number - 1 in seen:
+            spans[-1][1] = words[number][1]
+        else:
+            spans.append([*words[number], 1.0])
+    parts = [text[int(start) : int(end)] for start, end, _ in spans]
+    return {"spans": spans, "chars": sum(map(len, parts)), "bytes": sum(len(part.encode()) for part in parts)}
+
+
 PIECE = st.text("ab", min_size=1, max_size=30) | st.text("aé€𝒳\n", max_size=12) | st.integers(1, 40).map("ab".__mul__)
+WORDS = st.lists(st.sampled_from(["x", "Yy", "é", "1", "的", ".", "\n"]), max_size=12).map(" ".join)
 
 
 @st.composite
@@ -65,7 +92,7 @@ def corpora(draw: st.DrawFn) -> list[list[Row]]:
     """Documents of pieces of which some are in several of them, whole or in part."""
     planted = draw(st.lists(st.text("abé€𝒳", min_size=8, max_size=40), min_size=1, max_size=3))
     part = st.tuples(st.sampled_from(planted), st.integers(0, 6), st.integers(0, 6))
-    piece = PIECE | st.sampled_from(planted) | part.map(lambda each: each[0][each[1] : len(each[0]) - each[2]])
+    piece = PIECE | WORDS | st.sampled_from(planted) | part.map(lambda each: each[0][each[1] : len(each[0]) - each[2]])
     texts = st.lists(piece, max_size=4).map("".join)
     return [
         [
@@ -87,7 +114,9 @@ def corpora(draw: st.DrawFn) -> list[list[Row]]:
 
 @st.composite
 def entries(draw: st.DrawFn) -> dict[str, Any]:
-    entry: dict[str, Any] = {"kind": "passages", "length": draw(st.sampled_from([10, 11, 17]))}
+    unit = draw(st.sampled_from(["byte", "word"]))
+    entry: dict[str, Any] = {"kind": "passages", "unit": unit}
+    entry["length"] = draw(st.sampled_from([10, 11, 17] if unit == "byte" else [5, 6]))
     entry["keep"] = draw(st.sampled_from(["first", {"max": SCORE}, {"min": SCORE}]))
     entry["scope"] = draw(st.sampled_from(["all", "source", 'get(document.metadata, "label", None)']))
     entry["memory"] = draw(st.sampled_from([1500, 20_000, "256 MB"]))
@@ -104,6 +133,7 @@ def rows_of(*texts: str) -> list[Row]:
 @pytest.mark.slow
 @given(corpora(), entries(), st.sampled_from([1, 3, 1 << 19]), st.integers(0, 2))
 @example([rows_of("-" * 30, "=" + "-" * 30)], {"kind": "passages", "length": 10}, 1, 0)
+@example([rows_of("a b c d e f", "x, a b  c\nd e, f")], {"kind": "passages", "unit": "word", "length": 5}, 1, 0)
 @example([rows_of("-" * 500)], {"kind": "passages", "length": 10}, 1, 0)  # more stretches than there is room for
 def test_values_are_those_of_the_reference(
     shards: list[list[Row]], entry: dict[str, Any], items: int, others: int
@@ -126,6 +156,16 @@ def test_the_hashes_of_stretches_are_those_of_ever() -> None:
     assert xxhash.xxh3_64_hexdigest(found.keys.astype(">u8").tobytes() + found.places.tobytes()) == "f39d11e2e8eef7a1"
 
 
+def test_repeats_of_words_are_found_whatever_white_space_is_between_them(tmp_path: Path) -> None:
+    texts = "One, two: three four.", "So: one, two", "é One,\ntwo  : three four! 的"
+    made = make(
+        write_shards(tmp_path, named([rows_of(*texts)])), {"p-0": {"kind": "passages", "unit": "word", "length": 6}}
+    )
+    (values,) = made.values.values()
+    assert [value["spans"] for value in values] == [[], [], [[2, 24, 1.0]]]
+    assert texts[2][2:24] == "One,\ntwo  : three four"
+
+
 def test_one_copy_of_overlapping_repeats_stays(tmp_path: Path) -> None:
     """As the docs say it: what goes is decided by the texts as they are, not by what is left of them."""
     a, b, c, d, e = ("".join(chr(97 + i) + str(j) for j in range(200)) for i in range(5))
@@ -139,7 +179,8 @@ def test_one_copy_of_overlapping_repeats_stays(tmp_path: Path) -> None:
     [
         ({"length": 9}, "length: expected a number of bytes from 10 to 1,000,000, got 9"),
         ({"length": "500 B"}, "length"),
-        ({"unit": "line"}, "unknown"),
+        ({"unit": "line"}, "unit"),
+        ({"unit": "word", "length": 4}, "length: expected a number of words from 5 to 100,000, got 4"),
         ({"keep": {}}, "keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}"),
     ],
 )

@@ -110,7 +110,11 @@ def as_it_was(work: InputToIngest) -> IngestedInput | None:
 
 
 def ingest_input(
-    work: InputToIngest, report: Report, follow: Follow | None = None, grouped: Grouped | None = None
+    work: InputToIngest,
+    report: Report,
+    follow: Follow | None = None,
+    grouped: Grouped | None = None,
+    threads: int = 0,
 ) -> IngestedInput:
     """Make the documents of one input file, or pack, unless that has been done.
 
@@ -119,6 +123,7 @@ def ingest_input(
         report: told of what is done.
         follow: gives what takes the documents of each shard that is made.
         grouped: the group with which what is made of the input becomes durable, if it can; else that is so at the end.
+        threads: that compress the documents.
 
     Raises:
         DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
@@ -144,7 +149,7 @@ def ingest_input(
     with Rejects(join(work.dataset.bookkeeping, rejected)) as rejects:
         kept_aside = rejects if common.on_error == "skip" else None
         inputs = sources.Sources(work, found, _keep(work), kept_aside)
-        written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow)
+        written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow, threads)
         with closing(inputs.rows()) as rows:
             written.run(rows)
     forget_shards(work.dataset, sorted(claims.shards - written.shards.keys()))
@@ -226,11 +231,14 @@ def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
 class _ShardsOutput:
     """Writes documents to the shards that they become, and their attributes beside them."""
 
-    def __init__(self, work: InputToIngest, claims: Claims, report: Position, follow: Follow | None) -> None:
+    def __init__(
+        self, work: InputToIngest, claims: Claims, report: Position, follow: Follow | None, threads: int
+    ) -> None:
         self.work = work
         self.claims = claims
         self.report = report
         self.follow = follow
+        self.threads = threads
         self.rows = 0
         self.shards: dict[str, sets.OutputState] = {}
         self.common = work.entry.settings()
@@ -254,7 +262,7 @@ class _ShardsOutput:
             files = group.files
             with ExitStack() as stack:
                 index = stack.enter_context(row_index.RowIndexOutput(dataset, name, replaced=True, group=group))
-                output = stack.enter_context(RowOutput(dataset.shard_path(name), together=files))
+                output = stack.enter_context(RowOutput(dataset.shard_path(name), self.threads, together=files))
                 path = dataset.attribute_path(set_name, name) if set_name else None
                 carried = stack.enter_context(RowOutput(path, together=files)) if path else None
                 blocks = self._written(drafts, index, output, carried)

@@ -6,7 +6,7 @@ Small ones in groups: a part of a language each is a hundred files, which one di
 import hashlib
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import IO, Any, Self, cast
 
@@ -21,7 +21,6 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle.sorting import sorted_chunks
 from toolkit.mix.stage import stage_path
 from toolkit.runs.executors import Report
-from toolkit.runs.progress import Share
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.journal import Group, Journal
@@ -165,7 +164,7 @@ def _assemble(
     group.forget((_KIND, part.path))
     compression = settings.compression(part.label)
     plain = compression == "none" and settings.concatenates(part.label)  # the file is its content
-    content = _Content(compression, report, part)
+    content = _Content(compression, report)
     paths = [part.path, *settings.beside(part.label, part.path)]
     with ExitStack() as stack:
         out, *beside = [
@@ -175,11 +174,12 @@ def _assemble(
         pieces = ([intermediates.read(*member) for member in piece.members] for piece in part.pieces)
         shuffles = settings.shuffles(part.label)
         chunks = map(content.of, pieces)
+        staged = staged_path(output, work.digest, part.path)
+        folder = os.path.dirname(staged) if store_of(staged).is_local else None
         if shuffles:
-            chunks = map(content.sorted, sorted_chunks(part, intermediates.read, settings.staged(part.label)))
+            compressed = settings.staged(part.label)
+            chunks = map(content.add, sorted_chunks(part, intermediates.reporting(report), compressed, folder))
         if not settings.concatenates(part.label):
-            path = staged_path(output, work.digest, part.path)
-            folder = os.path.dirname(path) if store_of(path).is_local else None
             sinks = [cast("IO[bytes]", _Sink(each, folder)) for each in (out, *beside)]
             settings.writer().assemble_files(chunks, sinks)
         elif shuffles:
@@ -222,23 +222,17 @@ class _Content:
         size, sha256: of those that have come.
     """
 
-    def __init__(self, compression: str, report: Report, part: PartPlan) -> None:
+    def __init__(self, compression: str, report: Report) -> None:
         self.size = 0
         self.sha256 = hashlib.sha256()
         self._compression = compression
         self._report = report
-        self._share = Share(report, part.size, part.stored)
 
     def of(self, stored: list[bytes]) -> bytes:
         """Return the uncompressed bytes of the next members."""
         joined = self.add(b"".join([decompress(data, self._compression) for data in stored]))
         self._report(0, sum(map(len, stored)))
         return joined
-
-    def sorted(self, data: bytes) -> bytes:
-        """Return the next bytes, as they are, which were sorted; the bytes that they were stored in are an estimate."""
-        self._share(0, len(data))
-        return self.add(data)
 
     def add(self, data: bytes) -> bytes:
         """Return the next bytes, as they are."""
@@ -285,6 +279,16 @@ class _Intermediates:
     def __exit__(self, *_: object) -> None:
         if self._file:
             self._file.close()
+
+    def reporting(self, report: Report) -> Callable[[str, int, int], bytes]:
+        """Return `read`, which then reports what it has read."""
+
+        def read(shard: str, offset: int, length: int) -> bytes:
+            data = self.read(shard, offset, length)
+            report(0, length)
+            return data
+
+        return read
 
     def read(self, shard: str, offset: int, length: int) -> bytes:
         """Return the stored bytes of a member."""

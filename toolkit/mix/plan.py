@@ -35,7 +35,7 @@ class PartPlan(ConfigStruct):
         documents: in it.
         low, high: of a shuffled output, the least and the greatest hash that may be in it.
         runs: of a shuffled output, in place of pieces, the members of which something is in it: key of the shard,
-            offset and length in its intermediate, least and greatest hash.
+            offset and length in its intermediate. Members that stand one behind the other are read together.
     """
 
     label: str
@@ -45,7 +45,7 @@ class PartPlan(ConfigStruct):
     documents: int
     low: int = 0
     high: int = 0
-    runs: list[tuple[str, int, int, int, int]] = []
+    runs: list[tuple[str, int, int]] = []
 
     @property
     def stored(self) -> int:
@@ -109,14 +109,25 @@ def _shuffled(label: str, cuts: list[Cut], members: list[tuple[str, Member]], se
             documents=cut.documents,
             low=cut.low,
             high=cut.high,
-            runs=[
-                (key, member.offset, member.length, member.low, member.high)
-                for key, member in members
-                if member.low <= cut.high and member.high >= cut.low
-            ],
+            runs=_runs(members, cut),
         )
         for number, cut in enumerate(cuts, 1)
     ]
+
+
+def _runs(members: list[tuple[str, Member]], cut: Cut) -> list[tuple[str, int, int]]:
+    """Return the places of what may have hashes of a part, about a MiB of pieces in each."""
+    found: list[tuple[str, int, int]] = []
+    size = JOINED
+    for key, member in members:
+        if member.low <= cut.high and member.high >= cut.low:
+            if size + member.size <= JOINED and found[-1][0] == key and sum(found[-1][1:]) == member.offset:
+                found[-1] = (key, found[-1][1], found[-1][2] + member.length)
+                size += member.size
+            else:
+                found.append((key, member.offset, member.length))
+                size = member.size
+    return found
 
 
 def _check_paths(parts: Iterable[PartPlan], settings: MixSettings) -> None:

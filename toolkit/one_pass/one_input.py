@@ -22,6 +22,7 @@ from toolkit.mix.settings import MixSettings
 from toolkit.one_pass.one_shard import ShardPass, ShardToPass
 from toolkit.records import ingested
 from toolkit.records import sets as records
+from toolkit.runs.blocks import threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.storage.journal import Group
 from toolkit.storage.paths import remove, remove_empty_folders
@@ -117,7 +118,8 @@ def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) ->
         passes[shard] = ShardPass(ShardToPass(path, tag, mix, to_sign, carried, work.processes), group)
         return passes[shard]
 
-    done = run.ingest_input(work.input, report, follow if tags or mixes or signed else None, grouped)
+    follows, threads = follow if tags or mixes or signed else None, threads_for(work.processes)
+    done = run.ingest_input(work.input, report, follows, grouped, threads)
     return InputPassed(ingested=done, tagged=[shard for shard, each in passes.items() if each.tagged])
 
 

@@ -14,6 +14,7 @@ import os
 import pickle
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import reduction
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
@@ -51,11 +52,10 @@ class SharedFile:
         """Write a value that can be pickled, in place of what is there; return its bytes."""
         self._pickled.seek(0)  # what it has held is overwritten: memory that is new costs more than the copy
         pickle.dump(value, self._pickled, pickle.HIGHEST_PROTOCOL)
-        size = self._pickled.tell()
-        if os.fstat(self._number).st_size < size:
-            os.ftruncate(self._number, size)
+        size, written = self._pickled.tell(), 0
         with self._pickled.getbuffer() as data:
-            self._first(size)[:size] = data[:size]
+            while written < size:  # not through the mapping: where there is no room, that ends the process
+                written += os.pwrite(self._number, data[written:size], written)
         if size > KEPT:
             self._pickled = io.BytesIO()
         return size
@@ -66,17 +66,13 @@ class SharedFile:
         Args:
             size: its bytes.
         """
-        with memoryview(self._first(size)) as data:
+        if self._mapped is None or len(self._mapped) < size:
+            self._mapped = mmap.mmap(self._number, size)
+        with memoryview(self._mapped) as data:
             value = pickle.loads(data[:size])  # noqa: S301  # from a process of ours
         if size > KEPT:
             os.ftruncate(self._number, 0)
         return value
-
-    def _first(self, size: int) -> mmap.mmap:
-        """Return the file in memory, so many bytes of it at least."""
-        if self._mapped is None or len(self._mapped) < size:
-            self._mapped = mmap.mmap(self._number, size)
-        return self._mapped
 
     def close(self) -> None:
         os.close(self._number)
@@ -89,10 +85,11 @@ def _given(number: Any) -> SharedFile:
 def _in_memory() -> int:
     """Return the number of a new file that has no name, in memory where the system can do that."""
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("toolkit")
+        with suppress(OSError):
+            return os.memfd_create("toolkit")
     import tempfile
 
-    with tempfile.TemporaryFile() as file:  # macOS
+    with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
 

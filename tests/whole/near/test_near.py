@@ -98,6 +98,7 @@ def test_with_a_preset_as_many_pairs_are_found_as_its_curve_says(near: Near, pre
     assert sum(each is not None for each in of) > 250
 
 
+@pytest.mark.slow
 def test_the_bytes_are_the_same_for_any_memory_and_number_of_processes(near: Near) -> None:
     texts = planted(2, 60)
     near.write(texts, shards=5)

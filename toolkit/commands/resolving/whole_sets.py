@@ -34,7 +34,9 @@ def run(context: Context, options: Stage, plan: Plan, *, refit: bool = False) ->
     if options.dry_run:
         return show_plan(context, {plan.section: {e.set: _todo(dataset, e, shards, refit=refit) for e in plan.entries}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    with context.claimed(dataset.bookkeeping, dataset.attributes, section.holds(plan)):
+    # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either
+    holds = section.holds(plan) if context.share else dict.fromkeys(section.holds(plan), "")
+    with context.claimed(dataset.bookkeeping, dataset.attributes, holds):
         section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
         journals.of(dataset)  # merged when the command ends, also where only its workers have asked for it
         outcome = _Making(context, dataset, plan, shards, refit=refit).outcome()

@@ -18,6 +18,7 @@ from toolkit.mix.assemble import PartsToWrite
 from toolkit.mix.budget.drawing import ShardToDraw
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.section import TOKENS as FORMAT
+from toolkit.mix.shuffle.sorting import fits
 from toolkit.mix.stage import load_stage
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
@@ -263,7 +264,8 @@ class Disk:
             todo = [part for part in work.parts if work.record(part) is None]
             found = [writer.on_disk(part.stored, part.size) for part in todo]
             size = sum(size + FILES for size, _ in found)
-            return Need(size + max((held for _, held in found), default=0), size)
+            sorted_ = max((part.size for part in todo if part.runs and not fits(part.size)), default=0)
+            return Need(size + sorted_ + max((held for _, held in found), default=0), size)
 
         return self._checked(tasks, need, begins=False)
 

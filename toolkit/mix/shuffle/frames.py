@@ -62,13 +62,13 @@ def hash_bytes(frame: bytes) -> bytes:
 
 
 def frames_in(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the hashes and pieces of frames that stand one behind the other."""
+    """Yield the hashes of frames that stand one behind the other, and the frames: pieces behind `HEAD` bytes."""
     at = 0
     while at < len(data):
         hash_, size = _HEAD.unpack_from(data, at)
-        at += HEAD
-        yield hash_, data[at : at + size]
-        at += size
+        end = at + HEAD + size
+        yield hash_, data[at:end]
+        at = end
 
 
 def sizes_of(frames: list[bytes]) -> bytes:

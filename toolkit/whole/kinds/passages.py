@@ -1,7 +1,8 @@
-"""Passages: stretches of text that stand somewhere before, byte by byte, wherever they begin."""
+"""Passages: stretches of text that stand somewhere before, byte by byte or word by word, wherever they begin."""
 
+import itertools
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -15,21 +16,40 @@ from toolkit.whole.passages import resolving
 from toolkit.whole.passages.asking import PLACES
 from toolkit.whole.passages.gathering import Repeats, values_of
 from toolkit.whole.passages.stretches import Cut, buffer_of, stretches_of
+from toolkit.whole.passages.units import Unit, size_of, texts_of
 from toolkit.whole.records import SignedShard
 
-LEAST, MOST = 10, 1_000_000
+
+class _Lengths(NamedTuple):
+    least: int
+    most: int
+    usual: int
+
+
+LENGTHS: dict[Unit, _Lengths] = {"byte": _Lengths(10, 1_000_000, 500), "word": _Lengths(5, 100_000, 50)}
 
 
 class Passages(Competing, kw_only=True):
-    """Passages that stand at an earlier place, too, byte by byte."""
+    """Passages that stand at an earlier place, too."""
 
-    length: Annotated[int, Description(description="bytes of a passage, in UTF-8: the shortest repeat")] = 500
+    length: Annotated[int | None, Description(description="of a passage: the shortest repeat; 500 bytes, 50 words")] = (
+        None
+    )
+    unit: Annotated[
+        Unit, Description(description="what `length` counts: bytes in UTF-8, or words, between which white space is")
+    ] = "byte"
 
     def check(self) -> None:
         """Raise ConfigError for options that do not go together."""
-        if not LEAST <= self.length <= MOST:
-            raise ConfigError(f"length: expected a number of bytes from {LEAST} to {MOST:,}, got {self.length}")
+        least, most, _ = LENGTHS[self.unit]
+        if self.length is not None and not least <= self.length <= most:
+            raise ConfigError(f"length: expected a number of {self.unit}s from {least} to {most:,}, got {self.length}")
         super().check()
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of a passage, as it is looked at."""
+        return size_of(self.unit, self.length or LENGTHS[self.unit].usual)
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -41,7 +61,7 @@ class Passages(Competing, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Find what stands somewhere before."""
-        return resolving.resolve(work, self.length, ranks=self.keep != "first")
+        return resolving.resolve(work, self.size, self.unit, ranks=self.keep != "first")
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""
@@ -53,7 +73,7 @@ class _Signer(Signer):
 
     def __init__(self, kind: Passages, files: Files) -> None:
         super().__init__(kind, files)
-        self._cut = Cut.of(kind.length)
+        self._cut, self._unit = Cut.of(kind.size), kind.unit
         self._ranked, self._sign = kind.keep != "first", -1 if kind.descending else 1
         self._runs = RunsOutput(files, Layout(128, self._ranked, False))
         self._places = files.open(PLACES)
@@ -61,8 +81,8 @@ class _Signer(Signer):
 
     def add(self, block: Block) -> None:
         """Take the next documents."""
-        pairs = zip(block.documents, block.competes, strict=True)
-        texts = [document.utf8 if competes else b"" for document, competes in pairs]
+        pairs = zip(texts_of(block.documents, self._unit), block.competes, strict=True)
+        texts = [text if competes else b"" for text, competes in pairs]
         none = [None] * len(texts)
         seeds = [0 if scope is None else seed_of(scope) for scope in block.values.get("scope", none)]
         found = stretches_of(texts, self._cut, seeds)
@@ -71,7 +91,8 @@ class _Signer(Signer):
         ranks = [0.0 if rank is None else self._sign * float(rank) for rank in block.values.get("keep", none)]
         self._places.write(found.places.tobytes())
         self._runs.add_block(found.keys, pieces, np.array(ranks) if self._ranked else None)
-        self._bytes += sum(map(len, texts))
+        competing = itertools.compress(block.documents, block.competes)
+        self._bytes += sum(len(document.utf8) for document in competing)
         self._passages += int(found.passages.sum(dtype=np.int64))
 
     def finish(self) -> tuple[dict[str, int], Any]:

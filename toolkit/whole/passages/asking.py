@@ -20,6 +20,7 @@ from toolkit.text.kernels.signatures import Array
 from toolkit.whole.exact.resolving import Whole, grouped, parts_of
 from toolkit.whole.exact.runs import FIRST
 from toolkit.whole.passages.stretches import PLACE, first_bytes
+from toolkit.whole.passages.units import Unit, form_of
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import read_sealed
 from toolkit.whole.sections import packed, write_sections
@@ -41,6 +42,7 @@ class ToAsk(ConfigStruct):
         signed: the shard.
         resolved: folder of what is known of equal stretches.
         length: bytes of a passage.
+        unit: what passages are counted in.
         units: how many there are.
         memory: bytes that may be used.
         folder: to write to.
@@ -49,6 +51,7 @@ class ToAsk(ConfigStruct):
     signed: SignedShard
     resolved: str
     length: int
+    unit: Unit
     units: int
     memory: int
     folder: str
@@ -143,6 +146,7 @@ def ask_shard(work: ToAsk, report: Report) -> Asked:
 
 def _texts(work: ToAsk, documents: Iterator[DocumentRow]) -> Iterator[tuple[Stretch, list[bytes]]]:
     """Yield stretches with their texts, as many at a time as there is room for."""
+    form = form_of(work.unit)
     for stretches in asked_runs(work):
         held: list[bytes] = []
         begin = size = 0
@@ -151,7 +155,7 @@ def _texts(work: ToAsk, documents: Iterator[DocumentRow]) -> Iterator[tuple[Stre
         places = zip(stretches.rows.tolist(), stretches.begins.tolist(), ends.tolist(), strict=True)
         for number, (row, first, behind) in enumerate(places, 1):
             if row != last:
-                text, last = next(documents).text.encode(), row
+                text, last = form(next(documents).text), row
             held.append(text[first:behind])
             size += behind - first + _ROW
             if size > work.memory // _PART or number == len(stretches.rows):
