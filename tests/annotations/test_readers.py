@@ -202,7 +202,7 @@ def test_records_of_both_versions_of_argilla_are_read(tmp_path: Path) -> None:
         (json.dumps([task("a"), 3]).encode(), "label_studio", ":2: expected an object, got 3"),
         (json.dumps([{"data": {}, "annotations": []}]).encode(), "label_studio", ":1: expected 'data.document_id' or"),
         (json.dumps([task("a")]).encode()[:-1], "label_studio", ":1: expected `]`"),
-        (json.dumps([task("a")]).encode() + b"x", "label_studio", ":1: expected nothing behind the list"),
+        (json.dumps([task("a")]).encode() + b"x", "label_studio", ":1: expected nothing after the list"),
         (b"[{},,{}]", "label_studio", ":1: expected a task"),
         (b"[1,]", "label_studio", ":1: expected an object"),
         (b'[{"data": 1,]', "label_studio", "expected"),

@@ -141,7 +141,7 @@ def test_any_score_is_written_with_names_that_are_given(annotated: Path, tmp_pat
         ("--from", "nothing-0", "-o", "x"): "expected a set",
         ("--from", "scores-0"): "expected --output, the folder of the experiment",
         ("--from", "scores-0", "-o", str(tmp_path / "exp")): "expected a new folder, or one that this command has",
-        ("--from", "scores-0", "-o", "x", "--shard", "0/2"): "--shard: expected no --shard",
+        ("--from", "scores-0", "-o", "x", "--shard", "0/2"): "expected no --shard with --from or --to",
         ("--from", "document.chars", "-o", "x"): "expected --model-name NAME, got none",
         ("--output", "x"): "--output: expected it only with --from or --to",
         ("--to", "ml-filter", "-o", "x"): "expected --from SET",

@@ -195,7 +195,7 @@ def test_the_manifest_of_an_output_says_what_is_in_it(tmp_path: Path, run: Run) 
     path = tmp_path / "out" / ".toolkit" / "manifest.json"
     manifest = json.loads(path.read_bytes())
     for listed, error in (("", "expected a checksum file that lists it"), ("/x", "without empty parts"),
-                          (".toolkit/x", "which hold records")):  # fmt: skip
+                          (".toolkit/x", "which hold the records")):  # fmt: skip
         files = {listed: next(iter(manifest["files"].values()))} if listed else {}
         path.write_text(json.dumps(manifest | {"files": files}))
         ran = run("fetch", tmp_path / "out", "--label", "fr", "--to", tmp_path / "other")

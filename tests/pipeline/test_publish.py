@@ -81,7 +81,7 @@ def test_what_is_not_ready_is_not_published(mixed: Project, run: Run) -> None:
     for name, command in (("README.md", "`toolkit card`"), ("croissant.json", "`toolkit croissant`")):
         text = (mixed.out / name).read_text()
         (mixed.out / name).unlink()
-        assert f"{mixed.out / name}: expected it to be published, too" in (said := refused())
+        assert f"{mixed.out / name}: expected this file, which is published" in (said := refused())
         assert command in said
         (mixed.out / name).write_text(text)
     card = (mixed.out / "README.md").read_text()

@@ -128,7 +128,7 @@ def test_fields_follow_those_of_the_schema_and_are_of_the_edited_text(oscar: Pro
     oscar.config["mix"]["rules"] += [{"set": {"stale": "oscar.identification"}}]
     ran = oscar("mix")
     assert ran.code == 2
-    assert "cannot be computed anew" in ran.err
+    assert "must be computed again, and that is not possible" in ran.err
 
 
 def test_fields_of_the_schema_and_fields_of_text_are_refused(oscar: Project) -> None:

@@ -226,7 +226,7 @@ def test_any_number_of_processes_gives_the_same_bytes(two: Project) -> None:
             {"streams": [{"name": "a", "dataset": "x"}] * 2},
             "expected each stream under a name of its own, got 'a' twice",
         ),
-        ({"streams": {"a": {"name": "b", "dataset": "one"}}}, "it is 'a' already"),
+        ({"streams": {"a": {"name": "b", "dataset": "one"}}}, "because 'a' is the name of the stream"),
         ({"streams": {"a": {"dataset": "x", "weight": 1}, "b": {"dataset": "x"}}}, "a `weight:` for each stream, or"),
         ({"streams": {"a": {"dataset": "x", "weight": 0}}}, "mix.streams.a.weight: expected a number above 0, got 0"),
         ({"streams": {"a": {"dataset": "x", "weight": True}}}, "expected a number above 0, got true"),

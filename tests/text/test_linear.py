@@ -209,7 +209,7 @@ def test_numbers_that_are_none_are_refused(tmp_path: Path, number: float) -> Non
     table, intercepts = made(ABOUTS["two classes"])
     table[7, 1] = number
     (tmp_path / "m").write_bytes(packed(ABOUTS["two classes"], table, intercepts))
-    with pytest.raises(ConfigError, match="none, or too large"):
+    with pytest.raises(ConfigError, match="NaN, infinite or too large"):
         read(str(tmp_path / "m"))
 
 

@@ -45,7 +45,7 @@ def test_questions(text: str, labels: tuple[object, ...]) -> None:
     "text", ["", "q", "q=", "q=one", "q=a,a", "q=1,1.0", "a b=c,d", "q=a,,b", "=a,b", "q=5..2", "q=nan,nan"]
 )
 def test_what_is_no_question_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="--label: expected NAME=LABEL,LABEL"):
+    with pytest.raises(ConfigError, match="--label: expected a question and its labels"):
         asking_of(text)
 
 
@@ -89,7 +89,7 @@ def test_two_do_not_write_one_file(tmp_path: Path) -> None:
     path = str(tmp_path / "labels.jsonl")
     with Labels(path, [Asking("q", ("a", "b"))], "ann") as labels:
         labels.put("s", "1", "q", "a")
-        with pytest.raises(ConfigError, match="another `toolkit view` does"), Labels(path, [], "bob"):
+        with pytest.raises(ConfigError, match="another `toolkit view` has open"), Labels(path, [], "bob"):
             pass
     assert sorted(os.listdir(tmp_path)) == ["labels.jsonl"]
 

@@ -15,6 +15,8 @@ from tests.view.sites import LONG, MANY, TEXTS, Site, lay_out, serving
 from tests.waiting import PATIENCE, wait_until
 from toolkit.mix.effects.preview import blocks
 from toolkit.view import questions
+from toolkit.view.corpus import At
+from toolkit.view.queries import Query
 from toolkit.view.shown import TEXT
 
 
@@ -278,6 +280,29 @@ def test_many_ask_at_once(site: Site) -> None:
 
     with ThreadPoolExecutor(12) as threads:
         assert list(threads.map(one, range(60))) == [one(number) for number in range(60)]
+
+
+def test_an_answer_that_says_that_all_is_done_has_all(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query may end while its answer is put together: the page asks again only for what is not done."""
+    run, places, begins = Query._run, Query.places, threading.Event()
+
+    def early(query: Query, first: int, count: int) -> list[tuple[At, float | None]]:
+        found = places(query, first, count)
+        begins.set()
+        wait_until(lambda: query.done)
+        return found
+
+    def held(query: Query) -> None:
+        begins.wait(PATIENCE)
+        run(query)
+
+    monkeypatch.setattr(Query, "places", early)
+    monkeypatch.setattr(Query, "_run", held)
+    monkeypatch.setattr(Query, "wait_for", lambda *_: None)
+    where = "document.id != 'held'"
+    answer = site.ask("rows", where=where, count=3).json
+    assert (answer["rows"], answer["total"], answer["done"]) == ([], 0, False)
+    assert len(site.ok("rows", where=where, count=3)["rows"]) == 3
 
 
 def test_a_score_that_is_no_number_of_the_machine_is_told(site: Site) -> None:

@@ -113,9 +113,10 @@ class Answers:
         asked = Asked(where, sort, given.get("order") == "descending", sets, rule)
         query = self._queries.get(asked)
         query.wait_for(first + count, PATIENCE)
+        state = self._state(query)  # before its places: an answer that says that all is done has all of them
         places = dict(query.places(first, count))
         rows = [self._row(each, places[each.at]) for each in self._corpus.read(list(places), ())]
-        return {"rows": rows, **self._state(query)}
+        return {"rows": rows, **state}
 
     def _question(self, asked: Asked) -> Question:
         question = self._corpus.question(asked.where, asked.sort, asked.sets)
@@ -133,11 +134,12 @@ class Answers:
         return number
 
     def _state(self, query: Query) -> dict[str, Any]:
+        done = query.done  # before its numbers, which may still grow until it is
         return {
             "total": query.found - query.without,
             "without": query.without,
             "cut": query.is_cut,
-            "done": query.done,
+            "done": done,
             "scanned": query.scanned,
             "of": self._total(),
             "reads_documents": query.reads_documents,
