@@ -103,6 +103,7 @@ def test_too_many_failures_end_with_1_and_a_failing_document_fails_its_shard_if_
     assert project.rows("b")[0]["status"] == "success"
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_the_key_or_fails_all_the_time_stops_the_run(project: Annotated) -> None:
     project.write([f"text {i}" for i in range(200)])
     project.server.always = "401"

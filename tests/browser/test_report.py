@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser import made
 from tests.browser.chromium import Browser
+from tests.marks import slow
 from toolkit.mix.effects.counts import Totals
 from toolkit.pages import assets
 from toolkit.pages.report import SCRIPTS, STYLES, render
@@ -51,7 +52,7 @@ def opened(browser: Browser, address: str, width: int, *, dark: bool) -> None:
     browser.wait("document.querySelector('#scores canvas') || (document.getElementById('scores').scrollIntoView(), 0)")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (800, True), (1400, False)])
+@pytest.mark.parametrize(("width", "dark"), [(360, False), *slow((800, True), (1400, False))])
 def test_it_is_quiet_alone_and_as_wide_as_the_window(browser: Browser, page: str, width: int, dark: bool) -> None:
     opened(browser, page, width, dark=dark)
     assert browser.console() == []
@@ -59,7 +60,7 @@ def test_it_is_quiet_alone_and_as_wide_as_the_window(browser: Browser, page: str
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (1400, True)])
+@pytest.mark.parametrize(("width", "dark"), [(360, False), *slow((1400, True))])
 def test_people_without_a_mouse_or_eyes_can_use_it(browser: Browser, page: str, width: int, dark: bool) -> None:
     opened(browser, page, width, dark=dark)
     assert browser.axe() == []

@@ -98,7 +98,7 @@ def test_a_sample_of_what_has_changed_is_refused(corpus: Project) -> None:
     assert drawn(corpus) == ids
     corpus.ok("mix", "--dry-run")
     write_rows(corpus.documents / "b.jsonl", [document("b0", "another")])
-    assert "expected a sample of the documents that there are now" in corpus("mix", "--dry-run").err
+    assert "expected a sample of the present documents" in corpus("mix", "--dry-run").err
 
 
 def test_clean_deletes_it(corpus: Project) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.marks import slow
 from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.runs import claims
@@ -97,7 +98,7 @@ except ConfigError:
 """
 
 
-@pytest.mark.parametrize("skew", [-300, 1])
+@pytest.mark.parametrize("skew", [-300, *slow(1)])
 def test_clocks_have_no_say(tmp_path: Path, skew: float) -> None:
     command = [sys.executable, "-c", OTHER, str(tmp_path), str(skew)]
     with claimed(str(tmp_path), "it", {"the output": "ours"}):

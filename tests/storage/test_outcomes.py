@@ -62,6 +62,7 @@ def quick(naps: list[float]) -> None:
 
 
 @s3
+@pytest.mark.slow
 def test_a_mix_is_refused_while_it_is_not_known_what_there_should_be(
     bucket: str, seaweed: Seaweed, tmp_path: Path, run: Run, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.marks import slow
 from tests.whole.making import Made, make, write_shards
 from toolkit.config.settings import Source
 from toolkit.errors import ToolkitError
@@ -57,7 +58,7 @@ def made_of(root: Path, rows: Sequence[Row], cuts: Sequence[int], **options: Any
 
 
 @pytest.mark.parametrize(
-    ("step", "size", "memory"), [(512, 1 << 19, 10**8), (2, 1 << 19, 2000), (3, 20, 300), (1, 7, 1)]
+    ("step", "size", "memory"), [(512, 1 << 19, 10**8), (3, 20, 300), *slow((2, 1 << 19, 2000), (1, 7, 1))]
 )
 def test_ranks_are_those_of_a_sort_in_any_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, size: int, memory: int
