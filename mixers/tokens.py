@@ -100,7 +100,12 @@ class Tokens(Labelling, Writer):
         found: list[list[tuple[str, bytes]]] = []
         for number, (document, mixed) in zip(numbers, batch, strict=True):
             own = encoded[bounds[number] : bounds[number + 1]]
-            found.append([(self.label_in(mixed), self._line(document, mixed, own))] if len(own) else [])
+            if len(own):
+                line = self._line(document, mixed, own)
+                batch.counts["tokens"] += _HEAD.unpack_from(line)[0] // self._width
+                found.append([(self.label_in(mixed), line)])
+            else:
+                found.append([])
         return found
 
     def _line(self, document: Document, mixed: Mixed, tokens: Array) -> bytes:

@@ -118,7 +118,9 @@ def test_files_have_the_tokens_of_the_library(project: Project, tokens: Tokenize
     read, suffix = READERS[files]
     lay_out(project, files).ok("mix")
     assert read(project.out / f"tokens{suffix}") == expected(tokens)
-    assert project.ok("mix", "--json").json["counts"] == {"documents without output": 2}
+    written = sum(map(len, expected(tokens)))
+    assert project.ok("mix", "--json").json["counts"] == {"documents without output": 2, "tokens": written}
+    assert f"\ntokens: {written:,}\n" in project.ok("mix").out
     project.ok("validate", project.out)
     lines = (project.out / "tokens_sha256.txt").read_text().splitlines()
     there = sorted(path.name for path in project.out.iterdir() if path.name != ".toolkit")

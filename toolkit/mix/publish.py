@@ -113,7 +113,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         rules: effect of each, in order.
         blocklists: of the rules that have one.
         orphans: documents that are dropped as copies of documents that are not kept, where that is allowed.
-        counts: what the writer left out, by name.
+        counts: what the writer left out, or counted besides, by name.
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
         statistics: by label as rules have it, what was read and what stays; of a format that parts documents by the
             labels of the pieces.

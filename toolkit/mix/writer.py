@@ -48,7 +48,8 @@ class Mixed(msgspec.Struct, frozen=True):
         annotations: what `annotate` rules have added, in the order of the rules.
         attributes: all attributes of the mix as JSON texts by key, if the writer `takes_all` and sets are joined; else
             None.
-        counts: add here what the format leaves out, or has no place for; the end of the mix shows it.
+        counts: add here what the format leaves out, has no place for, or counts besides, such as tokens; the end of
+            the mix shows it.
         fields: what `set` rules, and the option `provenance`, add to the metadata: JSON texts, in mappings where they
             are nested (see `merge_fields`); for a writer with `FIELDS`.
         shard: path of the document's shard below the documents root, without suffix.
