@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.marks import slow
 from tests.pipeline.conftest import document, tree, write_rows
 from tests.whole.near.conftest import Near, edited, jaccard, kept_for, slow_shingles, vocabulary
 from toolkit.whole.near import resolving
@@ -283,6 +284,77 @@ def test_what_was_decided_is_not_read_again(near: Near, monkeypatch: pytest.Monk
     candidates = json.loads((near.data / ".toolkit/dedup/near-0/resolved.json").read_text())["counts"]["candidates"]
     assert set(read) & new
     assert 0 < len(read) - len(new & set(read)) < candidates / 2
+
+
+def families(seed: int) -> list[str]:
+    """Texts of few families, whose members resemble one another more or less, in no order."""
+    random_ = random.Random(seed)
+    found = []
+    for _ in range(12):
+        words = random_.choices(WORDS, k=random_.randint(60, 150))
+        for _ in range(random_.randint(1, 9)):
+            found.append(" ".join(words))
+            words = edited(words, random_.choice([0, 0, 1, 2, 3]), WORDS, random_)  # of the one before: chains
+    random_.shuffle(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seed", "in_order", "options"),
+    [
+        (1, True, {}),
+        (2, False, {"keep": {"max": "document.chars"}}),
+        *slow(*((seed, True, {}) for seed in range(3, 15))),
+        *slow(*((seed, seed % 2 == 0, {"keep": {"min": "document.chars % 7"}}) for seed in range(15, 23))),
+        *slow(*((seed, seed % 2 == 0, {"containment": 0.95, "memory": 2_000_000}) for seed in range(23, 31))),
+        *slow(*((seed, seed % 2 == 0, {"verify": False}) for seed in range(31, 35))),
+        *slow(*((seed, seed % 2 == 0, {"against": "other"}) for seed in range(35, 41))),
+    ],
+)
+def test_a_corpus_that_grows_has_what_a_whole_one_has(
+    near: Near, monkeypatch: pytest.MonkeyPatch, seed: int, in_order: bool, options: dict[str, Any]
+) -> None:
+    """Shard by shard; and of old texts only those are read that were kept, if the new ones come behind."""
+    random_ = random.Random(seed)
+    texts = families(seed)
+    if "against" in options:
+        rows = [document(f"o{i}", each, "old") for i, each in enumerate(families(seed)[:9])]
+        write_rows(near.root / "other" / "documents" / "x" / "a.jsonl.gz", rows)
+        options = {"against": str(near.root / "other")}
+    near.config["dedup"] = {"near-0": {"kind": "near", **options}}
+    near.write(texts, shards=6)
+    near.ok("dedup", "--quiet")
+    whole = tree(near.attributes)
+    for path in (*near.attributes.rglob("*.gz"), *near.data.rglob(".toolkit/dedup")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shards = {path: path.read_bytes() for path in sorted((near.documents / "cc").iterdir())}
+    left = list(shards)
+    if not in_order:
+        random_.shuffle(left)
+    for path in left:
+        path.unlink()
+    read: list[str] = []
+    sets = Shingles.of
+
+    def counted(given: Any, size: Any) -> Shingles:
+        read.extend(given)
+        return sets(given, size)
+
+    monkeypatch.setattr(Shingles, "of", counted)
+    kept: set[str] = set()
+    while left:
+        for path in left[: (number := random_.randint(1, 2))]:
+            path.write_bytes(shards[path])
+        new = {row["text"] for path in left[:number] for row in near.shard(f"cc/{path.name}")}
+        left = left[number:]
+        read.clear()
+        near.ok("dedup", "--quiet")
+        if in_order and not options:
+            assert set(read) <= kept | new
+        names = sorted(path.name for path in (near.documents / "cc").iterdir())
+        of = [row["text"] for name in names for row in near.shard(f"cc/{name}")]
+        kept = {text for text, value in zip(of, near.found(), strict=True) if not value["duplicate_of"]}
+    assert tree(near.attributes) == whole
 
 
 def test_what_another_dataset_has_is_a_duplicate_of_that(near: Near) -> None:

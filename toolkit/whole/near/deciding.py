@@ -4,6 +4,7 @@
 ``known-N``     kept for later resolutions, beside the fates: of each component its documents' names and values, in
                 order. The index of all says where each component is, by a digest of its documents; a later resolution
                 takes what is there for components that are the same.
+``known-fates-N``  likewise as numbers (`graph.FATE`, places in the component), for components that have grown.
 """
 
 import os
@@ -23,7 +24,7 @@ from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.decision import Best, decide
 from toolkit.whole.near.fates import DECIDED, SIZES, VALUES, NearCopies
-from toolkit.whole.near.graph import COMPONENT, INDEX, UNIT_TYPES, UNITS
+from toolkit.whole.near.graph import COMPONENT, FATE, INDEX, KEPT, KNOWN_FATES, MARKS, UNIT_TYPES, UNITS
 from toolkit.whole.near.unit import OrderedUnit
 from toolkit.whole.sealed import SealedOutput, read_sealed, write_sealed
 from toolkit.whole.sections import Sections, bounds_of, packed, unpacked, write_sections
@@ -84,37 +85,49 @@ def decide_unit(work: ToDecide, report: Report) -> Decided:
     import numpy as np
 
     with Sections(join(work.folder, UNITS)) as sections:
-        documents, begins, components = unpacked(sections.read(work.number), UNIT_TYPES)
+        documents, begins, components, fates = unpacked(sections.read(work.number), UNIT_TYPES)
     shards = (documents >> np.uint64(32)).astype(np.int64)
     with _Told() as told:
         if work.known:
             told.take(_remembered(work.known, components))
+            fates = _remembered_fates(work.known, components, bounds_of(np.diff([*begins, len(documents)])))
         else:
-            _decide(work, told, shards < work.own)
+            fates = _decide(work, told, shards < work.own, fates)
+            fates["of"] -= np.where(fates["of"] >= 0, np.repeat(begins, np.diff([*begins, len(documents)])), 0)
         told.end()
         path = join(work.folder, f"{DECIDED}-{work.number}")
         order = np.argsort(documents)
         edges = np.searchsorted(shards[order], np.arange(work.shards + 1)).tolist()
         write_sections(path, (told.section(documents, order[begin:end]) for begin, end in pairwise(edges)))
-        _keep(work, told, begins, components)
+        _keep(work, told, begins, components, fates)
         return told.decided()
 
 
-def _decide(work: ToDecide, told: "_Told", given: Array) -> None:
-    with OrderedUnit(work.folder, work.files, work.number, given, work.bands) as unit:
-        decided = decide(
-            unit, jaccard=work.jaccard, containment=work.containment, verify=work.verify, memory=work.memory
-        )
-        told.take(_values(unit, decided.best))
+def _decide(work: ToDecide, told: "_Told", given: Array, before: Array) -> Array:
+    """Decide about documents of which nothing, or not all, was decided before; return the fates of all."""
+    import numpy as np
+
+    was_kept = before["of"] == KEPT
+    with OrderedUnit(work.folder, work.files, work.number, given | was_kept, work.bands) as unit:
+        known = Best(*(np.array(before[name], dtype=np.int64) for name in ("of", "common", "joint")))
+        known.positions[known.positions < 0] = -1
+        best = decide(
+            unit, known, jaccard=work.jaccard, containment=work.containment, verify=work.verify, memory=work.memory
+        ).best
+        fates = np.empty(len(given), dtype=FATE)
+        fates["of"], fates["common"], fates["joint"] = best
+        fates["size"] = np.where(before["of"] >= 0, before["size"], unit.sizes)
+        told.take(_values(unit, given, fates))
+    return fates
 
 
-def _values(unit: OrderedUnit, best: Best) -> Iterator[bytes]:
+def _values(unit: OrderedUnit, given: Array, fates: Array) -> Iterator[bytes]:
     """Yield name and value of each document; nothing of one that is in no cluster, or of another dataset."""
     import numpy as np
 
-    kept_of = best.positions.tolist()
-    sizes = (np.bincount(best.positions[best.positions >= 0], minlength=len(kept_of)) + 1).tolist()
-    for place, (kept, is_given) in enumerate(zip(kept_of, unit.given.tolist(), strict=True)):
+    kept_of = fates["of"].tolist()
+    sizes = (np.bincount(fates["of"][fates["of"] >= 0], minlength=len(kept_of)) + 1).tolist()
+    for place, (kept, is_given) in enumerate(zip(kept_of, given.tolist(), strict=True)):
         if is_given or (kept < 0 and sizes[place] == 1):
             yield b""
             continue
@@ -123,8 +136,8 @@ def _values(unit: OrderedUnit, best: Best) -> Iterator[bytes]:
         if kept < 0:
             value = NearCopies(cluster=mine, size=sizes[place])
         else:
-            common, joint = int(best.common[place]), int(best.joint[place])
-            jaccard, containment = (common / joint, common / int(unit.sizes[place])) if joint else (None, None)
+            _, common, joint, own = fates[place].tolist()
+            jaccard, containment = (common / joint, common / own) if joint else (None, None)
             of = _NAME.decode(unit.name(kept))
             value = NearCopies(of, jaccard, containment, of, sizes[kept])
         yield name + _BETWEEN + msgspec.json.encode(value)
@@ -144,6 +157,26 @@ def _remembered(folder: str, components: Array) -> Iterator[bytes]:
             pieces.append((unit, at, at + size))
     for unit, begin, end in pieces:
         yield from read_sealed(join(folder, f"{KNOWN}-{unit}"), begin, end - begin).split(_END)[:-1]
+
+
+def _remembered_fates(folder: str, components: Array, begins: Array) -> Array:
+    """Return the same as numbers.
+
+    Args:
+        folder: of the earlier resolution.
+        components: as it has them.
+        begins: where each begins here, and where the last one ends.
+    """
+    import numpy as np
+
+    fates = np.empty(begins[-1], dtype=FATE)
+    sizes = np.diff(begins)
+    for unit in np.unique(components["unit"]).tolist():
+        found = np.frombuffer(read_sealed(join(folder, f"{KNOWN_FATES}-{unit}")), dtype=FATE)
+        for i in np.flatnonzero(components["unit"] == unit).tolist():
+            first = int(components["first"][i])
+            fates[begins[i] : begins[i + 1]] = found[first : first + int(sizes[i])]
+    return fates
 
 
 class _Told:
@@ -217,10 +250,11 @@ class _Told:
         return Decided(counts=dict(self.counts), clusters=list(self._largest.values()))
 
 
-def _keep(work: ToDecide, told: _Told, begins: Array, components: Array) -> None:
+def _keep(work: ToDecide, told: _Told, begins: Array, components: Array, fates: Array) -> None:
     """Write what was decided of each component, and where in the file it stands."""
     entries = components.copy()
-    entries["unit"] = work.number
+    entries["unit"], entries["first"] = work.number, begins
+    write_sealed(join(work.fates, f"{KNOWN_FATES}-{work.number}"), fates.tobytes())
     with SealedOutput(join(work.fates, f"{KNOWN}-{work.number}")) as out:
         for i, (begin, end) in enumerate(pairwise([*begins.tolist(), len(told)])):
             entries["at"][i] = out.length
@@ -231,9 +265,10 @@ def _keep(work: ToDecide, told: _Told, begins: Array, components: Array) -> None
 
 
 class ToIndex(ConfigStruct):
-    """What was decided in so many units: the folder of the work, and the one of the fates."""
+    """What was decided in so many units: the marks of all shards, the folder of the work, and the one of the fates."""
 
     units: int
+    marks: list[int]
     folder: str
     fates: str
 
@@ -247,5 +282,6 @@ def index_units(work: ToIndex, report: Report) -> int:
         parts.append(np.frombuffer(store_of(work.folder).read(join(work.folder, f"{INDEX}-{number}")), dtype=COMPONENT))
     entries = np.concatenate(parts)
     entries = entries[np.argsort(entries["high"], kind="stable")]
+    write_sealed(join(work.fates, MARKS), np.array(work.marks, dtype="<u8").tobytes())
     write_sealed(join(work.fates, INDEX), entries.tobytes())
     return len(entries)

@@ -158,11 +158,20 @@ class Decided(NamedTuple):
     found: int
 
 
-def decide(unit: Unit, *, jaccard: float, containment: float = 0.0, verify: bool = True, memory: int) -> Decided:
+def decide(
+    unit: Unit,
+    known: Best | None = None,
+    *,
+    jaccard: float,
+    containment: float = 0.0,
+    verify: bool = True,
+    memory: int,
+) -> Decided:
     """Decide about the documents of a unit.
 
     Args:
         unit: of documents.
+        known: what was decided before of those documents that have a position here; they are compared with nothing.
         jaccard: the least similarity of a duplicate.
         containment: the least part of its shingles that the kept document has.
         verify: whether sets are compared; without, whoever shares a bucket with a kept document is its duplicate.
@@ -171,19 +180,20 @@ def decide(unit: Unit, *, jaccard: float, containment: float = 0.0, verify: bool
     import numpy as np
 
     n = len(unit.given)
-    best, counts = Best.none(n), np.zeros(3, dtype=np.int64)
+    best, counts = known or Best.none(n), np.zeros(3, dtype=np.int64)
     kept = unit.given.copy()
+    asked = np.flatnonzero(best.positions < 0)
     costs = 8 * unit.sizes + 8 * WORDS + 100 * unit.bands + 100
     rules = Rules(verify, 0, jaccard, containment)
-    for begin, end in _windows(costs, memory // 2):
-        window = np.arange(begin, end)
-        earlier = _sharing(unit, np.flatnonzero(kept[:begin]), window, memory)
+    for begin, end in _windows(costs[asked], memory // 2):
+        window = asked[begin:end]
+        earlier = _sharing(unit, np.flatnonzero(kept[: window[0]]), window, memory)
         chunks = [earlier[a:b] for a, b in _windows(costs[earlier], memory // 2)] or [earlier]
         for i, chunk in enumerate(chunks):
             # with itself at last: of what is equally similar, the first must be met first
             before = len(chunk) + (len(window) if i + 1 == len(chunks) else 0)
             _run(unit, chunk, window, rules._replace(before=before), best, counts)
-        kept[begin:end] |= best.positions[begin:end] < 0
+        kept[window] |= best.positions[window] < 0
     return Decided(best, *counts.tolist())
 
 

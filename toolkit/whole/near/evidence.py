@@ -15,7 +15,7 @@ from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored
 from toolkit.text.batch import in_blocks
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.near.graph import MEMBER, MEMBERS
+from toolkit.whole.near.graph import MEMBER, MEMBERS, NAME, TEXT
 from toolkit.whole.near.shingles import Shingles, Size
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import Sealed
@@ -58,6 +58,15 @@ class _Held:
         self.names: list[bytes] = []
         self.bytes = 0
 
+    def add(self, unit: int, place: int, keys: Array, set_: Array, name: bytes) -> None:
+        """Add a document."""
+        self.units.append(unit)
+        self.places.append(place)
+        self.keys.append(keys)
+        self.sets.append(set_)
+        self.names.append(name)
+        self.bytes += set_.nbytes + len(name) + keys.nbytes + 400
+
     def sections(self, units: int) -> Iterator[bytes]:
         """Yield the section of each unit."""
         import numpy as np
@@ -91,7 +100,7 @@ def read_shard(work: ToRead, report: Report) -> int:
     number = work.signed.number
     with open_stored(join(work.folder, f"{MEMBERS}-{number}")) as stream:
         members = np.frombuffer(stream.read(), dtype=MEMBER)
-    members = members[members["unit"] < work.units]
+    named, members = (members[members["read"] == what] for what in (NAME, TEXT))
     held, files = _Held(), 0
 
     def flush() -> None:
@@ -103,13 +112,13 @@ def read_shard(work: ToRead, report: Report) -> int:
     keys = _keys(work, members["row"])
     for sets, names in _read(work, members["row"]):
         for set_, name in zip(sets, names, strict=True):
-            _, unit, place = next(places)
-            held.units.append(unit)
-            held.places.append(place)
-            held.keys.append(next(keys))
-            held.sets.append(set_)
-            held.names.append(name)
-            held.bytes += set_.nbytes + len(name) + 8 * work.bands + 400
+            _, unit, place, _ = next(places)
+            held.add(unit, place, next(keys), set_, name)
+        if held.bytes > work.memory // 3:
+            flush()
+    nothing = np.empty(0, dtype=SETS)
+    for (_, unit, place, _), name in zip(named.tolist(), _names(work, named["row"]), strict=True):
+        held.add(unit, place, np.zeros(work.bands, dtype=KEYS), nothing, name)
         if held.bytes > work.memory // 3:
             flush()
     if held.units:
@@ -133,18 +142,29 @@ def _read(work: ToRead, wanted: Array) -> Iterator[tuple[list[Array], list[bytes
     """Yield sets and names of the candidates in their order, some at a time."""
     import numpy as np
 
-    is_wanted = np.zeros(work.signed.record.rows, dtype=bool)
-    is_wanted[wanted] = True
+    if not len(wanted):
+        return
     if work.size is None:
         nothing = np.empty(0, dtype=SETS)
-        for row, line in enumerate(names_of(work.signed.folder, work.signed.shard)):
-            if is_wanted[row]:
-                found = msgspec.json.decode(line, type=dict[str, str])
-                yield [nothing], [_name(found["source"], found["id"])]
+        for name in _names(work, wanted):
+            yield [nothing], [name]
         return
+    is_wanted = np.zeros(work.signed.record.rows, dtype=bool)
+    is_wanted[wanted] = True
     for block in in_blocks(documents_of(work.signed, is_wanted), lambda row: len(row.text)):
         sets = Shingles.of([row.text for row in block], work.size).sets()
         yield list(sets), [_name(row.source, row.id) for row in block]
+
+
+def _names(work: ToRead, wanted: Array) -> Iterator[bytes]:
+    """Yield the names of rows, which ascend; no text is read for them."""
+    rows = iter(wanted.tolist())
+    row = next(rows, None)
+    for number, line in enumerate(names_of(work.signed.folder, work.signed.shard) if row is not None else ()):
+        if number == row:
+            found = msgspec.json.decode(line, type=dict[str, str])
+            yield _name(found["source"], found["id"])
+            row = next(rows, None)
 
 
 def _name(source: str, id_: str) -> bytes:

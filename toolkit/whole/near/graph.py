@@ -6,6 +6,10 @@ together to units, as many as there is room for at a time. What a unit is depend
 
 A component of the same documents in the same order was decided before, if it is in the index of an earlier resolution
 (see `deciding`): its text is not read again. Units of these come last.
+
+A component has grown if documents came to one or several that were decided before, and all of them come behind: what
+was decided stays, because a document is compared with earlier ones alone. Of those that were there before, only the
+kept ones are read again.
 """
 
 from itertools import pairwise
@@ -24,16 +28,30 @@ from toolkit.whole.near.signing import ROW
 from toolkit.whole.sealed import read_sealed
 from toolkit.whole.sections import bounds_of, packed, write_sections
 
-MEMBER = [("row", "<u4"), ("unit", "<u4"), ("place", "<u4")]
-"""A document of a component: its row, its unit, and its place there."""
+MEMBER = [("row", "<u4"), ("unit", "<u4"), ("place", "<u4"), ("read", "u1")]
+"""A document of a component: its row, its unit, its place there, and what is read of it."""
 
-COMPONENT = [("high", "<u8"), ("low", "<u8"), ("unit", "<u4"), ("at", "<u8"), ("size", "<u8")]
-"""A component that was decided: a digest of its documents; the unit in which, and which bytes of its file are about it.
+NOTHING, NAME, TEXT = 0, 1, 2
+"""What is read of a document."""
+
+COMPONENT = [("high", "<u8"), ("low", "<u8"), ("unit", "<u4"), ("first", "<u8"), ("at", "<u8"), ("size", "<u8")]
+"""A component that was decided: a digest of its documents; the unit in which, the number of its first document there,
+and which bytes of the unit's file are about it.
 """
 
-UNITS, MEMBERS, INDEX = "units", "members", "components"
-UNIT_TYPES = ("<u8", "<u4", COMPONENT)
-"""Of a section of `UNITS`: its documents in order, where its components begin, and what is known of these."""
+FATE = [("of", "<i4"), ("common", "<i8"), ("joint", "<i8"), ("size", "<i8")]
+"""What was decided of a document: the place of the one that it is a duplicate of, the shingles that both have, those
+that at least one of them has, and its own.
+"""
+
+NEW, KEPT = -2, -1
+"""In place of a place: nothing was decided before; it was kept."""
+
+UNITS, MEMBERS, INDEX, MARKS, KNOWN_FATES = "units", "members", "index", "marks", "known-fates"
+UNIT_TYPES = ("<u8", "<u4", COMPONENT, FATE)
+"""Of a section of `UNITS`: its documents in order, where its components begin, what is known of these, and of the
+documents of components that have grown (their places are those of the unit).
+"""
 _BYTES = 100  # of memory a candidate, while they are put in order
 _PIECE = 1 << 22
 
@@ -73,9 +91,9 @@ class Planned(ConfigStruct):
 
     Attributes:
         units: how many.
-        fresh: of them, the first ones, which have not been decided before.
+        fresh: of them, the first ones, of which not all has been decided before.
         candidates: documents that share a bucket, by shard; 0 where there is none.
-        unread: of them, those of fresh units, likewise.
+        unread: of them, those of which something is read, likewise.
         components: how many.
         largest: documents of the largest.
     """
@@ -97,7 +115,7 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
     import numpy as np
 
     documents = _documents(work)
-    parents = _united(work, documents)
+    parents = _united(work, documents, np.ones(len(documents), dtype=bool))
     shards = (documents >> np.uint64(32)).astype(np.int64)
     rows = (documents & np.uint64(0xFFFFFFFF)).astype(np.int64)
     bounds = np.searchsorted(shards, np.arange(len(work.folders) + 1))
@@ -112,8 +130,10 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
     last = np.argsort(is_known, kind="stable")
     components, sizes = components[last], sizes[last]
     begins = bounds_of(sizes)
-    total = bounds_of(8 * shingles[places] + 8 * work.bands + 100)[begins]
     fresh = len(sizes) - int(is_known.sum())
+    fates = _fates(work, documents, places, begins[: fresh + 1])
+    is_gone = fates["of"] >= 0
+    total = bounds_of(8 * np.where(is_gone, 0, shingles[places]) + 8 * work.bands + 100)[begins]
     firsts = [*_units(total[: fresh + 1], work.unit), *(fresh + i for i in _units(total[fresh:], work.unit))]
     firsts.append(len(sizes))
     edges = begins[firsts]
@@ -122,13 +142,22 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
     unit_of = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     members["unit"][places] = unit_of
     members["place"][places] = np.arange(len(places)) - edges[unit_of]
+    members["read"][places] = np.where(np.arange(len(places)) >= begins[fresh], NOTHING, np.where(is_gone, NAME, TEXT))
+    fates["of"] = np.where(is_gone, fates["of"] - edges[unit_of], fates["of"])
     for number, (begin, end) in enumerate(pairwise(bounds.tolist())):
         if end > begin:
             write_file(join(work.folder, f"{MEMBERS}-{number}"), members[begin:end].tobytes())
     write_sections(
         join(work.folder, UNITS),
         (
-            packed([documents[places[begins[a] : begins[b]]], (begins[a:b] - begins[a]).astype("<u4"), components[a:b]])
+            packed(
+                [
+                    documents[places[begins[a] : begins[b]]],
+                    (begins[a:b] - begins[a]).astype("<u4"),
+                    components[a:b],
+                    fates[begins[a] : begins[b]],
+                ]
+            )
             for a, b in pairwise(firsts)
         ),
     )
@@ -137,10 +166,65 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
         units=len(firsts) - 1,
         fresh=fresh_units,
         candidates=np.diff(bounds).tolist(),
-        unread=np.bincount(shards[members["unit"] < fresh_units], minlength=len(work.folders)).tolist(),
+        unread=np.bincount(shards[members["read"] > NOTHING], minlength=len(work.folders)).tolist(),
         components=len(sizes),
         largest=int(np.max(sizes, initial=0)),
     )
+
+
+def _fates(work: ToPlan, documents: Array, places: Array, begins: Array) -> Array:
+    """Return what was decided before of the documents of components that have grown; places are those of all.
+
+    Args:
+        work: with the earlier resolution.
+        documents: all, sorted.
+        places: of these, component by component, each in order.
+        begins: where the components begin that were not decided before as they are, and where the last one ends.
+    """
+    import numpy as np
+
+    fates = np.zeros(len(places), dtype=FATE)
+    fates["of"] = NEW
+    if not work.known or len(begins) < 2:
+        return fates
+    shards = (documents >> np.uint64(32)).astype(np.int64)
+    marks = np.frombuffer(read_sealed(join(work.known, MARKS)), dtype="<u8")
+    was_there = np.isin(np.array(work.marks, dtype="<u8"), marks)[shards]
+    here, firsts = places[: begins[-1]], begins[:-1]
+    component = np.repeat(np.arange(len(firsts)), np.diff(begins))
+    old = was_there[here]
+    olds = np.add.reduceat(old.astype(np.int64), firsts)
+    come_first = np.logical_and.reduceat(old == (np.arange(len(here)) - firsts[component] < olds[component]), firsts)
+    # and by their numbers, so that the pairs of a bucket begin with one that was there: its pairs with the others were
+    last = np.maximum.reduceat(np.where(old, here, -1), firsts)
+    first = np.minimum.reduceat(np.where(old, len(places), here), firsts)
+    has_grown = (olds > 0) & come_first & (last < first) & (olds < np.diff(begins))
+    which = np.flatnonzero(old & has_grown[component])
+    if not len(which):
+        return fates
+    parents = _united(work, documents, was_there)[places[which]]
+    order = np.lexsort((which, parents))
+    which, parents = which[order], parents[order]
+    groups = np.flatnonzero(np.append(True, np.diff(parents) != 0))
+    sizes = np.diff(np.append(groups, len(which)))
+    before = documents[places[which]]
+    rows = (before & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    entries = _look_up(work, _digests(work, shards[places[which]], rows, groups, sizes))
+    is_known = entries["size"] > 0
+    has_grown[component[which[groups[~is_known & (sizes > 1)]]]] = False
+    fates["of"][which[has_grown[component[which]]]] = KEPT
+    used = np.flatnonzero(is_known & has_grown[component[which[groups]]])
+    for unit in np.unique(entries["unit"][used]).tolist():
+        found = np.frombuffer(read_sealed(join(work.known, f"{KNOWN_FATES}-{unit}")), dtype=FATE)
+        mine = used[entries["unit"][used] == unit]
+        begin = np.repeat(groups[mine], sizes[mine])
+        within = np.arange(len(begin)) - np.repeat(bounds_of(sizes[mine])[:-1], sizes[mine])
+        known = found[np.repeat(entries["first"][mine].astype(np.int64), sizes[mine]) + within]
+        at = which[begin + within]
+        fates[at] = known
+        gone = known["of"] >= 0
+        fates["of"][at[gone]] = which[begin[gone] + known["of"][gone]]
+    return fates
 
 
 def _digests(work: ToPlan, shards: Array, rows: Array, begins: Array, sizes: Array) -> Array:
@@ -191,8 +275,8 @@ def _documents(work: ToPlan) -> Array:
     return found
 
 
-def _united(work: ToPlan, documents: Array) -> Array:
-    """Return of each document the first one of its component, by their places."""
+def _united(work: ToPlan, documents: Array, which: Array) -> Array:
+    """Return of each document the first one of its component, by their places; only pairs of `which` (bool) count."""
     import numpy as np
 
     parents = np.arange(len(documents), dtype=np.int64)
@@ -200,6 +284,7 @@ def _united(work: ToPlan, documents: Array) -> Array:
         with open_stored(path) as stream:
             while data := stream.read(_PIECE):
                 pairs = np.searchsorted(documents, np.frombuffer(data, dtype="<u8")).reshape(-1, 2)
+                pairs = pairs[which[pairs].all(axis=1)]
                 left, right = (np.ascontiguousarray(column, dtype=np.int64) for column in pairs.T)
                 _unite(parents, left, right, len(left))
     while not np.array_equal(parents, above := parents[parents]):

@@ -63,7 +63,18 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     planned = _plan(work, comparing, place, pairs)
     evidence = _read(work, comparing, folder, planned)
     decided = _decide(work, comparing, place, planned, evidence)
-    work.run("index", index_units, [Task("index", ToIndex(units=planned.units, folder=folder, fates=work.folder))])
+    work.run(
+        "index",
+        index_units,
+        [
+            Task(
+                "index",
+                ToIndex(
+                    units=planned.units, marks=[_mark(each) for each in work.shards], folder=folder, fates=work.folder
+                ),
+            )
+        ],
+    )
     gathered = _gather(work, folder, planned)
     fates = {each.shard: "" for each in work.shards if each.own}
     fates |= {shard: found.digest for shard, found in gathered.items()}
