@@ -60,7 +60,7 @@ def test_it_is_quiet_alone_and_as_wide_as_the_window(browser: Browser, page: str
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), *slow((1400, True))])
+@pytest.mark.parametrize(("width", "dark"), slow((360, False), (1400, True)))
 def test_people_without_a_mouse_or_eyes_can_use_it(browser: Browser, page: str, width: int, dark: bool) -> None:
     opened(browser, page, width, dark=dark)
     assert browser.axe() == []

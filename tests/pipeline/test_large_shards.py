@@ -1311,24 +1311,20 @@ ENDS: dict[str, tuple[Callable[[Running], None], int, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shards", "command", "how"),
     [
         ("one", "tag", "killed"),
-        *(
-            pytest.param(*each, marks=SLOW)
-            for each in [
-                ("two", "mix", "killed"),
-                ("two", "tag", "terminated"),
-                ("two", "mix", "interrupted"),
-                ("one", "mix", "ctrl-c"),
-                ("two", "tag", "ctrl-c"),
-                ("two", "tag", "one of them"),
-                ("one", "mix", "all of them"),
-                ("one", "tag", "all that come"),
-                ("two", "mix", "all that come"),
-            ]
-        ),
+        ("two", "mix", "killed"),
+        ("two", "tag", "terminated"),
+        ("two", "mix", "interrupted"),
+        ("one", "mix", "ctrl-c"),
+        ("two", "tag", "ctrl-c"),
+        ("two", "tag", "one of them"),
+        ("one", "mix", "all of them"),
+        ("one", "tag", "all that come"),
+        ("two", "mix", "all that come"),
     ],
 )
 def test_a_run_that_is_ended_leaves_no_process_and_the_next_one_is_whole(

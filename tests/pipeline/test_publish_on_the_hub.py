@@ -189,6 +189,7 @@ def test_what_stays_is_told_and_a_rerun_goes_on(
         assert hub.sent == sent, "what was uploaded is not sent again"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 def test_a_hub_that_hangs_is_left(mixed: Project, hub: Hub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "READ", 0.5)

@@ -7,7 +7,6 @@ import pytest
 
 from tests.conftest import Run
 from tests.files_in_place import NAMES, attributes, config, lay_out, output
-from tests.marks import slow
 from tests.storage.web_server import Behaviour, web
 from toolkit.storage.paths import join
 
@@ -26,7 +25,8 @@ def _format_of(document: dict[str, Any]) -> str:
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("format_", ["wet", *slow("jsonl", "parquet")])
+@pytest.mark.slow
+@pytest.mark.parametrize("format_", ["wet", "jsonl", "parquet"])
 def test_in_a_bucket(format_: str, bucket: str, tmp_path: Path, run: Run) -> None:
     roots = str(tmp_path), join(bucket, format_)
     for root in roots:

@@ -118,6 +118,7 @@ def test_a_filter_that_nobody_asks_for_ends_inside_of_a_document(
     assert wait_until(lambda: _at_work() == before)
 
 
+@pytest.mark.slow
 def test_a_filter_ends_with_the_server_and_when_the_page_is_loaded_anew(endless: Site) -> None:
     before = _at_work()
     assert not endless.ask("rows", where=ENDLESS).json["done"]

@@ -311,6 +311,7 @@ def test_a_score_that_is_no_number_of_the_machine_is_told(site: Site) -> None:
     assert "expected a number below 1e308, got a larger one" in answer["faults"][0]
 
 
+@pytest.mark.slow
 def test_a_filter_that_takes_very_long_holds_up_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
 
