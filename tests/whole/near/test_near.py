@@ -304,11 +304,11 @@ def families(seed: int) -> list[str]:
     [
         (1, True, {}),
         (2, False, {"keep": {"max": "document.chars"}}),
-        *slow(*((seed, True, {}) for seed in range(3, 15))),
-        *slow(*((seed, seed % 2 == 0, {"keep": {"min": "document.chars % 7"}}) for seed in range(15, 23))),
-        *slow(*((seed, seed % 2 == 0, {"containment": 0.95, "memory": 2_000_000}) for seed in range(23, 31))),
-        *slow(*((seed, seed % 2 == 0, {"verify": False}) for seed in range(31, 35))),
-        *slow(*((seed, seed % 2 == 0, {"against": "other"}) for seed in range(35, 41))),
+        *slow(*((seed, True, {}) for seed in range(3, 6))),
+        *slow(*((seed, seed % 2 == 0, {"keep": {"min": "document.chars % 7"}}) for seed in range(6, 9))),
+        *slow(*((seed, seed % 2 == 0, {"containment": 0.95, "memory": 2_000_000}) for seed in range(9, 11))),
+        *slow(*((seed, seed % 2 == 0, {"verify": False}) for seed in range(11, 13))),
+        *slow(*((seed, seed % 2 == 0, {"against": "other"}) for seed in range(13, 16))),
     ],
 )
 def test_a_corpus_that_grows_has_what_a_whole_one_has(
