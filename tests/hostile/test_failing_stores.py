@@ -148,7 +148,7 @@ def test_an_endpoint_that_fails_gives_away_nothing(
     check(small, "mix")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [pytest.param(way, marks=pytest.mark.long) if way == "hang" else way for way in WAYS])
 def test_a_mirror_that_fails_gives_away_nothing(
     way: str, failing: Callable[[str], str], project: Project, tmp_path: Path
 ) -> None:

@@ -232,7 +232,7 @@ def test_a_run_that_is_told_to_stop_does_so_quickly_and_leaves_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_run_that_is_terminated_at_random_moments_leaves_nothing(
     tmp_path: Path, run: Run, expected: tuple[dict[str, str], float], seed: int
 ) -> None:

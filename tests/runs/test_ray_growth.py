@@ -71,6 +71,7 @@ def test_a_cluster_that_does_not_grow_ends_the_command(empty: Cluster, project: 
         assert not project.attributes.exists()
 
 
+@pytest.mark.long
 def test_a_command_ends_without_the_head_and_goes_on_in_another_cluster(empty: Cluster, project: Project) -> None:
     hold = project.root / "hold"
     hold.touch()

@@ -143,7 +143,7 @@ def assert_as_local(project: Project) -> None:
     assert sorted(name for name, _ in different) == []
 
 
-@pytest.mark.parametrize("size", [None, "1500 B"])
+@pytest.mark.parametrize("size", [None, pytest.param("1500 B", marks=pytest.mark.long)])
 def test_an_array_whose_tasks_are_preempted_gives_what_one_run_gives(
     size: str | None, cluster: Cluster, project: Project
 ) -> None:
