@@ -98,7 +98,7 @@ def test_a_share_reports_no_more_than_there_is_and_all_of_it_at_the_end(
     seen: list[tuple[int, int]] = []
     share = Share(lambda *report: seen.append(report), whole, size)
     for step in steps:
-        share(step, step)
+        share(step)
     assert sum(documents for documents, _ in seen) == sum(steps)
     told = sum(more for _, more in seen)
     assert told == min(size * sum(steps) // max(whole, 1), size)

@@ -109,7 +109,7 @@ def match_shard(work: ShardToMatch, report: Report) -> Matched:
             missing += len(without)
             examples += [f"{block[i].id!r} in {path}:{documents + i + 1}" for i in without[: SHOWN - len(examples)]]
             documents += len(block)
-            told(len(block), len(block))
+            told(len(block))
     made = Matched(
         shard=work.shard,
         content=state.content,

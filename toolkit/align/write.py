@@ -85,7 +85,7 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
                 names = _ENCODER.encode({"source": row.source, "id": row.id})
                 output.write_row(names[:-1] + b',"attributes":' + values + b"}")
             done += len(block)
-            told(len(block), len(block))
+            told(len(block))
     record = sets.ShardRecord(
         input=state,
         settings=work.settings,

@@ -62,11 +62,11 @@ class Position:
 
 
 class Share:
-    """Reports how far a task is in the bytes of its input, where only its share of something else is known.
+    """Reports how far a task is in the bytes of its input, where only its documents are counted.
 
     Args:
         report: takes documents and bytes.
-        whole: how much there is of that: rows, bytes of content.
+        whole: how many documents there are.
         size: bytes of the input, as they are stored.
     """
 
@@ -75,9 +75,9 @@ class Share:
         self._whole, self._size = max(whole, 1), size
         self._done = self._at = 0
 
-    def __call__(self, documents: int, done: int) -> None:
-        """Report documents that are done, and how much of the whole has been done for them."""
-        self._done += done
+    def __call__(self, documents: int) -> None:
+        """Report documents that are done, and their share of the bytes."""
+        self._done += documents
         at = min(self._size * self._done // self._whole, self._size)
         self._report(documents, at - self._at)
         self._at = at

@@ -66,7 +66,7 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     with RowOutput(path) as output:
         for name, value in zip(names_of(signed.folder, shard), values, strict=True):
             output.write_row(name[:-1] + middle + _ENCODER.encode(value) + b"}}")
-            done(1, 1)
+            done(1)
         if output.rows != record.rows:
             raise DataError(f"expected {record.rows} rows, got {output.rows}; run `toolkit dedup`", path=path)
     made = sets.ShardRecord(

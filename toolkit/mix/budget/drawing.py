@@ -87,7 +87,7 @@ def draw_shard(drawing: ShardToDraw, report: Report) -> ShardDrawn:
     draws, done = _Draws(work, rules), Share(report, state.rows, state.size)
     for block in blocks(work, rules):
         draws.add(block)
-        done(len(block.chars), len(block.chars))
+        done(len(block.chars))
     groups, arrays = draws.sorted()
     head = Head(state.content, inputs, state.rows, groups)
     packed = msgspec.json.encode(head)

@@ -134,7 +134,7 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
     done = Share(report, state.rows, state.size)
     for number, (one, other) in enumerate(zip(_fates(pair.one), _fates(pair.other), strict=True), 1):
         found.rows += 1
-        done(1, 1)
+        done(1)
         found.kept += one.dropped is None
         if change := _change(one, other, number):
             if pair.seed is not None:

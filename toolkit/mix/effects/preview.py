@@ -146,7 +146,7 @@ def preview_shard(
                     raise at_document(error, work, number, values[-1].id) from None
         if copies:
             noted(copies.taken())
-        done(len(block.chars), len(block.chars))
+        done(len(block.chars))
     totals, labels = _added(cells, effects)
     finish(effects, rules.rules, totals)
     matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}

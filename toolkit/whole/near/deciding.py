@@ -24,7 +24,7 @@ from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.decision import Best, decide
 from toolkit.whole.near.fates import DECIDED, SIZES, VALUES, NearCopies
-from toolkit.whole.near.graph import COMPONENT, FATE, INDEX, KEPT, KNOWN_FATES, MARKS, UNIT_TYPES, UNITS
+from toolkit.whole.near.graph import COMPONENT, FATE, INDEX, KEPT, KNOWN_FATES, MARKS, UNIT_TYPES, UNITS, known_fates
 from toolkit.whole.near.unit import OrderedUnit
 from toolkit.whole.sealed import SealedOutput, read_sealed, write_sealed
 from toolkit.whole.sections import Sections, bounds_of, packed, unpacked, write_sections
@@ -87,13 +87,14 @@ def decide_unit(work: ToDecide, report: Report) -> Decided:
     with Sections(join(work.folder, UNITS)) as sections:
         documents, begins, components, fates = unpacked(sections.read(work.number), UNIT_TYPES)
     shards = (documents >> np.uint64(32)).astype(np.int64)
+    sizes = np.diff([*begins, len(documents)])
     with _Told() as told:
         if work.known:
             told.take(_remembered(work.known, components))
-            fates = _remembered_fates(work.known, components, bounds_of(np.diff([*begins, len(documents)])))
+            fates = known_fates(work.known, components, sizes)
         else:
             fates = _decide(work, told, shards < work.own, fates)
-            fates["of"] -= np.where(fates["of"] >= 0, np.repeat(begins, np.diff([*begins, len(documents)])), 0)
+            fates["of"] -= np.where(fates["of"] >= 0, np.repeat(begins, sizes), 0)
         told.end()
         path = join(work.folder, f"{DECIDED}-{work.number}")
         order = np.argsort(documents)
@@ -157,26 +158,6 @@ def _remembered(folder: str, components: Array) -> Iterator[bytes]:
             pieces.append((unit, at, at + size))
     for unit, begin, end in pieces:
         yield from read_sealed(join(folder, f"{KNOWN}-{unit}"), begin, end - begin).split(_END)[:-1]
-
-
-def _remembered_fates(folder: str, components: Array, begins: Array) -> Array:
-    """Return the same as numbers.
-
-    Args:
-        folder: of the earlier resolution.
-        components: as it has them.
-        begins: where each begins here, and where the last one ends.
-    """
-    import numpy as np
-
-    fates = np.empty(begins[-1], dtype=FATE)
-    sizes = np.diff(begins)
-    for unit in np.unique(components["unit"]).tolist():
-        found = np.frombuffer(read_sealed(join(folder, f"{KNOWN_FATES}-{unit}")), dtype=FATE)
-        for i in np.flatnonzero(components["unit"] == unit).tolist():
-            first = int(components["first"][i])
-            fates[begins[i] : begins[i + 1]] = found[first : first + int(sizes[i])]
-    return fates
 
 
 class _Told:

@@ -214,17 +214,41 @@ def _fates(work: ToPlan, documents: Array, places: Array, begins: Array) -> Arra
     has_grown[component[which[groups[~is_known & (sizes > 1)]]]] = False
     fates["of"][which[has_grown[component[which]]]] = KEPT
     used = np.flatnonzero(is_known & has_grown[component[which[groups]]])
-    for unit in np.unique(entries["unit"][used]).tolist():
-        found = np.frombuffer(read_sealed(join(work.known, f"{KNOWN_FATES}-{unit}")), dtype=FATE)
-        mine = used[entries["unit"][used] == unit]
-        begin = np.repeat(groups[mine], sizes[mine])
-        within = np.arange(len(begin)) - np.repeat(bounds_of(sizes[mine])[:-1], sizes[mine])
-        known = found[np.repeat(entries["first"][mine].astype(np.int64), sizes[mine]) + within]
-        at = which[begin + within]
-        fates[at] = known
-        gone = known["of"] >= 0
-        fates["of"][at[gone]] = which[begin[gone] + known["of"][gone]]
+    known = known_fates(work.known, entries[used], sizes[used])
+    begin = np.repeat(groups[used], sizes[used])
+    at = which[begin + _within(sizes[used])]
+    fates[at] = known
+    gone = known["of"] >= 0
+    fates["of"][at[gone]] = which[begin[gone] + known["of"][gone]]
     return fates
+
+
+def known_fates(folder: str, components: Array, sizes: Array) -> Array:
+    """Return what was decided of the documents of components, one component behind the other; places are those there.
+
+    Args:
+        folder: of an earlier resolution.
+        components: as its index has them.
+        sizes: how many documents each has.
+    """
+    import numpy as np
+
+    places = np.repeat(components["first"].astype(np.int64), sizes) + _within(sizes)
+    units = np.repeat(components["unit"], sizes)
+    fates = np.empty(len(places), dtype=FATE)
+    for unit in np.unique(components["unit"]).tolist():
+        found = np.frombuffer(read_sealed(join(folder, f"{KNOWN_FATES}-{unit}")), dtype=FATE)
+        fates[units == unit] = found[places[units == unit]]
+    return fates
+
+
+def _within(sizes: Array) -> Array:
+    """Return the number of each thing in its group, for groups of these sizes."""
+    import numpy as np
+
+    begins = bounds_of(sizes)
+    found: Array = np.arange(begins[-1]) - np.repeat(begins[:-1], sizes)
+    return found
 
 
 def _digests(work: ToPlan, shards: Array, rows: Array, begins: Array, sizes: Array) -> Array:
