@@ -9,6 +9,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
+from toolkit.data.excerpts import escaped
 from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError, short
 from toolkit.mix.effects.stretches import HEAD, Stretch, of_rule
@@ -217,10 +218,8 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 def show(explanation: Explanation) -> str:
     """Return an explanation for people."""
     fate = "stays" if explanation.dropped is None else f"dropped by {explanation.dropped!r}"
-    lines = [
-        explanation.place,
-        f"  id {explanation.id}, source {explanation.source}, {explanation.chars:,} characters: {fate}",
-    ]
+    name = f"id {escaped(explanation.id)}, source {escaped(explanation.source)}"
+    lines = [explanation.place, f"  {name}, {explanation.chars:,} characters: {fate}"]
     width = max((len(step.rule) for step in explanation.steps), default=0)
     for step in explanation.steps:
         values = ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in step.values.items())
