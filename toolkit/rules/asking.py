@@ -83,6 +83,16 @@ def absent(path: Sequence[str], names: Mapping[str, Name]) -> str | None:
     return None
 
 
+def check_form(text: str) -> None:
+    """Check what can be told of a text without knowing any set: it is an expression, or ``SET[.KEY[.field]]``.
+
+    Raises:
+        ExpressionError: if it is neither.
+    """
+    if _REFERENCE.fullmatch(text) is None:
+        parse(text)
+
+
 def sets_read(
     text: str,
     given: Mapping[str, Iterable[str]],

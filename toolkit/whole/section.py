@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import xxhash
@@ -147,16 +147,45 @@ def read_section(
     return Plan(entries, {entry.set: known[entry.set] for entry in entries}, name)
 
 
-def _read_entry(
-    place: Source,
-    set_name: str,
-    dataset: Dataset,
-    known: Mapping[str, records.SetSchema],
-    all_: list[str],
-    section: str,
-    *,
-    types: OwnTypes | None,
-) -> tuple[Entry, records.SetSchema]:
+def check_entry(place: Source, set_name: str, section: str) -> None:
+    """Check what can be told of an entry without knowing any other set: its options, the form of its expressions.
+
+    Args:
+        place: of the entry.
+        set_name: its name.
+        section: its name.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    alone = _read_alone(place, set_name, section)
+    for option, asked in _all_asked(alone.kind, alone.common.when).items():
+        try:
+            asking.check_form(asked.text)
+        except ExpressionError as error:
+            raise place.error((option,) if option in place.value else (), str(error)) from None
+
+
+class _Alone(NamedTuple):
+    """What an entry says, whatever other sets there are.
+
+    Attributes:
+        own: the options of all entries, as they are written; `common` has them typed.
+        rest: the options of the kind, as they are written; `kind` has them.
+        others: the option `against`, if it is given.
+        key: that its rows have.
+    """
+
+    own: Source
+    common: Common
+    rest: Source
+    kind: Kind
+    others: Source
+    key: str
+
+
+def _read_alone(place: Source, set_name: str, section: str) -> _Alone:
+    """Return an entry with its typed options."""
     own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
     others = Source({})
     if section in KINDS.names():
@@ -177,11 +206,25 @@ def _read_entry(
     if class_.AGAINST:
         others, rest = config.divide(rest, {"against"})
     kind = config.convert(rest, class_, f"kind {common.kind}")
-    where = place.where(())
     try:
         kind.check()
     except ConfigError as error:
         raise place.error((), str(error)) from None
+    return _Alone(own, common, rest, kind, others, key)
+
+
+def _read_entry(
+    place: Source,
+    set_name: str,
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    all_: list[str],
+    section: str,
+    *,
+    types: OwnTypes | None,
+) -> tuple[Entry, records.SetSchema]:
+    own, common, rest, kind, others, key = _read_alone(place, set_name, section)
+    where = place.where(())
     given = read_joined(own)
     texts = [asked.text for asked in _all_asked(kind, common.when).values()]
     joined = _joined(texts, given, dataset, known, place, all_)
