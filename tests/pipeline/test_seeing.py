@@ -68,7 +68,7 @@ def test_a_document_is_explained_rule_by_rule(numbered: Project) -> None:
     found = numbered.ok("mix", "--explain", "2", "--json").json["documents"]
     assert [each["deciding"] for each in found] == [0, 0, 1, 1, 2, 2]
     text = numbered.ok("mix", "--explain", "1").out
-    assert f"{SHARD}:4\n  dropped by 'absent': `n is None` is true\n    with n = null\n" in text, "the first that is absent"
+    assert f"{SHARD}:4\n  dropped by 'absent': `n is None` is true\n    with n = null\n" in text, "the first"
     assert "absent   drops it  (n = null)" in text
     assert "large    is not reached" in text
     assert "large    drops it  (n = 1001)" in text
