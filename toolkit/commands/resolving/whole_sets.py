@@ -16,6 +16,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.steps import in_words
 from toolkit.whole import progress, resolve, section, sign, write
 from toolkit.whole.records import fates_folder, load_resolution
 from toolkit.whole.section import Entry, Plan
@@ -133,7 +134,7 @@ class _Making:
         return any(progress.look(self.dataset, entry, self.shards, whole=False).values())
 
     def _sign(self, wave: list[Entry]) -> None:
-        what = f"signatures of {', '.join(entry.set for entry in wave)}"
+        what = f"sign {', '.join(entry.set for entry in wave)}"
         options, limit = self.context.options, self.context.config.max_document_bytes
         tasks = sign.works(self.dataset, wave, self.shards, limit)
         tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
@@ -193,7 +194,13 @@ class _Making:
         try:
             return all_values(results)
         except StepFailed as error:
-            raise StepFailed(*(each if of in each else f"{of}: {each}" for each in error.messages)) from None
+            raise StepFailed(*(_told(each, what, of) for each in error.messages)) from None
+
+
+def _told(message: str, step: str, of: str) -> str:
+    """Return what went wrong in a step, with the set that it is of."""
+    message = message.removeprefix(f"{step}: ")  # the name of its only task
+    return message if of in message else f"{of}: {in_words(step)}: {message}"
 
 
 def _shown(rows: Sequence[dict[str, Any]]) -> str:

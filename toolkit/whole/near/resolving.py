@@ -64,11 +64,11 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     evidence = _read(work, comparing, folder, planned)
     decided = _decide(work, comparing, place, planned, evidence)
     work.run(
-        "index",
+        "keep",
         index_units,
         [
             Task(
-                "index",
+                "keep",
                 ToIndex(
                     units=planned.units, marks=[_mark(each) for each in work.shards], folder=folder, fates=work.folder
                 ),
@@ -112,7 +112,7 @@ def _read(work: Work, comparing: Comparing, folder: str, planned: Planned) -> li
         for each in work.shards
         if planned.unread[each.number]
     ]
-    files = work.run("read candidates", read_shard, tasks)
+    files = work.run("candidates", read_shard, tasks)
     return [(task.payload.signed.number, count) for task, count in zip(tasks, files, strict=True)]
 
 
@@ -157,7 +157,7 @@ def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[str],
     for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory)):
         path = join(place.folder, f"pairs-{i}")
         tasks.append(Task(f"range {i}", ToBucket(shards=runs, own=place.own, begin=begin, end=end, path=path)))
-    return [task.payload.path for task in tasks], work.run("find what shares a bucket", find_buckets, tasks)
+    return [task.payload.path for task in tasks], work.run("bucket", find_buckets, tasks)
 
 
 def _plan(work: Work, comparing: Comparing, place: _Place, pairs: list[str]) -> Planned:
