@@ -408,10 +408,10 @@ def test_where_nothing_is_like_anything_all_stays(near: Near, texts: list[str]) 
     assert kept_for(near.near()) == [None] * len(texts)
 
 
-def test_more_candidates_than_memory_can_order_are_an_error_that_says_so(near: Near) -> None:
+def test_a_component_that_memory_cannot_order_is_an_error_that_says_so(near: Near) -> None:
     near.write([" ".join(WORDS[:60])] * 30)
     near.config["dedup"] = {"near-0": {"kind": "near", "memory": "1 kB"}}
     ran = near("dedup")
     assert ran.code == 1
-    assert "expected at most 10 documents that share a bucket" in ran.err
+    assert "expected at most 10 documents that belong together" in ran.err
     assert "set at least `memory: 1 MB`" in ran.err

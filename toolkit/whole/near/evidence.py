@@ -1,4 +1,4 @@
-"""Step 2c, per shard: the shingles of its documents that share a bucket, read from the text, in files of their units.
+"""Step 2d, per shard: the shingles of its documents that share a bucket, read from the text, in files of their units.
 
 Files are sections by unit (see `sections`); a section has, of some documents of the unit, `PLACES`, `SIZES` and
 `NAME_SIZES` (one number each), `KEYS` (a row each), `SETS` and `NAMES` (what the sizes say of each).
@@ -12,10 +12,9 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import join
-from toolkit.storage.reading import open_stored
 from toolkit.text.batch import in_blocks
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.near.graph import MEMBER, MEMBERS, NAME, TEXT
+from toolkit.whole.near.graph import NAME, TEXT, Numbering, members_of
 from toolkit.whole.near.shingles import Shingles, Size
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import Sealed
@@ -32,7 +31,7 @@ class ToRead(ConfigStruct):
 
     Attributes:
         signed: the shard.
-        units: how many of them are read for.
+        numbering: of the units.
         bands: of signatures.
         size: of shingles; None if sets are not compared.
         memory: bytes that may be used.
@@ -40,7 +39,7 @@ class ToRead(ConfigStruct):
     """
 
     signed: SignedShard
-    units: int
+    numbering: Numbering
     bands: int
     size: Size | None
     memory: int
@@ -98,14 +97,13 @@ def read_shard(work: ToRead, report: Report) -> int:
     import numpy as np
 
     number = work.signed.number
-    with open_stored(join(work.folder, f"{MEMBERS}-{number}")) as stream:
-        members = np.frombuffer(stream.read(), dtype=MEMBER)
+    members = members_of(work.folder, work.numbering, number)
     named, members = (members[members["read"] == what] for what in (NAME, TEXT))
     held, files = _Held(), 0
 
     def flush() -> None:
         nonlocal held, files
-        write_sections(join(work.folder, f"{EVIDENCE}-{number}-{files}"), held.sections(work.units))
+        write_sections(join(work.folder, f"{EVIDENCE}-{number}-{files}"), held.sections(sum(work.numbering.fresh)))
         held, files = _Held(), files + 1
 
     places = iter(members.tolist())
