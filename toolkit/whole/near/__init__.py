@@ -10,7 +10,7 @@ each a task of one range of the work:
     connecting whole                pairs -> `components` -> parts: documents that belong together
     graph      per part             candidates -> units: documents that are decided together, in order
     evidence   per shard            text of the documents of units -> sets of shingles, in files by unit
-    deciding   per unit             `unit` in order -> `decision` -> values, by shard; or what was decided before
+    deciding   per unit             the unit in order -> `decision` -> values, by shard; or what was decided before
     fates      per shard            values of all units in the order of the rows
 
 Tasks hand their work over in files of `sections`. `resolving` runs them.

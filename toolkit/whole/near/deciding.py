@@ -24,9 +24,9 @@ from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.components import Bins
 from toolkit.whole.near.decision import Best, decide
+from toolkit.whole.near.evidence import OrderedUnit
 from toolkit.whole.near.fates import DECIDED, SIZES, VALUES, NearCopies
 from toolkit.whole.near.graph import COMPONENT, FATE, INDEX, KEPT, KNOWN_FATES, MARKS, UNIT_TYPES, UNITS, known_fates
-from toolkit.whole.near.unit import OrderedUnit
 from toolkit.whole.sealed import SealedOutput, read_sealed, write_sealed
 from toolkit.whole.sections import Sections, bounds_of, packed, unpacked, write_sections
 
