@@ -309,6 +309,7 @@ def families(seed: int) -> list[str]:
         *slow(*((seed, seed % 2 == 0, {"containment": 0.95, "memory": 2_000_000}) for seed in range(9, 11))),
         *slow(*((seed, seed % 2 == 0, {"verify": False}) for seed in range(11, 13))),
         *slow(*((seed, seed % 2 == 0, {"against": "other"}) for seed in range(13, 16))),
+        *slow(*((seed, seed % 2 == 0, {"store_shingles": True}) for seed in range(16, 18))),
     ],
 )
 def test_a_corpus_that_grows_has_what_a_whole_one_has(

@@ -1,5 +1,5 @@
-"""Step 2d, per shard: the shingles of its documents that share a bucket, read from the text, in files of their units;
-and what a unit has in all of these, put in order.
+"""Step 2d, per shard: the shingles of its documents that share a bucket, in files of their units; and what a unit has
+in all of these, put in order. Shingles are those of the text, unless they were stored with the signatures.
 
 Files are sections by unit (see `sections`); a section has, of some documents of the unit, `PLACES`, `SIZES` and
 `NAME_SIZES` (one number each), `KEYS` (a row each), `SETS` and `NAMES` (what the sizes say of each).
@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import IO, Self
 
 import msgspec
@@ -21,14 +21,17 @@ from toolkit.text.batch import in_blocks
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.decision import Piece
 from toolkit.whole.near.graph import NAME, TEXT, Numbering, members_of
-from toolkit.whole.near.shingles import Shingles, Size
+from toolkit.whole.near.shingles import Shingles, Size, distinct
+from toolkit.whole.near.signing import ROW, SHINGLES
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import Sealed
+from toolkit.whole.sealed import Sealed, read_sealed
 from toolkit.whole.sections import Sections, bounds_of, packed, unpacked, write_sections
 from toolkit.whole.sign import documents_of, names_of
 
 EVIDENCE = "evidence"
 _ROWS = 1 << 13  # whose keys are read at a time
+_GAP = 1 << 17  # bytes between stored shingles that are read with them, rather than to ask again
+_PIECE = 1 << 22  # bytes of stored shingles that are read at once
 TYPES = PLACES, SIZES, NAME_SIZES, KEYS, SETS, NAMES = ("<u4", "<u4", "<u4", "<u8", "<u8", "u1")
 
 
@@ -153,6 +156,10 @@ def _read(work: ToRead, wanted: Array) -> Iterator[tuple[list[Array], list[bytes
         for name in _names(work, wanted):
             yield [nothing], [name]
         return
+    if SHINGLES in work.signed.record.files:
+        for set_, name in zip(_stored(work.signed, wanted), _names(work, wanted), strict=True):
+            yield [set_], [name]
+        return
     is_wanted = np.zeros(work.signed.record.rows, dtype=bool)
     is_wanted[wanted] = True
     for block in in_blocks(documents_of(work.signed, is_wanted), lambda row: len(row.text)):
@@ -160,15 +167,33 @@ def _read(work: ToRead, wanted: Array) -> Iterator[tuple[list[Array], list[bytes
         yield list(sets), [_name(row.source, row.id) for row in block]
 
 
+def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
+    """Yield the sets of rows, which ascend, from the shingles that were stored; what lies together is read at once."""
+    import numpy as np
+
+    shingles = np.frombuffer(read_sealed(signed.path("rows")), dtype=ROW)["shingles"]
+    starts = 8 * bounds_of(shingles.astype(np.int64))
+    begins, ends = starts[wanted], starts[wanted + 1]
+    cuts = np.flatnonzero((begins[1:] - ends[:-1] > _GAP) | (np.diff(begins // _PIECE) > 0)) + 1
+    with Sealed(signed.path(SHINGLES)) as stream:
+        for first, last in pairwise([0, *cuts.tolist(), len(wanted)]):
+            begin = int(begins[first])
+            data = stream.at(begin, int(ends[last - 1]) - begin)
+            for at, end in zip(begins[first:last].tolist(), ends[first:last].tolist(), strict=True):
+                yield distinct(np.frombuffer(data, dtype=SETS, count=(end - at) // 8, offset=at - begin))
+
+
 def _names(work: ToRead, wanted: Array) -> Iterator[bytes]:
     """Yield the names of rows, which ascend; no text is read for them."""
-    rows = iter(wanted.tolist())
-    row = next(rows, None)
-    for number, line in enumerate(names_of(work.signed.folder, work.signed.shard) if row is not None else ()):
-        if number == row:
-            found = msgspec.json.decode(line, type=dict[str, str])
-            yield _name(found["source"], found["id"])
-            row = next(rows, None)
+    import numpy as np
+
+    if not len(wanted):
+        return
+    is_wanted = np.zeros(work.signed.record.rows, dtype=np.uint8)
+    is_wanted[wanted] = 1
+    for line in compress(names_of(work.signed.folder, work.signed.shard), is_wanted.tobytes()):
+        found = msgspec.json.decode(line, type=dict[str, str])
+        yield _name(found["source"], found["id"])
 
 
 def _name(source: str, id_: str) -> bytes:

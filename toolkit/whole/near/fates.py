@@ -83,7 +83,7 @@ def gather_shard(work: ToGather, report: Report) -> Gathered:
     data = packed([rows[order], sizes[order], np.frombuffer(b"".join(told), dtype=VALUES)])
     write_sealed(work.path, data)
     are_gone = (bytes(_REMOVED.decode(value).duplicate_of) != b"null" for value in told)
-    gone = compress(rows[order].tolist(), are_gone)
+    gone = list(compress(rows[order].tolist(), are_gone))
     return Gathered(digest=xxhash.xxh3_128_hexdigest(data), removed=most_removed(work.signed, gone))
 
 
