@@ -95,11 +95,11 @@ class _Making:
 
     def outcome(self) -> Outcome:
         done: set[str] = set()
-        shares = self.context.options.shard is not None
-        for wave in waves([entry for entry in self.plan.entries if not self.context.waiting & {*entry.reads}]):
+        context, only_signs = self.context, self.context.only_per_shard
+        for wave in waves([entry for entry in self.plan.entries if not context.waiting & {*entry.reads}]):
             try:
                 self._sign(wave)
-                if shares:
+                if only_signs:
                     done |= {entry.set for entry in wave}
                     break
                 for entry in wave:
@@ -108,17 +108,15 @@ class _Making:
             except StepFailed as error:
                 self.failed += error.messages
                 break
-        if not self.context.in_part:
+        if not context.in_part:
             self._noted.keep_only(self._keys)
         left = [entry.set for entry in self.plan.entries if entry.set not in done]
         text = f"{amount(len(self.shards), 'shard')}, {len(self.failed)} failed -> {self.dataset.attributes}\n"
-        if shares and not self.failed:
+        if only_signs or self.failed:
+            context.waiting |= {entry.set for entry in self.plan.entries if self._waits(entry)}
+        if only_signs and not self.failed:
             ready = f"the signatures of {', '.join(sorted(done))} are ready. " if done else ""
-            text += (
-                f"share {self.context.share}: {ready}{_WHOLE[self.plan.section]} depends on all shards: when all "
-                "shares are done, run the same command without --shard"
-            )
-            self.context.waiting |= {entry.set for entry in self.plan.entries if self._waits(entry)}
+            text += f"{context.named}{ready}{_WHOLE[self.plan.section]} depends on all shards: {context.next_step}"
         elif len(self.rows) > 1:
             text += table(self.rows, right=[2, 3, 4, 5])
         text += "".join(f"\n{each}" for each in (*self.notes, *self.tables))
@@ -129,7 +127,7 @@ class _Making:
         return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
 
     def _waits(self, entry: Entry) -> bool:
-        """Return whether attributes of the share's shards are not there, or not what they will be."""
+        """Return whether attributes of the run's shards are not there, or not what they will be."""
         return any(progress.look(self.dataset, entry, self.shards, whole=False).values())
 
     def _sign(self, wave: list[Entry]) -> None:
