@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from toolkit.config.sizes import Size
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, UnknownPlugin
+from toolkit.errors import ConfigError, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
 from toolkit.mix.joined_sets import JoinedSet, resolve_sets
 from toolkit.mix.section import read_joined
@@ -21,7 +22,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
 from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import is_name
+from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import absolute, is_set_name, join
 from toolkit.tag.declared import declare_set, digest_of, what_to_declare
@@ -157,23 +158,12 @@ def _read_entry(
     *,
     types: OwnTypes | None,
 ) -> tuple[Entry, records.SetSchema]:
-    own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
+    own, common, class_, rest = _read_common(place, section)
     others = Source({})
-    if section in KINDS.names():
-        own.value.setdefault("kind", section)
-    if "kind" not in own.value:
-        raise place.error((), f"expected `kind:`, one of {', '.join(_kinds_of(section))}; got none")
-    common = config.convert(own, Common)
-    try:
-        class_ = KINDS.find(common.kind)
-    except UnknownPlugin as error:
-        raise UnknownPlugin(str(place.error(("kind",), str(error)))) from None
-    if section != class_.SECTION:
-        raise place.error(("kind",), f"expected {common.kind!r} in the section `{class_.SECTION}:`, got it in this one")
     key = common.as_ or (_stem(set_name) if class_.NAMED else common.kind)
     hint = "" if common.as_ else "; give it one: `as: NAME`"
     if not is_name(key):
-        raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}{hint}")
+        raise place.error(("as",), f"expected {A_NAME}, got {key!r}{hint}")
     if class_.AGAINST:
         others, rest = config.divide(rest, {"against"})
     kind = config.convert(rest, class_, f"kind {common.kind}")
@@ -202,6 +192,34 @@ def _read_entry(
     type_ = schema.from_annotation(kind.typed(found), f"kind {common.kind}")
     reads = {name: digest_of(known.get(name) or records.load_schema(dataset, name)) for name in entry.reads}
     return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
+
+
+def _read_common(place: Source, section: str) -> tuple[Source, Common, type[Kind], Source]:
+    """Return the options that all entries have, as they stand and read; the kind of an entry; and its other options."""
+    own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
+    if section in KINDS.names():
+        own.value.setdefault("kind", section)
+    if "kind" not in own.value:
+        raise place.error((), f"expected `kind:`, one of {', '.join(_kinds_of(section))}; got none")
+    common = config.convert(own, Common)
+    try:
+        class_ = KINDS.find(common.kind)
+    except UnknownPlugin as error:
+        raise UnknownPlugin(str(place.error(("kind",), str(error)))) from None
+    if section != class_.SECTION:
+        raise place.error(("kind",), f"expected {common.kind!r} in the section `{class_.SECTION}:`, got it in this one")
+    return own, common, class_, rest
+
+
+def kept(section: Source, name: str) -> float:
+    """Return about how many bytes the sets of a section keep on disk of a byte of text, as far as it can be read."""
+    total = 0.0
+    for set_name in section.value if isinstance(section.value, dict) else ():
+        with suppress(ToolkitError):  # what is wrong is said by `read_section`
+            _, common, class_, rest = _read_common(section.at(set_name), name)
+            options = config.divide(rest, {"against"})[1] if class_.AGAINST else rest
+            total += config.convert(options, class_, f"kind {common.kind}").kept
+    return total
 
 
 def _kinds_of(section: str) -> list[str]:

@@ -16,6 +16,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.room import Needs
 from toolkit.whole import progress, resolve, section, sign, write
 from toolkit.whole.records import fates_folder, load_resolution
 from toolkit.whole.section import Entry, Plan
@@ -135,7 +136,7 @@ class _Making:
         options, limit = self.context.options, self.context.config.max_document_bytes
         tasks = sign.works(self.dataset, wave, self.shards, limit)
         tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
-        self._run(what, sign.sign_shard, tasks, noted=True)
+        self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.of_signatures(tasks))
 
     def _finish(self, entry: Entry) -> None:
         dataset = self.dataset
@@ -183,11 +184,13 @@ class _Making:
         *,
         noted: bool = False,
         of: str = "",
+        needs: Needs | None = None,
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
         if noted:
             self._keys |= {task.key for task in tasks}
-        results = self.context.run(what, function, tasks, unit, failed=self._noted if noted else None)
+        failed = self._noted if noted else None
+        results = self.context.run(what, function, tasks, unit, failed=failed, needs=needs)
         try:
             return all_values(results)
         except StepFailed as error:
