@@ -13,6 +13,7 @@ from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, tabl
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
+from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
@@ -121,7 +122,7 @@ class _Making:
             text += f"{context.named}{ready}{_WHOLE[self.plan.section]} depends on all shards: {context.next_step}"
         elif len(self.rows) > 1:
             text += table(self.rows, right=[2, 3, 4, 5])
-        text += "".join(f"\n{each}" for each in (*self.notes, *self.tables))
+        text += "".join(f"\n{each}" for each in (*map(escaped, self.notes), *self.tables))
         if left and self.failed:
             text += f"\nnot made: {', '.join(left)}"
         data = {"attributes": self.dataset.attributes, "shards": len(self.shards), "sets": self.data,
