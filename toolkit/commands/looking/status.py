@@ -434,8 +434,8 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
             for item in one.of(state):
                 by_cause.setdefault(item.cause, []).append(item.key)
             listed = [f"{_named(keys)}: {cause}" for cause, keys in by_cause.items()]
-            more = sum(map(len, list(by_cause.values())[SHOWN:]))
-            listed[SHOWN:] = [f"{more:,} more; --json has all"] if more else []
+            others = sum(map(len, list(by_cause.values())[SHOWN:]))
+            listed[SHOWN:] = [f"{others:,} more; --json has all"] if others else []
             text += "".join(f"\n{one.name}: {state}: {told}" for told in listed)
     if done:
         return text.rstrip() + "\n\nall is done"
