@@ -126,7 +126,7 @@ def test_names_that_rules_cannot_use_are_refused(two: Project, name: str) -> Non
     two.config["mix"]["attributes"] = [{"set": "shape-0", "as": {"line_shape": name}}]
     ran = two("mix")
     assert ran.code == 2
-    assert "expected names that rules can use" in ran.err
+    assert "expected a name that rules can use" in ran.err
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(two: Project) -> None:
