@@ -78,7 +78,7 @@ def absent(path: Sequence[str], names: Mapping[str, Name]) -> str | None:
                 return None
             hint = did_you_mean(key, fields) or f"; there are: {', '.join(fields) or 'none'}"
             return f"expected a field that documents have, got {'.'.join(path)!r}{hint}"
-        type_ = fields[key].item or ANY if fields[key].kind == "nullable" else fields[key]
+        type_ = fields[key].not_null
         fields, place = dict(type_.fields), f"{place}.{key}"
     return None
 
