@@ -66,7 +66,7 @@ def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple
     context.warn(refused)
     notes = _not_in_this(context, dataset, found)
     if context.failed and dataset == context.dataset:
-        found = [shard for shard in found if shard not in context.failed]
+        found = [shard for shard in context.limited(found) if shard not in context.failed]
     return found, notes
 
 
