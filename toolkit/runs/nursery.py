@@ -17,6 +17,7 @@ import pickle
 import selectors
 import signal
 import socket
+import stat
 import struct
 import sys
 import threading
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from multiprocessing import reduction, resource_tracker
 from multiprocessing.connection import wait
-from multiprocessing.context import ForkProcess, set_spawning_popen
+from multiprocessing.context import ForkProcess, SpawnProcess, set_spawning_popen
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
@@ -34,6 +35,9 @@ from toolkit.runs.processes import one_thread_each, share_arenas
 
 PACKAGES = ("toolkit", "taggers", "mixers", "numpy", "llvmlite")
 """Whose modules are imported in the nursery; those of plugins may begin threads."""
+
+LITTLE = 128 << 20
+"""Bytes of memory of a process of which the nursery is a fork, at most: processes count as theirs what they share."""
 
 _NUMBER = struct.Struct("q")
 _MESSAGE = 1 << 17
@@ -50,11 +54,12 @@ class Nursery:
         self._told = _imported()
         self._process: BaseProcess | None = None
         if line is None:
+            files = _open_files()
+            forks = _is_bare(files)
             line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            forks = _is_bare({line.fileno(), theirs.fileno()})
-            context = multiprocessing.get_context("fork" if forks else "spawn")
             self._told = self._told if forks else set()
-            self._process = context.Process(target=_serve, args=(theirs, line if forks else None))
+            kind: type[BaseProcess] = ForkProcess if forks else SpawnProcess
+            self._process = kind(target=_serve, args=(theirs, [line.fileno(), *files] if forks else []))
             begin_masked(self._process)
             theirs.close()
         self._line = line
@@ -66,7 +71,7 @@ class Nursery:
             OSError: if there is none: the nursery is gone, or cannot fork.
         """
         sent = _Sent()
-        set_spawning_popen(sent)
+        set_spawning_popen(sent)  # type: ignore[arg-type]  # it asks no more of one
         try:
             reduction.dump((target, arguments), sent.data)
         finally:
@@ -221,10 +226,14 @@ def _close(files: list[int]) -> None:
 # --- in the nursery ---------------------------------------------------------------------------------------------------
 
 
-def _serve(line: socket.socket, other: socket.socket | None) -> None:
-    """Fork what is asked for, and tell how it has ended, until nobody can ask any more."""
-    if other:
-        other.close()
+def _serve(line: socket.socket, not_its: list[int]) -> None:
+    """Fork what is asked for, and tell how it has ended, until nobody can ask any more.
+
+    Args:
+        line: from those who ask.
+        not_its: files that are open, because this process was forked from one that has them.
+    """
+    _close(not_its)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # SIGTERM stays blocked: who asks ends it
     one_thread_each()
     share_arenas()
@@ -260,7 +269,7 @@ def _forked(files: list[int], others: list[int]) -> BaseProcess | None:
     if _threads() > 1:
         return None
     gc.freeze()  # what is never touched again stays in memory that all share
-    process = multiprocessing.get_context("fork").Process(target=_begin, args=(files, others))
+    process = ForkProcess(target=_begin, args=(files, others))
     try:
         process.start()
     except OSError:
@@ -297,18 +306,22 @@ def wait_for_parent() -> None:
         wait([parent.sentinel, *_parents])
 
 
+def _is_bare(files: list[int]) -> bool:
+    """Return whether this process can itself be forked: one thread, no connections to anybody, and little memory."""
+    with open("/proc/self/statm") as statm:
+        held = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    sockets = [file for file in files if stat.S_ISSOCK(os.fstat(file).st_mode)]
+    return not sockets and _threads() == 1 and held < LITTLE
+
+
+def _open_files() -> list[int]:
+    """Return the numbers of open files but the standard streams."""
+    found = [int(name) for name in os.listdir("/proc/self/fd")]
+    return [number for number in found if number > 2 and os.path.lexists(f"/proc/self/fd/{number}")]
+
+
 def _threads() -> int:
     return len(os.listdir("/proc/self/task"))
-
-
-def _is_bare(but: set[int]) -> bool:
-    """Return whether this process can be forked: it has one thread, and no open files but the standard streams."""
-    try:
-        files = {int(name) for name in os.listdir("/proc/self/fd")}
-        own = {number for number in files - but if number > 2 and os.path.lexists(f"/proc/self/fd/{number}")}
-        return not own and _threads() == 1
-    except OSError:
-        return False
 
 
 # --- how processes begin ----------------------------------------------------------------------------------------------
@@ -319,7 +332,7 @@ def begun(target: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bo
     if (nursery := current()) is not None:
         with contextlib.suppress(OSError):
             return nursery.begin(target, arguments)
-    process = multiprocessing.get_context("spawn").Process(target=target, args=arguments, daemon=daemon)
+    process = SpawnProcess(target=target, args=arguments, daemon=daemon)
     begin_masked(process)
     return process
 
