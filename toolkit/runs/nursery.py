@@ -3,9 +3,10 @@
     this process ──names of modules, open files──> nursery ──fork──> child: target(*arguments)
                  <──number and exit status of the child──┘
 
-A new interpreter takes a quarter of a second of processor time until it can work. So a command that may need processes
-begins one, before anything else, which waits, imports what the command has imported, and is forked for each process.
-It has one thread, and no open files but those that it has been given, so that what is forked is whole.
+A new interpreter takes a third of a second of processor time until it can work. So a command that may need processes
+begins one at once, which waits, then imports what the command has imported, and is forked for each process. It is a
+fork itself where it can be, and has one thread, so that what is forked is whole. Where the system has no such thing, or
+it has come to an end, processes are new interpreters.
 """
 
 import contextlib
@@ -31,13 +32,10 @@ from types import ModuleType
 from typing import Any
 
 from toolkit.interrupts import held_back
-from toolkit.runs.processes import one_thread_each, share_arenas
+from toolkit.runs import processes
 
 PACKAGES = ("toolkit", "taggers", "mixers", "numpy", "llvmlite")
 """Whose modules are imported in the nursery; those of plugins may begin threads."""
-
-LITTLE = 128 << 20
-"""Bytes of memory of a process of which the nursery is a fork, at most: processes count as theirs what they share."""
 
 _NUMBER = struct.Struct("q")
 _MESSAGE = 1 << 17
@@ -55,7 +53,7 @@ class Nursery:
         self._process: BaseProcess | None = None
         if line is None:
             files = _open_files()
-            forks = _is_bare(files)
+            forks = _can_be_forked(files)
             line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self._told = self._told if forks else set()
             kind: type[BaseProcess] = ForkProcess if forks else SpawnProcess
@@ -235,8 +233,8 @@ def _serve(line: socket.socket, not_its: list[int]) -> None:
     """
     _close(not_its)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # SIGTERM stays blocked: who asks ends it
-    one_thread_each()
-    share_arenas()
+    processes.one_thread_each()
+    processes.share_arenas()
     with selectors.DefaultSelector() as watched:
         watched.register(line, selectors.EVENT_READ)
         while True:
@@ -306,12 +304,9 @@ def wait_for_parent() -> None:
         wait([parent.sentinel, *_parents])
 
 
-def _is_bare(files: list[int]) -> bool:
-    """Return whether this process can itself be forked: one thread, no connections to anybody, and little memory."""
-    with open("/proc/self/statm") as statm:
-        held = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    sockets = [file for file in files if stat.S_ISSOCK(os.fstat(file).st_mode)]
-    return not sockets and _threads() == 1 and held < LITTLE
+def _can_be_forked(files: list[int]) -> bool:
+    """Return whether this process can be forked: it has one thread, and no connections."""
+    return processes.is_program and _threads() == 1 and not any(stat.S_ISSOCK(os.fstat(file).st_mode) for file in files)
 
 
 def _open_files() -> list[int]:
