@@ -103,9 +103,10 @@ class Nursery:
         return Forked(number, ours[1], ours[2])
 
     def close(self) -> None:
-        """End the process, when those are gone that it has forked."""
+        """End the process, and those that it has forked, if there still are any."""
         self._line.close()
         if self._process:
+            self._process.kill()
             self._process.join()
             self._process.close()
 
