@@ -67,10 +67,10 @@ def make_nested(work: None) -> Callable[[object], tuple[tuple[int, int], tuple[i
     return nested
 
 
-def test_processes_are_forked_those_that_they_begin_too_which_end_with_them(home: int) -> None:
+def test_processes_are_forked_and_what_they_begin_ends_with_them(home: int) -> None:
     child = Child(answer_calls, make_nested, None, tidy=True)
     (pid, its_parent), (second, parent_of_second) = child.ask(None).value()
-    assert (pid, its_parent, parent_of_second) == (child.process.pid, home, home)
+    assert (pid, its_parent, parent_of_second) == (child.process.pid, home, pid)
     assert is_alive(second)
     kill([child])
     assert wait_until(lambda: not is_alive(second))

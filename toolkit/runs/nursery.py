@@ -42,25 +42,17 @@ _MESSAGE = 1 << 17
 
 
 class Nursery:
-    """A process that forks others for this one.
+    """A process that forks others for this one."""
 
-    Args:
-        line: to one that there is already; by default it is begun.
-    """
-
-    def __init__(self, line: socket.socket | None = None) -> None:
-        self._told = _imported()
-        self._process: BaseProcess | None = None
-        if line is None:
-            files = _open_files()
-            forks = _can_be_forked(files)
-            line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            self._told = self._told if forks else set()
-            kind: type[BaseProcess] = ForkProcess if forks else SpawnProcess
-            self._process = kind(target=_serve, args=(theirs, [line.fileno(), *files] if forks else []))
-            begin_masked(self._process)
-            theirs.close()
-        self._line = line
+    def __init__(self) -> None:
+        files = _open_files()
+        forks = _can_be_forked(files)
+        self._told = _imported() if forks else set()
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        kind: type[BaseProcess] = ForkProcess if forks else SpawnProcess
+        self._process = kind(target=_serve, args=(theirs, [self._line.fileno(), *files] if forks else []))
+        begin_masked(self._process)
+        theirs.close()
 
     def begin(self, target: Callable[..., None], arguments: tuple[Any, ...]) -> "Forked":
         """Begin a process that calls a function.
@@ -87,7 +79,7 @@ class Nursery:
             theirs.append(data := os.memfd_create("toolkit"))
             with open(data, "wb", closefd=False) as file:
                 file.write(sent.data.getbuffer())
-            files = [*theirs, self._line.fileno(), *sent.files]
+            files = [*theirs, *sent.files]
             socket.send_fds(self._line, ["\n".join(sorted(names)).encode() or b"\n"], files)
         except BaseException:
             _close(ours)
@@ -105,18 +97,12 @@ class Nursery:
     def close(self) -> None:
         """End the process, and those that it has forked, if there still are any."""
         self._line.close()
-        if self._process:
-            self._process.kill()
-            self._process.join()
-            self._process.close()
+        self._process.kill()
+        self._process.join()
+        self._process.close()
 
 
 _open: list[Nursery] = []
-
-
-def current() -> Nursery | None:
-    """Return the nursery of this process, if there is one."""
-    return _open[-1] if _open else None
 
 
 @contextlib.contextmanager
@@ -285,9 +271,8 @@ def _tell(file: int, number: int | None) -> None:
 def _begin(files: list[int], others: list[int]) -> None:
     """Call what has been sent, in a process that was forked."""
     _close(others)
-    parent, data, line, *_given[:] = files
+    parent, data, *_given[:] = files
     _parents.append(parent)
-    _open[:] = [Nursery(socket.socket(fileno=line))]
     with open(data, "rb") as file:
         file.seek(0)
         target, arguments = pickle.load(file)  # noqa: S301  # from a process of ours
@@ -325,9 +310,9 @@ def _threads() -> int:
 
 def begun(target: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bool) -> BaseProcess | Forked:
     """Return a process that calls a function: forked where there is a nursery, else a new interpreter."""
-    if (nursery := current()) is not None:
-        with contextlib.suppress(OSError):
-            return nursery.begin(target, arguments)
+    if _open:
+        with contextlib.suppress(OSError), held_back():
+            return _open[-1].begin(target, arguments)
     process = SpawnProcess(target=target, args=arguments, daemon=daemon)
     begin_masked(process)
     return process
