@@ -109,11 +109,15 @@ def test_one_that_has_threads_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 SCRIPT = """
 import sys
 from tests.runs.functions import act
+from tests.runs.test_nursery import make_nested
 from toolkit.runs import nursery, processes
 from toolkit.runs.blocks import in_order
+from toolkit.runs.child import Child, answer_calls
 
 processes.is_program = True
 with nursery.opened():
+    child = Child(answer_calls, make_nested, None, tidy=True)
+    print(child.ask(None).value()[1][0], flush=True)
     for result in in_order(act, {150: "waits"}, iter(range(200)), 2):
         print(result[1], flush=True)
 """
@@ -132,8 +136,8 @@ def test_it_and_its_processes_end_when_the_calling_one_is_killed(how: signal.Sig
     ) as process:
         try:
             assert process.stdout
-            pids = {int(line) for line in islice(process.stdout, 5)}
-            assert all(parent(pid) in children(process.pid) for pid in pids), "of a nursery that is its child"
+            nested, *pids = [int(line) for line in islice(process.stdout, 5)]
+            assert all(parent(pid) in children(process.pid) for pid in (parent(nested), *pids)), "it is the nursery's"
             process.send_signal(how)
             assert process.wait(PATIENCE) != 0
             assert wait_until(lambda: is_gone(process.pid))

@@ -324,12 +324,13 @@ def begin_masked(process: BaseProcess) -> None:
     SIGTERM waits, too, until the process is known here, or nobody would end it; in the process until it can hear it.
     A start that is interrupted would leave a process that finds the pipe closed from which it reads what to do.
     """
-    if not isinstance(process, ForkProcess):
+    is_fork = isinstance(process, ForkProcess)  # it imports nothing, and would have the lock of those that do, locked
+    if not is_fork:
         resource_tracker.ensure_running()  # the first start does so too, and would unblock both before
     with held_back():
         masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:
-            with _no_main_module():
+            with contextlib.nullcontext() if is_fork else _no_main_module():
                 process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, masked)
