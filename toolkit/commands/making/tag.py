@@ -155,6 +155,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         noted.keep_only(shards)
     done = [result.value for result in results if result.value]
     failed = failures(results)
+    context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
     written = {name: sum(name in each.written or each.shard in tagged for each in done) for name in plan.sets}
     worked = values.worked(plan, dataset, [each.shard for each in done])
     rows = [["set", "keys", "shards written", "up to date", *(["documents asked", "seconds"] if worked else [])]]
