@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, tree
+from toolkit.commands.merging import merge
 from toolkit.data import journals, row_index
 from toolkit.data.dataset import open_dataset
 from toolkit.data.journals import INGEST, ROWS, open_journal, place_in_set, place_of_failure
@@ -18,7 +19,6 @@ from toolkit.records import sets
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.records.ingested import InputRecord, load_all
 from toolkit.runs import claims
-from toolkit.runs.merging import merge
 from toolkit.storage import store_of
 from toolkit.storage.json_files import save
 from toolkit.storage.paths import join, list_files

@@ -13,6 +13,7 @@ import msgspec
 
 from toolkit.align import section as align_section
 from toolkit.annotate import section as annotate_section
+from toolkit.commands.merging import merge
 from toolkit.commands.running import Running
 from toolkit.commands.stages import MAKING, REMAKES, WRITES, before
 from toolkit.commands.steps.disk import Disk
@@ -31,7 +32,6 @@ from toolkit.mix import section as mix_section
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets
 from toolkit.runs import claims
-from toolkit.runs.merging import merge
 from toolkit.runs.room import Room
 from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
 from toolkit.tag import declared
