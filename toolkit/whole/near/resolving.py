@@ -66,11 +66,11 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     evidence = _read(work, comparing, folder, planned, numbering)
     decided = _decide(work, comparing, place, numbering, evidence)
     work.run(
-        "index",
+        "keep",
         index_units,
         [
             Task(
-                "index",
+                "keep",
                 ToIndex(
                     units=sum(numbering.units),
                     marks=[_mark(each) for each in work.shards],
@@ -120,7 +120,7 @@ def _read(
         for each in work.shards
         if unread[each.number]
     ]
-    files = work.run("read candidates", read_shard, tasks)
+    files = work.run("candidates", read_shard, tasks)
     return [(task.payload.signed.number, count) for task, count in zip(tasks, files, strict=True)]
 
 
@@ -166,7 +166,7 @@ def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[str],
     for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory)):
         path = join(place.folder, f"pairs-{i}")
         tasks.append(Task(f"range {i}", ToBucket(shards=runs, own=place.own, begin=begin, end=end, path=path)))
-    return [task.payload.path for task in tasks], work.run("find what shares a bucket", find_buckets, tasks)
+    return [task.payload.path for task in tasks], work.run("bucket", find_buckets, tasks)
 
 
 def _plan(
