@@ -414,5 +414,5 @@ def test_a_component_that_memory_cannot_order_is_an_error_that_says_so(near: Nea
     near.config["dedup"] = {"near-0": {"kind": "near", "memory": "1 kB"}}
     ran = near("dedup")
     assert ran.code == 1
-    assert "expected at most 10 documents that belong together" in ran.err
+    assert "expected at most 5 documents that belong together" in ran.err
     assert "set at least `memory: 1 MB`" in ran.err

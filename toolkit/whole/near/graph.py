@@ -49,7 +49,7 @@ UNIT_TYPES = ("<u8", "<u4", COMPONENT, FATE)
 """Of a section of `UNITS`: its documents in order, where its components begin, what is known of these, and of the
 documents of components that have grown (their places are those of the unit).
 """
-_BYTES = 100  # of memory a candidate, at least
+_BYTES = 200  # of memory a candidate, at least
 _ENTRIES = 1 << 18  # of an index, that are read at a time
 
 
