@@ -70,12 +70,23 @@ _last: list[tuple[int, int]] = []
 
 def _is_bad_moment(frame: FrameType | None) -> bool:
     """Return whether code is interrupted that has to go on, and which was not found waiting there just before."""
-    if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] not in LOCKING:
+    if frame is None or not (_may_lock(frame) or _is_in_finalizer(frame)):
         return False
     here = (id(frame), frame.f_lasti)
     waits = here in _last
     _last[:] = [here]
     return not waits
+
+
+def _may_lock(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in LOCKING
+
+
+def _is_in_finalizer(frame: FrameType | None) -> bool:
+    """Return whether an object is tidied away: Python drops what a signal raises there, and the object stays untidy."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _postpone(number: int, seconds: float | None = None) -> None:
@@ -88,6 +99,35 @@ def _postpone(number: int, seconds: float | None = None) -> None:
 
     _postponed.add(number)
     _thread.start_new_thread(again, ())
+
+
+_report = [sys.unraisablehook]
+
+
+def _notice_what_is_lost() -> None:
+    """Have signals sent again whose exceptions Python drops."""
+    if sys.unraisablehook is not _lost:
+        _report[:] = [sys.unraisablehook]
+        sys.unraisablehook = _lost
+
+
+def _lost(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Send a signal again whose exception is dropped: raised in a finalizer, or in what native code has called.
+
+    What else finalizers raise after a signal is not reported: it may have come while a library made an object, which is
+    left without what its finalizer needs.
+    """
+    error = unraisable.exc_value
+    if isinstance(error, Terminated | Ended):
+        _postponed.add(signal.SIGTERM)  # from now on, because another signal would interrupt this here
+        _raised.clear()
+        _postpone(signal.SIGTERM, AGAIN)
+    elif isinstance(error, KeyboardInterrupt):
+        _postponed.add(signal.SIGINT)
+        _interrupting.add(signal.SIGINT)
+        _postpone(signal.SIGINT, AGAIN)
+    elif not is_ending():
+        _report[0](unraisable)
 
 
 def note_sigint() -> None:
@@ -112,24 +152,23 @@ def _hear_sigint(come: set[int]) -> None:
         if ignored and not _interrupting:
             return
         come.add(number)
+        if number in _postponed:
+            return
         if _is_bad_moment(frame):
             _postpone(number)
             return
         _interrupting.clear()
-        _postponed.discard(number)
         raise KeyboardInterrupt
 
+    _notice_what_is_lost()
     signal.signal(signal.SIGINT, heard)
 
 
 def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
     """Let SIGTERM raise an error in the main thread, once: a second one would interrupt the cleaning up.
 
-    Python drops an exception that a signal raises inside a finalizer, or inside a function that native code has called.
-    Then it is raised again. What finalizers raise after the signal is not reported: it may have come while a library
-    made an object, which is left without what its finalizer needs.
+    Where Python drops the exception, it is raised again a little later.
     """
-    report = sys.unraisablehook
     _raised.clear()
     _raised_by_sigterm[:] = [error]
 
@@ -143,15 +182,7 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
         _raised.add(number)
         raise error()
 
-    def drop(unraisable: "sys.UnraisableHookArgs") -> None:
-        if isinstance(unraisable.exc_value, error):
-            _postponed.add(signal.SIGTERM)  # from now on, because another signal would interrupt this here
-            _raised.clear()
-            _postpone(signal.SIGTERM, AGAIN)
-        elif not is_terminated():
-            report(unraisable)
-
-    sys.unraisablehook = drop
+    _notice_what_is_lost()
     signal.signal(signal.SIGTERM, terminate)
 
 

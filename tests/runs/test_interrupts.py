@@ -1,4 +1,4 @@
-"""SIGTERM, once, and not lost."""
+"""SIGTERM, once; neither it nor SIGINT is lost."""
 
 import subprocess
 import sys
@@ -8,15 +8,23 @@ import pytest
 from tests.waiting import PATIENCE
 
 BEGIN = """
-import os, signal, time
-from toolkit.interrupts import Terminated, raise_on_sigterm
+import os, signal, time, weakref
+from toolkit.interrupts import Terminated, note_sigint, raise_on_sigterm
 
 raise_on_sigterm(Terminated)
 
 class Ends:
-    def __del__(self):
-        signal.raise_signal(signal.SIGTERM)
+    pass
+
+def dropped(number=signal.SIGTERM):
+    # Python drops the exception of what is raised in `gone`
+    def gone(reference):
+        signal.raise_signal(number)
         time.sleep(0)
+
+    one = Ends()
+    reference = weakref.ref(one, gone)
+    del one
 
 """
 
@@ -38,7 +46,7 @@ def interrupted(*number):
 
 interrupts._postpone = interrupted
 try:
-    Ends()
+    dropped()
     time.sleep(600)
 except Terminated:
     print("tidied")
@@ -143,12 +151,51 @@ except Terminated:
     assert done == [1]
     print("tidied")
 """,
-    "one whose exception a finalizer drops comes again": """
+}
+
+EACH = {
+    "one whose exception is dropped comes again": """
 try:
-    Ends()
+    dropped(NUMBER)
     print("goes on")
     time.sleep(600)
-except Terminated:
+except KeyboardInterrupt:
+    print("tidied")
+""",
+    "one whose exception is dropped comes once": """
+try:
+    dropped(NUMBER)
+    time.sleep(600)
+except KeyboardInterrupt:
+    time.sleep(1)
+    print("tidied")
+""",
+    "one that comes to a finalizer lets it end": """
+def tidy():
+    signal.raise_signal(NUMBER)
+    time.sleep(0)
+    print("whole")
+
+class Tidies:
+    def __del__(self):
+        tidy()
+
+try:
+    Tidies()
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("tidied")
+""",
+    "one that comes to a finalizer that waits for long is heard in the end": """
+class Waits:
+    def __del__(self):
+        signal.raise_signal(NUMBER)
+        time.sleep(600)
+
+try:
+    Waits()
+    time.sleep(600)
+except KeyboardInterrupt:
     print("tidied")
 """,
 }
@@ -159,6 +206,16 @@ def test_a_signal_is_heard_once(case: str) -> None:
     run = subprocess.run([sys.executable, "-c", BEGIN + CASES[case]], capture_output=True, text=True, timeout=PATIENCE)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines()[-1] == "tidied"
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("case", EACH)
+def test_neither_signal_is_lost(case: str, number: str) -> None:
+    code = BEGIN + f"note_sigint()\nNUMBER = signal.{number}\n" + EACH[case]
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines()[-1] == "tidied"
+    assert ("whole" in run.stdout) == ("lets it end" in case)
 
 
 def test_what_else_is_dropped_is_reported() -> None:
