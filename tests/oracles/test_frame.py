@@ -1,8 +1,10 @@
 """The frame tells every difference between two programs."""
 
+import runpy
+
 import pytest
 
-from tests.oracles.frame import Verdict, by_id, compare
+from tests.oracles.frame import FOLDER, Verdict, by_id, compare
 
 
 def test_what_differs_is_told() -> None:
@@ -27,3 +29,10 @@ def test_no_page_is_left_out() -> None:
         compare(by_id([Verdict("a"), Verdict("b")]), by_id([Verdict("a")]))
     with pytest.raises(ValueError, match="two verdicts of a"):
         by_id([Verdict("a"), Verdict("a")])
+
+
+def test_the_script_of_fineweb_2_finds_the_tables_that_ship() -> None:
+    """The peer runs by hand alone, so nothing else would tell that a table has moved."""
+    configured = runpy.run_path(str(FOLDER / "peers" / "fineweb_2.py"))["configuration"]("deu_Latn")
+    assert configured["stopwords"]
+    assert [n for n, _ in configured["dup_n_grams"]] == [5, 6, 7, 8, 9, 10]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TABLES = Path(__file__).parent.parent.parent.parent / "toolkit" / "tables"
+TABLES = Path(__file__).parents[3] / "toolkit" / "text" / "tables"
 
 
 def _rows(name: str) -> list[list[str]]:
