@@ -128,13 +128,14 @@ def entry() -> NoReturn:
     if completion.is_asked():
         completion.answer()
     from toolkit.data.excerpts import make_harmless
-    from toolkit.runs.processes import hold_standard_streams, import_no_scripts, one_thread_each
+    from toolkit.runs import processes
 
-    _closed.update(hold_standard_streams())
+    processes.is_program = True
+    _closed.update(processes.hold_standard_streams())
     with contextlib.suppress(OSError):  # else a crash of native code ends the command without a word
         faulthandler.enable()
-    import_no_scripts()
-    one_thread_each()
+    processes.import_no_scripts()
+    processes.one_thread_each()
     make_harmless()
     try:
         raise_on_sigterm(Terminated)

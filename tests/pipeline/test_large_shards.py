@@ -107,12 +107,12 @@ def happens(id: str, folder: str, seconds: float, act: str) -> bool:
 
     Args:
         id: of the document.
-        folder: where processes leave their numbers; a file called ``mended`` ends all mischief. While there is a file
-            called ``held``, nobody gets on with a document of the large shard.
+        folder: where processes that work on the large shard leave their numbers; a file called ``mended`` ends all
+            mischief. While there is a file called ``held``, nobody gets on with a document of the large shard.
         seconds: that each document takes.
         act: what should happen.
     """
-    if folder:
+    if folder and id.startswith("d"):
         open(os.path.join(folder, f"{os.getpid()}.pid"), "w").close()
     time.sleep(seconds)
     while folder and id.startswith("d") and os.path.exists(os.path.join(folder, "held")):
@@ -1184,30 +1184,32 @@ class Running:
     """A command that runs by itself, in a process group of its own, with two processes on each shard.
 
     Attributes:
-        alone: whether there is one shard only to be done, and so no worker of the executor.
-        pids: of those who have worked on documents.
+        pids: of those who have worked on documents of the large shard.
         log: what it has said.
     """
 
     process: subprocess.Popen[bytes]
     folder: Path
     log_path: Path
-    alone: bool
 
     @property
     def pids(self) -> set[int]:
         return {int(path.stem) for path in self.folder.glob("*.pid")}
 
     @property
+    def forked(self) -> set[int]:
+        """Processes that the command has begun: the children of its nursery."""
+        return {pid for nursery in children(self.process.pid) for pid in children(nursery)}
+
+    @property
     def workers(self) -> set[int]:
-        """Of the executor, which have whole shards."""
-        return set() if self.alone else {pid for pid in children(self.process.pid) if children(pid)}
+        """Of the executor, which have whole shards, and helpers for the large one."""
+        return {pid for pid in self.forked if children(pid)}
 
     @property
     def helpers(self) -> set[int]:
         """Processes that work on a part of the large shard."""
-        above = {self.process.pid} if self.alone else self.workers
-        return {pid for each in above for pid in children(each)} & self.pids
+        return {pid for each in self.forked for pid in (each, *children(each))} & self.pids
 
     @property
     def log(self) -> str:
@@ -1239,8 +1241,6 @@ def running(project: Project, command: str, *, held: bool = False) -> Iterator[R
     site.mkdir(exist_ok=True)
     (site / "sitecustomize.py").write_text(EVERYWHERE)
     log = project.root / "log"
-    done = is_tagged(project, "f.jsonl.gz") if command == "tag" else mixed(project) > 0
-    small = (project.documents / "f.jsonl.gz").exists() and not done
     with log.open("wb") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "toolkit.cli", command, "-c", str(project.yaml)],
@@ -1250,7 +1250,7 @@ def running(project: Project, command: str, *, held: bool = False) -> Iterator[R
             env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
         )
     try:
-        yield Running(process, folder, log, alone=not small)
+        yield Running(process, folder, log)
     finally:
         end_group(process.pid)
         process.wait(PATIENCE)
@@ -1397,7 +1397,7 @@ def test_an_interrupt_while_processes_start_is_no_traceback(shards: int, slow: P
     if shards == 1:
         only_large(slow)
     with running(slow, "tag", held=True) as run:
-        assert wait_until(lambda: bool(children(run.process.pid)))
+        assert wait_until(lambda: bool(run.forked))
         time.sleep(0.06)
         os.killpg(run.process.pid, signal.SIGINT)
         assert run.end() == 130, run.log

@@ -1,6 +1,6 @@
 """A process of ours that works for this one: how it begins, what is said, how it ends, and why it died.
 
-this process: Child(serve, …) ──messages, pickled, over a pipe──> a new interpreter: serve(connection, …)
+this process: Child(serve, …) ──messages, pickled, over a pipe──> a new process: serve(connection, …)
 
 There are three kinds of them: workers do tasks (`toolkit.runs.executors.local`), helpers compute parts of a shard
 (`toolkit.runs.blocks`), and what may crash is called in a process of its own (`toolkit.runs.isolated`). All of them
@@ -12,21 +12,18 @@ import multiprocessing
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from types import ModuleType
 from typing import Any, TypeVar
 
 from toolkit.data.excerpts import make_harmless
 from toolkit.errors import ToolkitError
-from toolkit.interrupts import Ended, held_back, raise_on_sigterm
+from toolkit.interrupts import Ended, raise_on_sigterm
+from toolkit.runs import nursery
 from toolkit.runs.processes import one_thread_each, share_arenas
 
 JOIN_SECONDS = 5
@@ -66,11 +63,9 @@ class Child:
     """
 
     def __init__(self, serve: Callable[..., None], *arguments: Any, tidy: bool = False) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_live, args=(theirs, tidy, serve, arguments), daemon=not tidy)
-        begin_masked(self.process)
-        theirs.close()
+        self.connection, theirs = multiprocessing.Pipe()
+        with theirs:
+            self.process = nursery.begun(_live, (theirs, tidy, serve, arguments), daemon=not tidy)
 
     def send(self, message: Any) -> None:
         """Send a message; that the process has died shows when an answer is awaited."""
@@ -113,52 +108,15 @@ def _live(connection: "Connection[Any, Any]", tidy: bool, serve: Callable[..., N
         serve(connection, *arguments)
 
 
-def begin_masked(process: BaseProcess) -> None:
-    """Start a process that gets no SIGINT: what is blocked now stays blocked in it.
-
-    SIGTERM waits, too, until the process is known here, or nobody would end it; in the process until it can hear it.
-    A start that is interrupted would leave a process that finds the pipe closed from which it reads what to do.
-    """
-    resource_tracker.ensure_running()  # the first start does so too, and would unblock both before the process begins
-    with held_back():
-        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        try:
-            with _no_main_module():
-                process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
-
-
-_starting = threading.Lock()
-
-
-@contextlib.contextmanager
-def _no_main_module() -> Iterator[None]:
-    """Let a process that begins import no main module: what it runs is in modules of ours.
-
-    A script without ``if __name__ == "__main__":`` that calls us would run in it, from its beginning.
-    """
-    with _starting:
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
-            yield
-        finally:
-            sys.modules["__main__"] = main
-
-
 def _die_with_parent() -> None:
     """End this process when the calling one ends, however that does, and by SIGTERM from now on."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _wait_for_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        with contextlib.suppress(OSError):
-            wait([parent.sentinel])
-        os._exit(1)
+def _end_with_parent() -> None:
+    nursery.wait_for_parent()
+    os._exit(1)
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------

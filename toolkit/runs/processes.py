@@ -10,6 +10,9 @@ ONE_THREAD = {
 } | {"TOKENIZERS_PARALLELISM": "false"}
 """What keeps libraries from starting threads of their own: processes are what is parallel."""
 
+is_program = False
+"""Whether this process is the command line, and nobody else's: what it holds is known, so that it can be forked."""
+
 
 def hold_standard_streams() -> set[int]:
     """Open the standard streams that the caller has closed, so that no file of ours gets their numbers; return which.

@@ -10,6 +10,7 @@ import msgspec
 from toolkit.config.settings import ConfigStruct, Source, convert, divide
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
+from toolkit.runs import nursery
 from toolkit.runs.executors import Begun, Executor, P, Report, Task
 from toolkit.runs.processes import available_cores
 
@@ -65,6 +66,8 @@ class Workers:
     def __init__(self, chosen: Chosen, processes: int | None, report: Report, begun: Begun) -> None:
         self._made = chosen.kind(report, begun, processes=processes or available_cores(), settings=chosen.settings)
         self._open = ExitStack()
+        if self._made.processes > 1:
+            self._open.enter_context(nursery.opened())
         self._kept: Executor | None = None
 
     def executor(self, tasks: int) -> Executor:

@@ -10,6 +10,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
+from toolkit.data.excerpts import escaped
 from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError, short
 from toolkit.mix.effects.stretches import HEAD, Stretch, of_rule
@@ -277,7 +278,7 @@ def show(explanation: Explanation) -> str:
         explanation.place,
         f"  dropped by {told.rule!r}: {told.verdict}" if told else "  stays",
         *([f"    with {_listed(told.values)}"] if told and told.values else []),
-        f"  id {explanation.id}, source {explanation.source}, {explanation.chars:,} characters",
+        f"  id {escaped(explanation.id)}, source {escaped(explanation.source)}, {explanation.chars:,} characters",
     ]
     width = max((len(step.rule) for step in explanation.steps), default=0)
     for step in explanation.steps:

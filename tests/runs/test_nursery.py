@@ -1,0 +1,145 @@
+"""The process that forks others."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.runs.functions import act
+from tests.runs.tasks import is_alive
+from tests.runs.test_blocks import ROOT, children, end_group, is_gone
+from tests.waiting import PATIENCE, wait_until
+from toolkit.runs import nursery
+from toolkit.runs.blocks import in_order
+from toolkit.runs.child import Child, Died, answer_calls, kill
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.fixture(name="home")
+def _home() -> Iterator[int]:
+    """The number of a nursery, which is gone behind the test."""
+    before = children()
+    with nursery.opened():
+        (pid,) = children() - before
+        yield pid
+    assert wait_until(lambda: children() <= before)
+
+
+def end(how: str) -> None:
+    if how == "exits":
+        os._exit(3)
+    signal.raise_signal(signal.SIGKILL)
+
+
+def make_ending(work: None) -> Callable[[str], None]:
+    return end
+
+
+def own(argument: object) -> tuple[int, int]:
+    return os.getpid(), os.getppid()
+
+
+def make_own(work: None) -> Callable[[object], tuple[int, int]]:
+    return own
+
+
+LEFT: list[Child] = []
+
+
+def nested(argument: object) -> tuple[tuple[int, int], tuple[int, int]]:
+    """What `own` gives here, and in a process that this one begins, and leaves behind."""
+    LEFT.append(Child(answer_calls, make_own, None))
+    return own(argument), LEFT[0].ask(argument).value()
+
+
+def make_nested(work: None) -> Callable[[object], tuple[tuple[int, int], tuple[int, int]]]:
+    return nested
+
+
+def test_processes_are_forked_and_what_they_begin_ends_with_them(home: int) -> None:
+    child = Child(answer_calls, make_nested, None, tidy=True)
+    (pid, its_parent), (second, parent_of_second) = child.ask(None).value()
+    assert (pid, its_parent, parent_of_second) == (child.process.pid, home, pid)
+    assert is_alive(second)
+    kill([child])
+    assert wait_until(lambda: not is_alive(second))
+
+
+@pytest.mark.parametrize(("how", "said"), [("exits", "exit status 3"), ("killed", "SIGKILL")])
+def test_how_a_process_has_ended_is_told(how: str, said: str, home: int) -> None:
+    child = Child(answer_calls, make_ending, None)
+    assert parent(child.process.pid or 0) == home
+    with pytest.raises(Died) as died:
+        child.ask(how)
+    assert died.value.cause == said
+    assert not child.process.is_alive()
+
+
+def test_where_it_is_killed_processes_end_and_their_work_is_done_by_new_interpreters(home: int) -> None:
+    results = in_order(act, {}, iter(range(100)), 2)
+    first = next(results)
+    assert parent(first[1]) == home
+    os.kill(home, signal.SIGKILL)
+    found = [first, *results]
+    assert [block for block, _ in found] == list(range(100))
+    assert found[-1][1] != first[1]
+    assert wait_until(lambda: not is_alive(first[1]))
+
+
+def test_one_that_has_threads_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nursery, "PACKAGES", (*nursery.PACKAGES, "tests"))
+    monkeypatch.setitem(sys.modules, "tests.runs.threaded", ModuleType("threaded"))  # not imported here
+    with nursery.opened():
+        child = Child(answer_calls, make_own, None)
+        assert child.ask(None).value() == (child.process.pid, os.getpid())
+        kill([child])
+
+
+SCRIPT = """
+import sys
+from tests.runs.functions import act
+from tests.runs.test_nursery import make_nested
+from toolkit.runs import nursery, processes
+from toolkit.runs.blocks import in_order
+from toolkit.runs.child import Child, answer_calls
+
+processes.is_program = True
+with nursery.opened():
+    child = Child(answer_calls, make_nested, None, tidy=True)
+    print(child.ask(None).value()[1][0], flush=True)
+    for result in in_order(act, {150: "waits"}, iter(range(200)), 2):
+        print(result[1], flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_it_and_its_processes_end_when_the_calling_one_is_killed(how: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    with subprocess.Popen(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout
+            nested, *pids = [int(line) for line in islice(process.stdout, 5)]
+            assert all(parent(pid) in children(process.pid) for pid in (parent(nested), *pids)), "it is the nursery's"
+            process.send_signal(how)
+            assert process.wait(PATIENCE) != 0
+            assert wait_until(lambda: is_gone(process.pid))
+        finally:
+            end_group(process.pid)
