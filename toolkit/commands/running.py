@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from toolkit.commands.command_line.options import Options
+from toolkit.commands.words import in_words
 from toolkit.config.settings import Config, Source
 from toolkit.data import journals, row_index
 from toolkit.mix.settings import work_folder
@@ -17,7 +18,6 @@ from toolkit.runs.executors import P, R, Report, Result, Task, always
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.progress import Progress
 from toolkit.runs.room import Needs, Room
-from toolkit.runs.steps import in_words
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Running:
         """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
         Args:
-            what: the step, as `toolkit.runs.steps` knows it.
+            what: the step, as `toolkit.commands.words` knows it.
             function: of the tasks; with what does small ones in groups, which is done where disk is not bound.
             tasks: to run.
             unit: what tasks are.

@@ -21,7 +21,7 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import msgspec.inspect as mi
@@ -328,6 +328,11 @@ def _not_null(type_: Type) -> Type:
     if type_.kind == "null":
         return NEVER
     return type_.not_null
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return True if a JSON value is a number; to Python, true and false are some also."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_per_line(type_: Type) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolkit.data.schema import is_number
 from toolkit.errors import DataError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
         length = length or (len(value) if isinstance(value, list) else 0)
-        if not isinstance(value, list) or not value or len(value) != length or not all(map(_is_number, value)):
+        if not isinstance(value, list) or not value or len(value) != length or not all(map(is_number, value)):
             wanted = f"{length:,} numbers" if length else "a list of numbers"
             got = f"{len(value):,} values" if isinstance(value, list) else "null" if value is None else str(value)[:40]
             hint = "; leave out documents without by `where`" if value is None else ""
@@ -68,7 +69,3 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
     if block:
         parts.append(np.array(block, np.float16))
     return found._replace(values=np.concatenate(parts)) if parts else found
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

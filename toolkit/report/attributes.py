@@ -307,7 +307,7 @@ def _computed(part: Callable[..., Any] | None, values: Sequence[Any]) -> float:
         OverflowError,
     ):  # a null, or a text where a number should be: the rule has tested that before it compares
         return float("nan")
-    return _float(found if isinstance(found, int | float) and not isinstance(found, bool) else None)
+    return _float(found if schema.is_number(found) else None)
 
 
 def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray[Any, Any]"]:

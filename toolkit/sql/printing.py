@@ -12,6 +12,7 @@ import msgspec
 
 from toolkit.data.excerpts import columns as columns_of
 from toolkit.data.excerpts import escaped, head, width
+from toolkit.data.schema import is_number
 from toolkit.data.tables.sink import Sink
 from toolkit.errors import ConfigError, amount
 from toolkit.sql.session import Column, Session
@@ -157,7 +158,7 @@ class Formulas:
 
     def cell(self, value: Any) -> Any:
         """Return a cell; a text that begins as formulas do has an apostrophe before it."""
-        if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        if value is None or is_number(value):
             return value
         text = _text(value)
         if self._keeps or not isinstance(value, str) or not text.startswith(FORMULA):

@@ -11,6 +11,7 @@ from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
+from toolkit.commands.words import in_words
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
@@ -18,7 +19,6 @@ from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.room import Needs
-from toolkit.runs.steps import in_words
 from toolkit.whole import progress, resolve, section, sign, write
 from toolkit.whole.records import fates_folder, load_resolution
 from toolkit.whole.section import Entry, Plan

@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from toolkit.data.schema import is_number
 from toolkit.rules import Rule
 from toolkit.rules.expression_tree import ExpressionError, parse
 
@@ -206,9 +207,5 @@ def numbers(node: ast.expr, parameters: Mapping[str, Mapping[str, object]]) -> d
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return {label: -number for label, number in numbers(operand, parameters).items()}
         case ast.Name(id=name) if name in parameters:
-            return {
-                label: float(value)
-                for label, value in parameters[name].items()
-                if isinstance(value, int | float) and not isinstance(value, bool)
-            }
+            return {label: float(value) for label, value in parameters[name].items() if is_number(value)}
     return {}

@@ -11,6 +11,7 @@ from toolkit.config import settings as config
 from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.config.sizes import Size
 from toolkit.data.excerpts import escaped
+from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, amount
 from toolkit.rules.kinds.budget import Budget, Unit, group_text
 
@@ -217,7 +218,7 @@ def _amount(place: Source, at: tuple[Any, ...], unit: str, value: Any, *, ends: 
     if value == "all" and not ends:
         return _ALL
     number: float | None = None
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         number = float(value)
     elif isinstance(value, str) and unit == "bytes":
         try:

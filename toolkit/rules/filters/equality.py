@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from toolkit.data.schema import is_number
 from toolkit.rules.filters import tree
 
 
@@ -43,4 +44,4 @@ def _may_be_number(operand: tree.Operand) -> bool:
 
 
 def _has_number(value: Any) -> bool:
-    return any(map(_has_number, value)) if isinstance(value, list) else tree.is_number(value)
+    return any(map(_has_number, value)) if isinstance(value, list) else is_number(value)

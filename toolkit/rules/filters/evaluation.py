@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from toolkit.data.schema import is_number
 from toolkit.rules.filters import tree
-from toolkit.rules.filters.tree import is_number
 
 _Find = Callable[[Any, Any], list[Any]]
 """Functions that find values from a value; the second argument is the whole document."""

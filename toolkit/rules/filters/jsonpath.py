@@ -4,6 +4,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from toolkit.data.schema import is_number
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError
 from toolkit.rules.filters import tree
@@ -181,7 +182,7 @@ def _value(node: "BaseExpression") -> Any:
             values = [_value(item) for item in items]
             if values and all(isinstance(value, str) for value in values):
                 return values
-            if all(tree.is_number(value) for value in values):
+            if all(is_number(value) for value in values):
                 if len(values) > 1:
                     return values
                 # Dolma reads `[1]` as the element 1 of the value that is tested, so that it matches nothing.

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toolkit.data.schema import BOOL, SPANS, STR, Type
+from toolkit.data.schema import BOOL, SPANS, STR, Type, is_number
 from toolkit.rules.filters import tree
-from toolkit.rules.filters.tree import is_number
 
 
 @dataclass(frozen=True)

@@ -102,8 +102,3 @@ Step = Key | Element | Slice | Children | Descendants | Several | Filter
 Path = tuple[Step, ...]
 Operand = Query | Constant
 Test = Query | Comparison | And | Or | Not
-
-
-def is_number(value: Any) -> bool:
-    """Return True if a JSON value is a number; to Python, true and false are some also."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -12,6 +12,7 @@ import msgspec
 from toolkit.data.excerpts import columns, escaped
 from toolkit.inspect.describe.card.numbers import Met, Numbers, Score, personal, personal_of, scores, tokens
 from toolkit.inspect.describe.facts import Facts, Mixture
+from toolkit.inspect.describe.facts.lineage import names_key
 from toolkit.inspect.stats.distributions import summary
 from toolkit.inspect.stats.lengths import QUANTILES, Lengths
 from toolkit.inspect.stats.lengths import together as all_lengths
@@ -180,7 +181,7 @@ def personal_data(found: Numbers, facts: Facts) -> str:
     if replaced:
         head = ["rule", "replaces", "documents", "spans", "characters"]
         parts.append("What the mix replaced in the documents that it kept.\n\n" + markdown([head, *replaced], left=2))
-    edited = {name for name in names for _, expression, *_ in replaced if _has(expression, name)}
+    edited = {name for name in names for _, expression, *_ in replaced if names_key(expression, name)}
     if spans and facts.is_output and (left := [code(name) for name in names if name not in edited]):
         parts.append(f"Not replaced: {', '.join(left)}.")
     return "\n\n".join(parts)
@@ -190,14 +191,10 @@ def _replaced(mixture: Mixture, names: Sequence[str]) -> list[list[str]]:
     rows = []
     for effect, settings in mixture.rules:
         expression = str(settings.get("expression") or "")
-        if kind_called(effect.kind).ROLE is Role.EDITS and any(_has(expression, name) for name in names):
+        if kind_called(effect.kind).ROLE is Role.EDITS and any(names_key(expression, name) for name in names):
             numbers = [f"{number:,}" for number in (effect.documents, effect.spans, effect.chars)]
             rows.append([code(effect.name), code(expression), *numbers])
     return rows
-
-
-def _has(expression: str, name: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", expression) is not None
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data.schema import is_number
 
 _STEP = re.compile(r"""\[(['"])((?:(?!\1)[^\\]|\\.)*)\1\]|\[(\d+)\]|\.([A-Za-z_]\w*)""")
 
@@ -117,7 +118,7 @@ def fits(value: Any, data_type: str) -> bool:
         digits = isinstance(value, str) and re.fullmatch(r"[+-]?\d+", value) is not None
         return digits or (isinstance(value, int) and not isinstance(value, bool))
     if re.fullmatch(r"Float\d*", name):
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number(value)
     if name in ("DateTime", "Date"):
         return isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d", value) is not None
     return True

@@ -87,8 +87,8 @@ def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
         for key in keys:
             settings: dict[str, Any] | None = key.get("settings") or None
             made_by = _made_by(settings, manifest.models) if settings else None
-            in_rows = whole or any(_names(text, key["name"]) for text in written)
-            if in_rows or any(_names(text, key["name"]) for text in read):
+            in_rows = whole or any(names_key(text, key["name"]) for text in written)
+            if in_rows or any(names_key(text, key["name"]) for text in read):
                 listed.append(Tagged(name, key["key"] if settings else "", made_by, in_rows))
     found: dict[tuple[str, str], Tagged] = {}
     for each in listed:
@@ -111,7 +111,7 @@ def _text(rule: Mapping[str, Any]) -> str:
     return msgspec.json.encode(rule).decode()
 
 
-def _names(text: str, key: str) -> bool:
+def names_key(text: str, key: str) -> bool:
     """Return whether an expression, or a path, has the name of a key."""
     return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", text) is not None
 

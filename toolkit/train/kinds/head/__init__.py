@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct, Description
+from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, DataError
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import join
@@ -85,7 +86,7 @@ class Head(Trainer, kw_only=True):
             if example and vector is None:
                 found[i] = None
                 left["without an embedding"] += 1
-            elif example and not (isinstance(vector, list) and vector and all(map(_is_number, vector))):
+            elif example and not (isinstance(vector, list) and vector and all(map(is_number, vector))):
                 message = f"{EMBEDDINGS}: expected a list of numbers, or null, got {str(vector)[:60]}"
                 raise DataError(message, line=block.first + i + 1, id=block.documents[i].id)
         return found, left
@@ -116,10 +117,6 @@ class Head(Trainer, kw_only=True):
         size = int.from_bytes(data[:8], "little")
         sums = np.frombuffer(data[8 + size :]).reshape(len(targets), about.outputs)
         return Fitted(data[8 : 8 + size], outcomes(about, sums), chosen)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class _Vectors(Gatherer):

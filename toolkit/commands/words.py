@@ -17,6 +17,7 @@ STEPS = {
     "croissant": "checking files against their description",
     "decide": "deciding which near duplicates stay",
     "draw": "drawing the sample",
+    "find what belongs together": "finding groups of near duplicates",
     "fit": "fitting the map of scores",
     "fit NAME": "fitting NAME",
     "foreign": "looking at attributes of other programs",
