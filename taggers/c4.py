@@ -29,6 +29,8 @@ from toolkit.text import (
 CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
 ENDS = {"code": (".", "?", "!", '"'), "datatrove": (".", "?", "!", '"', "'")}
 WITHOUT_SPACES = ("ja", "th", "zh")
+ODD_ENDS = frozenset("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+"""Where `str.splitlines` ends a line, but for the line feed."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -50,6 +52,7 @@ class Page(msgspec.Struct, frozen=True):
         lorem_first: Whether the page has "lorem ipsum" in it, and no curly bracket in a line before.
         bad_word: Whether the page has an entry of the list of bad words in it; null without a list for its language.
         paragraphs: Lines that are long enough to be paragraphs.
+        line_ends: Spans of the line ends that are left and are no line feed; the programs put a line feed there.
     """
 
     cuts: list[Span]
@@ -67,12 +70,13 @@ class Page(msgspec.Struct, frozen=True):
     lorem_first: bool
     bad_word: bool | None
     paragraphs: int
+    line_ends: list[Span] = []
 
 
 NOTHING = {
     "cuts": [], "lines": 0, "kept_lines": 0, "words": 0, "sentences": 0, "long_word": 0, "no_end_mark": 0,
     "few_words": 0, "javascript": 0, "policy": 0, "lorem_ipsum": False, "curly_bracket": False, "lorem_first": False,
-    "bad_word": None, "paragraphs": 0,
+    "bad_word": None, "paragraphs": 0, "line_ends": [],
 }  # fmt: skip
 
 
@@ -108,7 +112,8 @@ class C4(Tagger):
     times slower:
 
     - ``code``: TensorFlow Datasets. Lines are those of ``str.splitlines``, words are the pieces between white space,
-      and end marks are ``. ? ! "``. Citation marks go after the first rule, and leave their white space.
+      and end marks are ``. ? ! "``. Citation marks go after the first rule, and leave their white space. Cuts may leave
+      a line end such as U+2028 between two lines; ``line_ends`` are these, for a rule that puts ``\n`` there.
       ``lorem_ipsum`` counts only in lines that no rule before ``javascript`` has removed, ``curly_bracket`` only in
       lines that ``javascript`` has not removed either, and ``bad_word`` only in lines that stay. A bad word must have
       no word characters beside it; in Japanese, Thai and Chinese it counts anywhere.
@@ -118,7 +123,7 @@ class C4(Tagger):
     Dolma's spans are those of `dolma_c4`.
     """
 
-    VERSION = "2"
+    VERSION = "3"
 
     EXAMPLES = (
         Example("", NOTHING),
@@ -151,6 +156,13 @@ class C4(Tagger):
             | {"cuts": [[38, 53, 1.0]], "lines": 3, "kept_lines": 2, "words": 9, "sentences": 2, "few_words": 1}
             | {"curly_bracket": True},
             options={"variant": "datatrove", "end_marks": False},
+        ),
+        Example(
+            "This is a line. \u2028 And another one.\u2029Menu\nThis is the third.\r",
+            NOTHING
+            | {"cuts": [[15, 16, 1.0], [17, 18, 1.0], [34, 39, 1.0], [58, 59, 1.0]], "line_ends": [[16, 17, 1.0]]}
+            | {"lines": 4, "kept_lines": 3, "words": 11, "sentences": 3, "no_end_mark": 1},
+            options={"variant": "datatrove"},
         ),
     )
 
@@ -275,6 +287,7 @@ class C4(Tagger):
             behind = at
         if is_bad and theirs:
             bad = bool(is_bad(text.lower()))
+        left = _without_margins(text, left)
         return Page(
             cuts=_rest(text, left),
             lines=len(lines),
@@ -291,6 +304,7 @@ class C4(Tagger):
             lorem_first=first,
             bad_word=bad if is_bad else None,
             paragraphs=sum(len(line) >= self.paragraph_chars for line in text.split("\n")),
+            line_ends=[Span(*stretch) for stretch in left if text[slice(*stretch)] in ODD_ENDS],
         )
 
     def _rule_broken(self, body: str, line: str, n_words: int) -> str | None:
@@ -338,8 +352,8 @@ def _cuts(texts: Sequence[str], lines: LineTable, seen: Seen, kept: Array) -> li
     return [spans[begin:end] for begin, end in pairwise(bounds.tolist())]
 
 
-def _rest(text: str, left: Sequence[tuple[int, int]]) -> list[Span]:
-    """Return what is cut where these stretches of a text are left, without the white space around all of them."""
+def _without_margins(text: str, left: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return stretches of a text that are left, without the white space around all of them."""
     begin, end = 0, len(left)
     while begin < end and not text[slice(*left[begin])].strip():
         begin += 1
@@ -350,7 +364,12 @@ def _rest(text: str, left: Sequence[tuple[int, int]]) -> list[Span]:
         first, last = text[slice(*stretches[0])], text[slice(*stretches[-1])]
         stretches[0][0] += len(first) - len(first.lstrip())
         stretches[-1][1] -= len(last) - len(last.rstrip())
-    edges = [0, *(edge for stretch in stretches for edge in stretch), len(text)]
+    return [(a, b) for a, b in stretches]
+
+
+def _rest(text: str, left: Sequence[tuple[int, int]]) -> list[Span]:
+    """Return what is cut where these stretches of a text are left."""
+    edges = [0, *(edge for stretch in left for edge in stretch), len(text)]
     return [Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
 

@@ -6,6 +6,7 @@ Source: Penedo et al. 2024 (FineWeb), arXiv:2406.17557, section 3.6, as computed
 """
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Language, check_language
-from toolkit import Batch, Document, Example, Tagger
+from toolkit import Batch, ConfigError, Document, Example, Tagger
 from toolkit.text import (
     SPACE,
     TERMINALS,
@@ -28,6 +29,8 @@ from toolkit.text import (
 )
 
 BLANK, MARKED = 1, 2
+ODD_ENDS = re.compile("\r\n|[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+"""Where `str.splitlines` ends a line, but for the line feed alone."""
 
 
 class Ratios(msgspec.Struct, frozen=True):
@@ -94,6 +97,14 @@ class Fineweb(Tagger):
             },
             options={"variant": "datatrove", "short_line_chars": 18},
         ),
+        Example(
+            "The library's open.\u2028Menu\rMenu",
+            {
+                "lines": 3, "line_punct_ratio": 0.3333333333333333, "short_line_ratio": 0.6666666666666666,
+                "char_dup_ratio": 0.14814814814814814, "list_ratio": 0.2857142857142857,
+            },
+            options={"variant": "datatrove", "short_line_chars": 18, "line_ends": "all"},
+        ),
     )  # fmt: skip
 
     variant: Annotated[
@@ -101,10 +112,22 @@ class Fineweb(Tagger):
     ] = "ours"
     short_line_chars: Annotated[int, msgspec.Meta(ge=0, description="code points up to which a line is short")] = 30
 
+    line_ends: Annotated[
+        Literal["feeds", "all"],
+        msgspec.Meta(
+            description=r"for `datatrove`: where lines end. `feeds`: at `\n`; `all`: wherever `str.splitlines` splits, "
+            "as in text of which C4 has made new lines"
+        ),
+    ] = "feeds"
+
     language: Language = None
 
     def check(self) -> None:
         check_language(self.variant, self.language)
+        if self.line_ends == "all" and self.variant != "datatrove":
+            raise ConfigError(
+                "line_ends: expected `feeds` with the variant `ours`, got `all`; set `variant: datatrove`"
+            )
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
         batch = Batch.of(documents)
@@ -129,6 +152,8 @@ class Fineweb(Tagger):
         return list(map(Ratios, *(column.tolist() for column in columns)))
 
     def _of_datatrove(self, text: str, words: int) -> Ratios:
+        if self.line_ends == "all":
+            text = ODD_ENDS.sub("\n", text)
         lines = [line for line in text.split("\n") if line.strip()]
         n, seen, again = max(len(lines), 1), set[str](), 0
         for line in lines:

@@ -4,13 +4,11 @@ import json
 import re
 import socket
 import sys
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from typing import Any
 
+from tests import serving as servers
 from tests.waiting import PATIENCE
 
 ORDER = re.compile(r"\[(\w+)(?: (\d+))?\]")
@@ -19,7 +17,7 @@ ORDER = re.compile(r"\[(\w+)(?: (\d+))?\]")
 ANSWER = "Because.\nEducational score: {}"
 
 
-class Server(ThreadingHTTPServer):
+class Server(servers.Server):
     """Answers with a score that is the number of code points of the prompt, modulo 6.
 
     Attributes:
@@ -29,12 +27,8 @@ class Server(ThreadingHTTPServer):
         held: requests that wait for `release`: those behind the first `holds_after`.
     """
 
-    daemon_threads = True
-    request_queue_size = 128
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.lock = threading.Lock()
+        super().__init__(_Handler)
         self.bodies: list[dict[str, Any]] = []
         self.answered: Counter[str] = Counter()
         self.done: Counter[str] = Counter()
@@ -42,16 +36,12 @@ class Server(ThreadingHTTPServer):
         self.held = 0
         self.most = self.at_once = 0
         self.holds_after = sys.maxsize
-        self.release = threading.Event()
         self.ignores_n = False
         self.always = ""
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-    def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that have gone."""
+        return f"{super().url}/v1"
 
 
 def asked(body: dict[str, Any]) -> str:
@@ -63,14 +53,10 @@ def prompt_of(body: dict[str, Any]) -> str:
     return str(body["messages"][-1]["content"] if "messages" in body else body["prompt"])
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(servers.Handler):
     server: Server
-    protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_POST(self) -> None:
+    def respond(self) -> None:
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with server.lock:
@@ -98,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
                 order = ""
         if order.isdigit():
             after = {"Retry-After": "0"} if order == "429" else {}
-            return self._send(int(order), {"error": {"message": f"told to fail with {order}"}}, after)
+            return self.answer_json(int(order), {"error": {"message": f"told to fail with {order}"}}, after)
         if order == "drop":
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
@@ -117,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         if order == "garbage":
-            return self._raw(200, b"<html>it works!</html>")
+            return self.answer(200, b"<html>it works!</html>")
         texts = {"silent": "", "rambling": "x" * 2000, "eleven": ANSWER.format(11)}
         text = texts.get(order, ANSWER.format(len(prompt) % 6))
         count = 1 if server.ignores_n else int(body.get("n", 1))
@@ -129,30 +115,9 @@ class _Handler(BaseHTTPRequestHandler):
         with server.lock:
             server.answered[asked(body)] += 1
         usage = {"prompt_tokens": 100, "completion_tokens": 10 * count}
-        return self._send(200, {"choices": choices, "usage": usage})
-
-    def _send(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
-        self._raw(status, json.dumps(body).encode(), headers)
-
-    def _raw(self, status: int, data: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
+        return self.answer_json(200, {"choices": choices, "usage": usage})
 
 
-@contextmanager
-def serving() -> Iterator[Server]:
-    """Yield a server that runs, and end it."""
-    with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.release.set()
-            with suppress(OSError):
-                server.shutdown()
-            thread.join()
+def serving() -> AbstractContextManager[Server]:
+    """Return what yields a server that runs, and ends it."""
+    return servers.serving(Server())

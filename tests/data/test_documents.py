@@ -133,6 +133,10 @@ def _documents(*lines: bytes) -> Iterator[Document]:
         ),
         (b"[]", "expected an object, got a list"),
         (b"null", "expected an object, got null"),
+        (
+            b"\xef\xbb\xbf" + GOOD,
+            "expected a JSON object, got a byte order mark before it; remove it, or let `toolkit ingest` read the file",
+        ),
     ],
 )
 def test_a_bad_row_names_path_line_and_id(line: bytes, message: str) -> None:
@@ -152,7 +156,6 @@ def test_a_bad_row_names_path_line_and_id(line: bytes, message: str) -> None:
         b'{"id":"x","text":"","source":"s"',
         b'{"id":"x","text":"","source":"s"} {}',
         b'{"id":"x","text":"","source":"s","metadata":{]}',
-        b"\xef\xbb\xbf" + GOOD,
         b"{'id':'x'}",
         GOOD.decode().encode("utf-16"),
     ],

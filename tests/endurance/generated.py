@@ -15,6 +15,7 @@ from pathlib import Path
 from isal import igzip
 
 from tests.benchmarks.pages import Record, records
+from tests.serving import Server, serving
 
 POOL = 16 << 20
 """Bytes of pages that are repeated, each time under another id and with a line of its own."""
@@ -94,10 +95,8 @@ def served(pages: Sequence[Record], files: int, size: int) -> Iterator[str]:
 
         def log_message(self, *_: object) -> None: ...
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with serving(Server(Handler)) as server:
+        yield server.url
 
 
 def documents(folder: Path, shard: int, size: int) -> None:

@@ -2,7 +2,6 @@
 
 import http.server
 import re
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from tests.conftest import Ran
 from tests.hostile.test_secrets import MIX, QUERY, SECRETS, USER
 from tests.pipeline.conftest import Project
-from tests.storage.servers import Server
+from tests.serving import Server, serving
 from toolkit import storage
 from toolkit.errors import ToolkitError
 from toolkit.storage import addresses, retrying
@@ -84,13 +83,9 @@ def failing(naps: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
         port = 1 if way == "refused" else server.server_address[1]
         return f"{'https' if way == 'no TLS' else 'http'}://{USER}127.0.0.1:{port}/"
 
-    with Server(("127.0.0.1", 0), _handler(lambda: now[0])) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        try:
-            yield fail
-        finally:
-            server.shutdown()
-            storage._store.cache_clear()
+    with serving(Server(_handler(lambda: now[0]))) as server:
+        yield fail
+    storage._store.cache_clear()
 
 
 def check(project: Project, *arguments: str, ends: tuple[int, ...] = (1, 2)) -> None:

@@ -28,6 +28,9 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\x00\x08"
 
 LINES = "\n"
 
+FORGED = "error: forged"
+"""Begins a line of its own in ids, and, where a command forgets that they may have several lines, in what it prints."""
+
 
 def inputs() -> State:
     """The corpus, with ids and texts of that kind."""
@@ -37,7 +40,7 @@ def inputs() -> State:
         rows = [json.loads(line) for line in plain.splitlines()]
         for row in rows:
             if "id" in row:
-                row["id"] += HOSTILE
+                row["id"] += f"{HOSTILE}\n{FORGED}"
             if "text" in row:
                 row["text"] = row["text"][:40] + HOSTILE + "\r" + row["text"][40:]
         plain = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
@@ -67,17 +70,27 @@ def run(hostile: Bench, column: Column, *more: str, before: State | None = None)
 
 def check(ran: Ran, what: str) -> None:
     said = ran.out + ran.err
-    shown = [line for line in said.split("\n") if misleading(line)]
+    shown = [line for line in said.split("\n") if misleading(line) or line.strip().startswith(FORGED)]
     assert not shown, f"{what}: {[ascii(line[:300]) for line in shown[:3]]}"
     assert "Traceback" not in said
 
 
 _QUICK = ("head", "validate", "mix")
 
+_LOOKS = (
+    Column("try", "tag --try {root}/data/documents/s/a/0.jsonl.gz", "ingested", ""),
+    Column("explain", "mix --explain 2", "tagged", ""),
+    Column("by", "stats --by document.id --by tongue.label --attribute all", "tagged", ""),
+)
+"""Commands that show documents, beside those of the matrix."""
+
 
 @pytest.mark.parametrize(
     "column",
-    [pytest.param(each, id=each.name, marks=[] if each.name in _QUICK else pytest.mark.slow) for each in COLUMNS],
+    [
+        pytest.param(each, id=each.name, marks=[] if each.name in _QUICK else pytest.mark.slow)
+        for each in (*COLUMNS, *_LOOKS)
+    ],
 )
 def test_what_a_command_prints_misleads_no_terminal(column: Column, hostile: Bench) -> None:
     check(run(hostile, column), column.name)

@@ -25,13 +25,13 @@ def play(bench: Bench, where: str, signals: int, seed: int, names: list[str]) ->
 
 @pytest.mark.slow
 def test_every_command_may_be_stopped(folder_bench: Bench) -> None:
-    assert list(play(folder_bench, "folder", 30, 2, [])) == []
+    assert list(play(folder_bench, "folder", 20, 2, [])) == []
 
 
 @pytest.mark.slow
 @pytest.mark.s3
 def test_commands_on_a_bucket_may_be_stopped(bucket_bench: Bench) -> None:
-    assert list(play(bucket_bench, "bucket", 10, 3, FEW)) == []
+    assert list(play(bucket_bench, "bucket", 7, 3, FEW)) == []
 
 
 @pytest.mark.slow

@@ -10,12 +10,11 @@ import json
 import threading
 import urllib.parse
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests import serving as servers
 from tests.waiting import PATIENCE
 
 TOKEN = "hf_" + "t" * 30
@@ -39,7 +38,7 @@ class Repo:
         return hashlib.sha1(f"{len(self.commits)}{sorted(self.files)}".encode()).hexdigest()
 
 
-class Hub(ThreadingHTTPServer):
+class Hub(servers.Server):
     """The server.
 
     Attributes:
@@ -54,10 +53,8 @@ class Hub(ThreadingHTTPServer):
         held: set when a request is held by ``hang``.
     """
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.repos: dict[str, Repo] = {}
         self.echoes = False
         self.objects: dict[str, bytes] = {}
@@ -66,41 +63,18 @@ class Hub(ThreadingHTTPServer):
         self.sent: Counter[str] = Counter()
         self.pieces: dict[str, dict[int, bytes]] = defaultdict(dict)
         self.in_pieces = False
-        self.held, self.release = threading.Event(), threading.Event()
+        self.held = threading.Event()
         self.headers: list[str] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-    def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that have gone."""
 
     def content(self, repo: Repo, path: str) -> bytes:
         found = repo.files[path]
         return found if isinstance(found, bytes) else self.objects[found[0]]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(servers.Handler):
     server: Hub
-    protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        self._do()
-
-    def do_HEAD(self) -> None:
-        self._do()
-
-    def do_PUT(self) -> None:
-        self._do()
-
-    def do_POST(self) -> None:
-        self._do()
-
-    def _do(self) -> None:
+    def respond(self) -> None:
         hub = self.server
         path, _, query = self.path.partition("?")
         path = urllib.parse.unquote(path)
@@ -198,12 +172,12 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"X-Repo-Commit": repo.sha, "ETag": f'"{digest}"'}
         if isinstance(found, tuple):
             headers |= {"X-Linked-Size": str(found[1]), "X-Linked-ETag": f'"{digest}"'}
-            self._raw(b"", 302, {**headers, "Location": f"{self.server.url}/cdn/{found[0]}"})
+            self.answer(302, b"", {**headers, "Location": f"{self.server.url}/cdn/{found[0]}"})
         else:
-            self._raw(data, 200, headers)
+            self.answer(200, data, headers)
 
     def _cdn(self, parts: list[str]) -> None:
-        self._raw(self.server.objects[parts[1]], 200, {"ETag": f'"{parts[1]}"'})
+        self.answer(200, self.server.objects[parts[1]], {"ETag": f'"{parts[1]}"'})
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -259,7 +233,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             assert hashlib.sha256(self.body).hexdigest() == oid
             hub.objects[oid] = self.body
-        self._raw(b"", 200, {"ETag": '"x"'})
+        self.answer(200, b"", {"ETag": '"x"'})
 
     def _complete(self, parts: list[str]) -> None:
         pieces = self.server.pieces[parts[1]]
@@ -294,31 +268,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._json({"success": True, "commitOid": repo.sha, "commitUrl": url, "hookOutput": ""})
 
     def _json(self, body: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        self._raw(json.dumps(body).encode(), status, {"Content-Type": "application/json", **(headers or {})})
+        self.answer_json(status, body, headers)
 
-    def _raw(self, data: bytes, status: int, headers: dict[str, str]) -> None:
+    def answer(self, status: int, data: bytes, headers: dict[str, str] | None = None) -> None:
         if getattr(self, "lost", False):
             self.close_connection = True
             return
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
+        super().answer(status, data, headers)
 
 
-@contextmanager
-def serving() -> Iterator[Hub]:
-    """Yield a Hub that runs, and end it."""
-    with Hub() as hub:
-        thread = threading.Thread(target=hub.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield hub
-        finally:
-            hub.release.set()
-            with suppress(OSError):
-                hub.shutdown()
-            thread.join()
+def serving() -> AbstractContextManager[Hub]:
+    """Return what yields a Hub that runs, and ends it."""
+    return servers.serving(Hub())

@@ -143,7 +143,7 @@ def test_calibrate_killed_at_random_moments_ends_with_the_same_bytes(tmp_path: P
         each.config["calibrate"]["quality-0"]["memory"] = 50_000
     expected.ok("calibrate")
     made = (project.attributes, project.data / ".toolkit")
-    kill_at_random(project, ("calibrate",), made, tree(expected.attributes), KILLS, processes)
+    kill_at_random(project, ("calibrate",), made, tree(expected.attributes), KILLS[processes], processes)
 
 
 @pytest.mark.slow

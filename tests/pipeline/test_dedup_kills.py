@@ -9,7 +9,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.pipeline.test_kill import kill_at_random
 
-KILLS = 25
+KILLS = {1: 40, 2: 12}
 """For each number of processes."""
 
 
@@ -61,5 +61,5 @@ def test_dedup_killed_at_random_moments_ends_with_the_same_bytes(tmp_path: Path,
     assert len(whole) == 28
     project = prepare_every_kind(tmp_path, run, processes)
     made = (project.attributes, project.data / ".toolkit")
-    kill_at_random(project, ("dedup",), made, whole, KILLS, processes)
+    kill_at_random(project, ("dedup",), made, whole, KILLS[processes], processes)
     project.ok("validate")

@@ -142,7 +142,7 @@ def test_a_document_that_edits_leave_empty_is_counted(project: Project) -> None:
     [
         ({"replace": "flag", "by": ""}, "expected spans"),
         ({"replace": "emails"}, "expected `by:` beside `replace`"),
-        ({"replace": "emails", "by": "a\nb"}, "without line ends"),
+        ({"replace": "emails", "by": "a\r\nb"}, "got a carriage return"),
         ({"cut": "lines"}, "expected `when:` beside `cut: lines`"),
         ({"cut": "emails", "min_score": "x"}, "min_score: expected a number, got 'x'"),
         ({"cut": "emails", "by": "x"}, "unknown option 'by'"),

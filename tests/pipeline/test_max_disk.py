@@ -81,6 +81,32 @@ def test_a_stage_that_cannot_fit_is_refused_by_itself(project: Project, command:
         assert "6 shards" in project.ok("tag").out, "what is up to date needs nothing"
 
 
+def test_signatures_count_before_they_are_made(project: Project) -> None:
+    """They are a third of the text for lines: in a run as part of each input, in `dedup` by themselves."""
+    del project.config["mix"]
+    bounded(project, 6.5)
+    project.ok("ingest")
+    project.ok("tag")
+    project.config["dedup"] = {"lines-0": {"kind": "exact", "unit": "line", "as": "again"}}
+    before = held(project)
+    bounded(project, before / 1e6 + 0.3)
+    ran = project("dedup")
+    assert ran.code == 2
+    assert re.search(r"max_disk: expected room for about \S+ MB more, got 0\.3 MB of", ran.err)
+    assert project("run").code == 1
+    assert held(project) < before + 10**5
+    assert not (project.data / ".toolkit" / "dedup").exists()
+    shutil.rmtree(project.data)
+    bounded(project, 4)
+    ran = project("run")
+    assert ran.code == 2
+    assert "MB of documents, attributes and signatures; " in ran.err
+    bounded(project, 12)
+    project.ok("run")
+    bounded(project, held(project) / 1e6 + 0.1)
+    project.ok("run")
+
+
 def test_a_run_with_nothing_to_do_ends_well_however_full_it_is(project: Project) -> None:
     project.ok("run")
     bounded(project, 0.1)

@@ -128,7 +128,7 @@ def test_a_mapping_that_matches_nothing_is_no_success(project: Project) -> None:
     assert "got 300 of 300 (100.0 %): 300 missing field" in ran.err
     status = project("status")
     assert (status.code, "ingest: failed: jsonl " in status.out) == (1, True)
-    assert "stopped after ingest: tag, mix not run" in ran.out
+    assert "not run: tag, mix" in ran.out
     project.config["ingest"][0]["fields"] = {"text": "content"}
     project.ok("run", "--overwrite")
 

@@ -65,3 +65,15 @@ def test_a_comparison_by_size_asks_for_a_test(pages: Project) -> None:
     ran = pages("run")
     assert ran.code == 2
     assert "metadata.n may be null here: test it first (`metadata.n is not None and …`)" in ran.err
+
+
+def test_a_field_whose_type_nobody_declared_may_be_the_label(pages: Project) -> None:
+    pages.config["mix"] = {
+        "rules": [{"drop": "label is None", "name": "unidentified"}, {"drop": "min_n > 1", "name": "language"}],
+        "label": "metadata.lang",
+        "parameters": {"min_n": 1},
+        "languages": {"en": {"min_n": 2}},
+        "output": {"format": "dolma", "path": str(pages.out)},
+    }
+    pages.ok("run")
+    assert [row["id"] for row in pages.output()] == ["0", "3"]

@@ -278,7 +278,7 @@ def test_a_document_that_cannot_be_tagged_costs_its_shard_and_is_told_once(tmp_p
     assert ran.code == 1
     assert ran.err.count("no someone29@example.org, please") == 2  # when it is met, and in the list at the end
     assert "s/1.jsonl.gz:1" in ran.err
-    assert "mix not run" in ran.out
+    assert "nothing was published in" in ran.out
     assert len(tree(project.documents)) == 3
     assert sorted(path.name for path in (project.attributes / "picky-0" / "s").iterdir()) == [
         "0.jsonl.gz",
@@ -290,6 +290,60 @@ def test_a_document_that_cannot_be_tagged_costs_its_shard_and_is_told_once(tmp_p
     assert told["ingest"]["skipped"] == 2
     assert set(told["tag"]["written"].values()) == {1}
     assert strays(project.root) == []
+
+
+@pytest.mark.parametrize("mix", ["no copies", *slow("copies", "budget")])
+@pytest.mark.parametrize("fails", ["ingest", "tag", *slow("dedup")])
+def test_when_a_shard_fails_the_per_shard_work_of_the_others_is_finished_and_nothing_whole_begins(
+    tmp_path: Path, run: Run, fails: str, mix: str
+) -> None:
+    """Of documents that are there already, too, which no pass takes with it."""
+    project = picky(tmp_path, run, "never")
+    project.config["dedup"] = {"exact-0": {"kind": "exact", "when": "line_shape.lines > 0"}}
+    if mix == "copies":
+        project.config["mix"]["attributes"].append("exact-0")
+    elif mix == "budget":
+        project.config["mix"]["budget"] = {"documents": 20}
+    project.ok("ingest")
+    shards = ["0.jsonl.gz", "1.jsonl.gz", "2.jsonl.gz"]
+    broken = project.root / "in" / "9.jsonl"
+    if fails == "ingest":
+        broken.write_text("{")
+    elif fails == "tag":
+        project.config["tag"]["picky-0"]["hates"] = "1-7"
+        lines = (project.root / "in" / "1.jsonl").read_text()
+        (project.root / "in" / "1.jsonl").write_text(lines.replace("someone7@", "1-7@"))
+        shards.remove("1.jsonl.gz")
+    else:
+        project.ok("tag")
+        path = project.attributes / "spans-0" / "s" / "1.jsonl.gz"
+        path.write_bytes(path.read_bytes()[:-9])
+        project.config["tag"] = {}
+        shards.remove("1.jsonl.gz")
+    ran = project("run")
+    assert ran.code == 1
+    assert ran.out.count("correct what has failed, then run the same command again") >= 1
+    if fails != "dedup":
+        assert sorted(path.name for path in (project.attributes / "picky-0" / "s").iterdir()) == shards
+    signed = project.data / ".toolkit" / "dedup" / "exact-0" / "signatures" / "s"
+    assert sorted(path.stem for path in signed.glob("*.json")) == shards
+    assert not list((project.data / ".toolkit" / "dedup" / "exact-0").glob("fates*"))
+    assert not (project.attributes / "exact-0" / "s").exists()
+    encoded = sorted(path.name for path in project.out.rglob("*=2Egz"))
+    assert len(encoded) == (len(shards) if mix == "no copies" else 0)
+    assert tree(project.out) == {}
+    broken.unlink(missing_ok=True)
+    if fails == "tag":
+        lines = (project.root / "in" / "1.jsonl").read_text()
+        (project.root / "in" / "1.jsonl").write_text(lines.replace("1-7@", "someone7@"))
+    elif fails == "dedup":
+        project.config["tag"] = made(tmp_path / "again", run, EDITS).config["tag"]
+    project.ok("run", *(["--overwrite"] if fails == "dedup" else []))
+    other = picky(tmp_path / "other", run, project.config["tag"].get("picky-0", {}).get("hates", "never"))
+    other.config["dedup"] = project.config["dedup"]
+    other.config["mix"] |= {key: each for key, each in project.config["mix"].items() if key in ("attributes", "budget")}
+    singly(other)
+    assert tree(other.out) == tree(project.out)
 
 
 def test_a_document_that_cannot_be_mixed_leaves_the_attributes_of_its_shard(tmp_path: Path, run: Run) -> None:

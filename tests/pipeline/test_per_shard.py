@@ -1,13 +1,8 @@
 """``run --per-shard``: the same output, while no more documents are on disk than are being worked on."""
 
 import json
-import os
-import random
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, journal, strays, tree
+from tests.pipeline.test_kill import kill_at_random
 from toolkit.errors import Unreadable
 from toolkit.ingest import attempts
 from toolkit.mix import publish
@@ -247,16 +243,7 @@ def test_what_cannot_be_done_so_is_refused(change: dict[str, Any], words: str, p
 def test_kills_cost_nothing_but_time(seed: int, project: Project) -> None:
     once = expected(project)
     project.config["processes"] = 2
-    chance = random.Random(seed)
-    command = [sys.executable, "-m", "toolkit.cli", "run", "--per-shard", "-c", str(project.yaml), "--quiet"]
-    for _ in range(5):
-        running = subprocess.Popen(
-            command, start_new_session=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
-        time.sleep(chance.uniform(0.3, 4))
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
-    project.ok("run", "--per-shard")
+    kill_at_random(project, ("run", "--per-shard"), (project.out, project.data), once[0], 5, seed)
     assert published(project) == once
     assert tree(project.data) == {}
     assert left(project) == []

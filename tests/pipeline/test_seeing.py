@@ -68,12 +68,36 @@ def test_a_document_is_explained_rule_by_rule(numbered: Project) -> None:
     found = numbered.ok("mix", "--explain", "2", "--json").json["documents"]
     assert [each["deciding"] for each in found] == [0, 0, 1, 1, 2, 2]
     text = numbered.ok("mix", "--explain", "1").out
-    assert f"{SHARD}:4\n" in text, "the first that is absent"
+    assert f"{SHARD}:4\n  dropped by 'absent': `n is None` is true\n    with n = null\n" in text, "the first"
     assert "absent   drops it  (n = null)" in text
     assert "large    is not reached" in text
     assert "large    drops it  (n = 1001)" in text
     assert 'english  annotates it  (label.best = "en")' in text
     assert not numbered.out.exists(), "nothing is written"
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict", "values"),
+    [
+        ({"drop": "n is not None and (n < 0 or n > 5)"}, "`n is not None` is true and `n > 5` is true", {"n": 6}),
+        ({"drop": "n is None or n < 0 or not n <= 1"}, "`n <= 1` is false", {"n": 2}),
+        (
+            {"keep": "n is None or n < 1", "when": "label.best == 'en'"},
+            "`n is None` is false and `n < 1` is false",
+            {"n": 1},
+        ),
+        ({"keep": "n is not None and n >= limit"}, "`n >= limit` is false", {"n": 0, "limit": 5}),
+        ({"sample": 0.0}, "drops it", {}),
+    ],
+)
+def test_an_explanation_begins_with_what_decided(
+    numbered: Project, rule: dict[str, Any], verdict: str, values: dict[str, Any]
+) -> None:
+    if "limit" in values:
+        numbered.config["mix"]["parameters"] = {"limit": values["limit"]}
+    numbered.config["mix"]["rules"] = [{**rule, "name": "it"}]
+    (found,) = numbered.ok("mix", "--explain", "1", "--json").json["documents"]
+    assert found["reason"] == {"rule": "it", "verdict": verdict, "values": values}
 
 
 def test_an_unknown_document_cannot_be_explained(numbered: Project) -> None:

@@ -230,3 +230,16 @@ def test_a_fault_of_the_configuration_is_told_and_hides_nothing_else(
     assert said in told
     assert ran.json["there"] == {"documents": 3, "picky-0": 3}
     assert "shards on disk: documents 3, picky-0 3" in project("status", fault).out
+
+
+def test_a_cause_is_told_once_with_the_first_shards_that_it_holds_for(project: Project) -> None:
+    for name in "def":
+        write(project.root, name, "yes")
+    project.ok("ingest")
+    write(project.root, "g", "yes")
+    said = project("status").out
+    assert "\ningest: missing: s/g.jsonl: not begun\n" in said
+    assert "\nmix: missing: s/a.jsonl.gz, s/b.jsonl.gz, s/c.jsonl.gz and 3 more: " in said
+    assert said.count("mix: missing: ") == 1
+    items = project("status", "--json").json["stages"][-2]["items"]
+    assert [item["key"] for item in items] == [f"s/{name}.jsonl.gz" for name in "abcdef"]

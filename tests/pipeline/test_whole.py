@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.conftest import Project, read_rows, write_rows
+from tests.pipeline.conftest import Project, read_rows, tree, write_rows
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_names_that_rules_cannot_use_are_refused(two: Project, name: str) -> Non
     two.config["mix"]["attributes"] = [{"set": "shape-0", "as": {"line_shape": name}}]
     ran = two("mix")
     assert ran.code == 2
-    assert "expected names that rules can use" in ran.err
+    assert "expected a name that rules can use" in ran.err
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(two: Project) -> None:
@@ -137,3 +137,20 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(two
     assert ran.code == 2
     assert "expected a folder, got the file" in ran.err
     assert not (two.documents / "new").exists()
+
+
+def test_a_dataset_that_was_moved_goes_on_with_what_was_resolved(two: Project, tmp_path: Path) -> None:
+    """Sets over the whole dataset, of which a shard's attributes are gone: nothing names the old place any more."""
+    two.config |= {
+        "dedup": {"exact-0": {"kind": "exact"}, "again-0": {"kind": "exact", "unit": "line", "as": "again"}},
+        "sample": {"pick-0": {"documents": 1}},
+        "calibrate": {"rank-0": {"kind": "rank", "score": "line_shape.chars"}},
+    }
+    two.ok("run")
+    made = tree(two.attributes)
+    two.data.rename(tmp_path / "moved")
+    two.config["dataset"] = str(tmp_path / "moved")
+    for name in ("exact-0", "again-0", "pick-0", "rank-0"):
+        (tmp_path / "moved" / "attributes" / name / "j" / "b.jsonl.gz").unlink()
+    two.ok("run")
+    assert tree(tmp_path / "moved" / "attributes") == made

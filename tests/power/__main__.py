@@ -22,6 +22,10 @@ USUAL = (
     "publish",
     "fetch",
 )
+"""Commands of the slow suite."""
+
+EVERY = (*USUAL, "align", "train", "train-head", "annotate", "embed", "calibrate", "sample", "export")
+"""Commands that write."""
 
 
 def main() -> int:
@@ -34,7 +38,7 @@ def main() -> int:
     with driver.playing(on_bucket=False) as bench:
         losses = Losses(bench, Path(bench.folder.root).parent)
         print("| command | syncs | cuts | judged wrong |\n|---|---|---|---|", flush=True)
-        for name in given.column or USUAL:
+        for name in given.column or EVERY:
             played = [losses.after_the_end(name)]
             calls = losses.calls(name)
             for call in sorted(random.Random(name).sample(range(1, calls + 1), min(calls, given.calls))):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.cells import Bench
 from tests.faults.conftest import folder_bench
-from tests.power.__main__ import USUAL
+from tests.power.__main__ import EVERY, USUAL
 from tests.power.losses import Losses
 
 __all__ = ["folder_bench"]
@@ -36,7 +36,7 @@ def test_commands_go_on_after_the_power_failed(name: str, folder_bench: Bench, t
 
 @pytest.mark.long
 @pytest.mark.timeout(4 * 3600)
-@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_power_fails_before_each_sync(name: str, folder_bench: Bench, tmp_path: Path) -> None:
     assert play(folder_bench, tmp_path, name, 10**6) == []
 

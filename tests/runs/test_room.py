@@ -108,6 +108,17 @@ def test_a_task_of_which_nobody_knows_what_it_needs_is_done_alone(disk: Disk) ->
     assert room.admits(task("c"), running=False)
 
 
+def test_it_is_taken_to_need_what_such_tasks_have_kept_before(disk: Disk) -> None:
+    room = room_of(100 * MB, dict.fromkeys("abc"))
+    for name, kept in (("a", 30 * MB), ("b", 40 * MB)):
+        assert room.admits(task(name), running=False)
+        assert not room.admits(task("c"), running=True)
+        disk.held += kept
+        room.end(name)
+    with pytest.raises(NoRoom, match=r"expected room for about 46\.1 MB to begin c, got 31\.5 MB"):
+        room.admits(task("c"), running=False)
+
+
 def test_what_has_nothing_to_do_begins_however_full_it_is(disk: Disk) -> None:
     room = room_of(MB, {"a": NOTHING})
     disk.held = 2 * MB

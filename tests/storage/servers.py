@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from tests.serving import Server, serving
 from tests.waiting import PATIENCE, wait_until
 
 ACCESS, SECRET = "test-key", "test-secret"
@@ -267,19 +268,8 @@ def _handler(target: Callable[[], int], faults: Plan) -> type[http.server.BaseHT
     return Handler
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is nobody's error."""
-
-
 @contextmanager
 def proxy(target: Callable[[], int], faults: Plan) -> Iterator[str]:
     """The URL of a proxy before a port of this machine."""
-    with Server(("127.0.0.1", 0), _handler(target, faults)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
+    with serving(Server(_handler(target, faults))) as server:
+        yield server.url

@@ -5,7 +5,6 @@ import http.server
 import importlib.metadata
 import random
 import re
-import threading
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.servers import Server
+from tests.serving import Server, serving
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
@@ -243,11 +242,9 @@ def test_connections_are_used_again(tmp_path: Path) -> None:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with Server(("127.0.0.1", 0), functools.partial(Handler, directory=str(tmp_path))) as served:
-        threading.Thread(target=served.serve_forever, args=(0.01,), daemon=True).start()
-        url = f"http://127.0.0.1:{served.server_address[1]}/x"
+    with serving(Server(functools.partial(Handler, directory=str(tmp_path)))) as served:
+        url = f"{served.url}/x"
         for _ in range(5):
             assert store_of(url).stat(url) is not None
             assert read(url) == DATA
-        served.shutdown()
     assert len(opened) == 1

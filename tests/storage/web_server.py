@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from tests.storage.servers import Server
+from tests.serving import Server, serving
 from tests.waiting import PATIENCE
 
 
@@ -192,9 +192,5 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
 @contextmanager
 def web(root: Path, behaviour: Behaviour) -> Iterator[str]:
     """The URL of a server of the files in a folder, with a slash at its end."""
-    with Server(("127.0.0.1", 0), _handler(root, behaviour)) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/"
-        finally:
-            server.shutdown()
+    with serving(Server(_handler(root, behaviour))) as server:
+        yield f"{server.url}/"

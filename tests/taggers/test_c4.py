@@ -61,7 +61,8 @@ def slow_sentences(line: str) -> int:
 
 def slow_page(text: str, max_word_chars: int = 1000) -> tuple[str, dict[str, Any]]:
     """What is left of a text, and the figures."""
-    found: dict[str, Any] = dict.fromkeys(Page.__struct_fields__, 0) | {"lines": len(split_lines(text))}
+    found: dict[str, Any] = dict.fromkeys(Page.__struct_fields__, 0) | {"line_ends": []}
+    found["lines"] = len(split_lines(text))
     kept = []
     for line in split_lines(text):
         lower, seen = line.translate(LOWER), CITATION.sub("", line).strip()

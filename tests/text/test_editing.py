@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit import DataError, Span, split_lines
-from toolkit.text.editing import Edit, apply, check_replacement, edits_of_lines, edits_of_spans, line_starts
+from toolkit.text.editing import Edit, along, apply, check_replacement, edits_of_lines, edits_of_spans, line_starts
 
 TEXT = "0123456789"
 
@@ -43,9 +43,26 @@ def test_a_span_out_of_range_is_an_error(span: tuple[int, int]) -> None:
         edited(TEXT, ("", [span]))
 
 
-def test_a_replacement_with_line_ends_is_refused() -> None:
-    with pytest.raises(ValueError, match="without line ends"):
-        check_replacement("a\nb")
+def test_a_replacement_with_carriage_returns_is_refused() -> None:
+    with pytest.raises(ValueError, match="got a carriage return"):
+        check_replacement("a\r\nb")
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "by", "result", "values"),
+    [
+        ("ab\ncd\u2028ef\ngh", (5, 6), "\n", "ab\ncd\nef\ngh", [0, 1, 1, 2]),
+        ("ab\ncd", (0, 1), "\n\n", "\n\nb\ncd", [0, 0, 0, 1]),
+        ("ab\ncd", (1, 4), "x\ny", "ax\nyd", [0, 0]),
+        ("ab\ncd", (4, 5), "{}\n", "ab\ncd\n", [0, 1]),
+        ("ab", (0, 2), "\n", "\n", [0]),
+    ],
+)
+def test_new_lines_have_the_values_of_the_line_that_they_begin_in(
+    text: str, span: tuple[int, int], by: str, result: str, values: list[int]
+) -> None:
+    found = apply(text, edits_of_spans([Span(*span)], check_replacement(by), text))
+    assert (found.text, along(found, [0, 1, 2][: found.lines])) == (result, values)
 
 
 texts = st.text(alphabet="ab\n\r\U0001f600é", max_size=30)

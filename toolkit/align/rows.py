@@ -137,7 +137,7 @@ def _type_at(columns: Mapping[str, Type], path: str) -> Type | None:
     """Return the type at a dotted path, which may be null where an object on the way may be; None if there is none."""
     found, may_be_null = Type("object", fields=tuple(columns.items())), False
     for name in path.split("."):
-        inner = placing.not_null(found).get(name)
+        inner = found.not_null.get(name)
         if inner is None:
             return None
         may_be_null |= found.kind == "nullable"

@@ -46,8 +46,7 @@ def read_section(
     plans: dict[str, tag_plan.Plan] = {}
     schemas = dict(known)
     for name in section.value:
-        place = section.at()
-        place.value = {name: _entry(section.at(name), dataset)}
+        place = as_tag(section, name, dataset)
         there = declared.types_elsewhere(lambda: dataset, partial(dict, schemas))
         try:
             plan = plans[name] = tag_plan.read_section(place, there, own)
@@ -55,6 +54,17 @@ def read_section(
         except ConfigError as error:
             raise type(error)(str(error).replace(f"tagger {ANNOTATOR}", f"annotate.{name}")) from None
     return plans
+
+
+def as_tag(section: Source, name: str, dataset: Dataset) -> Source:
+    """Return an entry of the section as a section ``tag:`` of one set.
+
+    Raises:
+        ConfigError: for whatever is wrong with its options.
+    """
+    place = section.at()
+    place.value = {name: _entry(section.at(name), dataset)}
+    return place
 
 
 def _entry(place: Source, dataset: Dataset) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from toolkit.runs.executors import P, R, Report, Result, Task, always
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.progress import Progress
 from toolkit.runs.room import Needs, Room
+from toolkit.runs.steps import in_words
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Running:
         """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
         Args:
-            what: the stage.
+            what: the step, as `toolkit.runs.steps` knows it.
             function: of the tasks; with what does small ones in groups, which is done where disk is not bound.
             tasks: to run.
             unit: what tasks are.
@@ -100,7 +101,7 @@ class Running:
             room.begin(needs)
         sizes = {task.name: task.size for task in listed}
         quiet = self.options.quiet
-        title = f"{self.stage}: {what}" if self.stage else what
+        title = ": ".join(part for part in (self.stage, in_words(what)) if part)
         with Progress(title, sizes.values(), unit, quiet=quiet, watch=self.options.watch, more=self._here) as progress:
             self._progress = progress
             found: dict[str, Result[R]] = {}

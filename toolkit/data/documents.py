@@ -1,5 +1,6 @@
 """Documents, as the stages read them."""
 
+import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
@@ -405,9 +406,16 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
         )
     if isinstance(error, msgspec.ValidationError):
         return in_words(text)
-    if found := _NOT_IN_JSON.search(bytes(line), *_place_in(text)):
-        return f"expected a JSON object, got {found[0].decode()} in it, a number that JSON does not have; write null"
-    return f"expected a JSON object in UTF-8, got a line that is not: {text}"
+    return f"expected a JSON object{_why_not(bytes(line), text)}"
+
+
+def _why_not(line: bytes, text: str) -> str:
+    """Return what a line has in the place of a JSON object, where the library's words say little."""
+    if found := _NOT_IN_JSON.search(line, *_place_in(text)):
+        return f", got {found[0].decode()} in it, a number that JSON does not have; write null"
+    if line.startswith(codecs.BOM_UTF8):
+        return ", got a byte order mark before it; remove it, or let `toolkit ingest` read the file"
+    return f" in UTF-8, got a line that is not: {text}"
 
 
 _NOT_IN_JSON = re.compile(rb"-?(?:NaN|Infinity)\b")

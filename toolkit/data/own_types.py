@@ -150,7 +150,7 @@ def merged(a: Type, b: Type) -> Type:
     if a == NEVER or ANY in (a, b):
         return b if a == NEVER else ANY
     if {"null", "nullable"} & {a.kind, b.kind}:
-        inner = [t.item or ANY if t.kind == "nullable" else t for t in (a, b) if t.kind != "null"]
+        inner = [t.not_null for t in (a, b) if t.kind != "null"]
         return nullable(reduce(merged, inner)) if inner else NULL
     return _of_kinds(a, b)
 
@@ -284,5 +284,5 @@ def _as_values(type_: Type) -> Type:
 
 
 def _is_scalar(type_: Type) -> bool:
-    inner = type_.item if type_.kind == "nullable" and type_.item else type_
+    inner = type_.not_null
     return inner.kind in _PYTHON

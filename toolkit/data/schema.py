@@ -58,6 +58,11 @@ class Type:
                 return "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
         return self.kind
 
+    @property
+    def not_null(self) -> Type:
+        """Return the type of the values that are not null."""
+        return (self.item or ANY) if self.kind == "nullable" else self
+
     def get(self, name: str) -> Type | None:
         """Return the type of a field of an object; None if it has no such field."""
         return dict(self.fields).get(name)
@@ -322,7 +327,7 @@ def union(a: Type, b: Type) -> Type:
 def _not_null(type_: Type) -> Type:
     if type_.kind == "null":
         return NEVER
-    return type_.item if type_.kind == "nullable" and type_.item else type_
+    return type_.not_null
 
 
 def is_per_line(type_: Type) -> bool:
@@ -353,8 +358,8 @@ def fits(declared: Type, wanted: Type) -> bool:
         return True
     if wanted.kind == "nullable":
         assert wanted.item
-        inner = declared.item if declared.kind == "nullable" else declared
-        return inner is not None and (inner.kind == "null" or fits(inner, wanted.item))
+        inner = declared.not_null
+        return inner.kind == "null" or fits(inner, wanted.item)
     if declared.kind == "int" and wanted.kind == "float":
         return True
     if declared.kind == wanted.kind and declared.kind in ("list", "map"):

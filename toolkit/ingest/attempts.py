@@ -25,7 +25,7 @@ from toolkit.records import ingested
 from toolkit.records.ingested import InputRecord
 from toolkit.storage import json_files
 from toolkit.storage.journal import Group
-from toolkit.storage.paths import exists, join, list_files, remove
+from toolkit.storage.paths import exists, join, list_files, remove, stat_each
 from toolkit.storage.threads import for_each
 
 STARTED = ".json.started"
@@ -211,7 +211,8 @@ class Claims:
 class Grouped:
     """Small inputs that have not been begun, claimed together, and the group that makes them durable together.
 
-    A context manager: its end commits the group and deletes the claims. Of an input that fails a claim stays.
+    A context manager: its end commits the group and deletes the claims. Of an input that fails a claim stays,
+    so nothing is claimed where there is a file of somebody else's: such an input is done by itself, and fails.
 
     Attributes:
         group: of all that is made of the inputs.
@@ -226,7 +227,9 @@ class Grouped:
         self._path = join(_folder(self._dataset), uuid.uuid4().hex + TOGETHER)
         before = Attempts(self._dataset)
         self._formerly = {work.key: before.shards(work.key) for work in works}
-        self._claimed = {work.key: _attempt_at(work) for work in works if self._can_take(work, before)}
+        listed = [work for work in works if self._can_take(work, before)]
+        taken = _not_free([work for work in listed if not self._formerly[work.key]])
+        self._claimed = {work.key: _attempt_at(work) for work in listed if work.key not in taken}
 
     def _can_take(self, work: InputToIngest, before: Attempts) -> bool:
         """Return whether an input becomes one shard, whose name is known, and nothing was, or may have been, made."""
@@ -249,7 +252,7 @@ class Grouped:
     def claims(self, work: InputToIngest) -> "Claims | None":
         """Return the claims of an input; None if it is not one of these."""
         found = self._claimed.get(work.key)
-        return _ClaimsInGroup(work, found, self._formerly[work.key], self.group) if found else None
+        return _ClaimsInGroup(work, found, self.group) if found else None
 
     def failed(self, work: InputToIngest) -> None:
         """Note that an input has failed, which keeps its claims."""
@@ -260,15 +263,13 @@ class Grouped:
 class _ClaimsInGroup(Claims):
     """The shard of an input that a group has claimed."""
 
-    def __init__(self, work: InputToIngest, attempt: Attempt, formerly: set[str], group: Group) -> None:
+    def __init__(self, work: InputToIngest, attempt: Attempt, group: Group) -> None:
         self._work = work
         self.shards = set(attempt.shards)
-        self._formerly = formerly
         self._group = group
 
     def take(self, shard: str, set_name: str | None) -> None:
-        if shard not in self._formerly and (path := _in_the_way(self._work, shard, set_name)):
-            raise _not_ours(self._work, path)
+        """Do nothing: it was free when the group claimed it."""
 
     def group(self) -> AbstractContextManager[Group]:
         return nullcontext(self._group)
@@ -290,6 +291,19 @@ def _in_the_way(work: InputToIngest, shard: str, set_name: str | None) -> str:
     dataset = work.dataset
     paths = [dataset.shard_path(shard), *([dataset.attribute_path(set_name, shard)] if set_name else [])]
     return next((path for path in paths if not work.overwrite and exists(path)), "")
+
+
+def _not_free(works: Sequence[InputToIngest]) -> set[str]:
+    """Return the keys of inputs for whose only shard, or the attributes that it carries, a file is in the way."""
+    paths: list[tuple[str, str]] = []
+    for work in works:
+        if not work.overwrite:
+            shard, set_name = work.shard_name(), work.entry.reader().attribute_set()
+            paths.append((work.key, work.dataset.shard_path(shard)))
+            if set_name:
+                paths.append((work.key, work.dataset.attribute_path(set_name, shard)))
+    found = stat_each([path for _, path in paths])
+    return {key for (key, _), there in zip(paths, found, strict=True) if there is not None}
 
 
 def _not_ours(work: InputToIngest, path: str) -> DataError:

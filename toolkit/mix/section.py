@@ -17,7 +17,7 @@ from toolkit.mix.budget.settings import read_budget
 from toolkit.mix.settings import Joined, JoinedOption, MixSettings, OutputSettings, Stream, writer_with
 from toolkit.mix.writer import check_label, find_writer
 from toolkit.rules import Rule
-from toolkit.rules.expressions import is_name
+from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.paths import fault_of_name
 from toolkit.text import editing
 
@@ -262,7 +262,7 @@ def read_joined(section: Source) -> list[Joined]:
         place = section.at("attributes", i)
         found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
         if wrong := [name for name in found.as_.values() if not is_name(name)]:
-            raise place.error(("as",), f"expected names that rules can use, of letters, digits and _, got {wrong[0]!r}")
+            raise place.error(("as",), f"expected {A_NAME}, got {wrong[0]!r}")
         if (fault := fault_of_name(found.set)) or "/" in found.set:
             raise place.error((), fault or f"expected the name of an attribute set, without `/`, got {found.set!r}")
         joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))

@@ -140,7 +140,7 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
     tokens = lines = edges = None
     for place, joined, key in _keys(sets):
         type_ = key.declared
-        inner = type_.item if type_.kind == "nullable" and type_.item else type_
+        inner = type_.not_null
         settings = key.settings or {}
         tagger = str(settings.get("tagger", ""))
         personal = says(tagger, "PERSONAL")
@@ -177,7 +177,7 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
 
 def _spans(type_: Type) -> Iterator[list[str]]:
     """Yield where spans are in a value of a type: the names of fields, none if it is spans itself."""
-    inner = type_.item if type_.kind == "nullable" and type_.item else type_
+    inner = type_.not_null
     if inner == SPANS:
         yield []
     for name, field in inner.fields:
@@ -206,20 +206,19 @@ def _scores(key: Key) -> list[Leaf]:
 
 
 def _has(type_: Type | None, *fields: str) -> bool:
-    inner = type_.item if type_ and type_.kind == "nullable" else type_
-    return inner is not None and all(inner.get(name) for name in fields)
+    return type_ is not None and all(type_.not_null.get(name) for name in fields)
 
 
 def _type_at(type_: Type, path: str) -> Type | None:
     """Return the type of a part of a value, by the dotted path behind the attribute's name."""
     said = type_.description
     for name in filter(None, path.split(".")):
-        inner = type_.item if type_.kind == "nullable" and type_.item else type_
+        inner = type_.not_null
         found = inner.get(name)
         if found is None:
             return None
         type_, said = found, found.description
-    inner = type_.item if type_.kind == "nullable" and type_.item else type_
+    inner = type_.not_null
     return schema.about(inner, said or inner.description)
 
 

@@ -1,13 +1,12 @@
 """The thresholds of rules: which numbers of a document they compare with which, and on which side they drop."""
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.inspect.stats.thresholds import HOLDS, numbers, path_of, thresholds
+from toolkit.inspect.stats.thresholds import HOLDS, Comparison, comparisons, numbers, path_of, thresholds
 from toolkit.rules import Role, Rule
-from toolkit.rules.expression_tree import ExpressionError, parse
 
 How = Literal["", "times", "over", "floor"]
 """How a rule compares two numbers: ``A / B < v``, ``A < v * B``, ``A < B / v``, ``A < B // v``."""
@@ -36,10 +35,15 @@ class MarkAt(ConfigStruct):
 
 def marks_of(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
     """Yield the thresholds that a rule, by its number, has for a number of documents."""
+    sides: dict[str, set[str]] = {}
+    for each in comparisons(rule):
+        if path_of(each.left, each.paths) == path:
+            sides.setdefault(each.sign, set()).add(_side(rule, each))
     found = thresholds([rule], path)
-    for each in found:
-        drops = _drops(rule, path, each.sign)
-        yield MarkAt(number, each.label, each.number, each.sign, drops, each.text, each.others(found))
+    for mark in found:
+        (drops, *more) = sides[mark.sign]
+        side = "" if more else drops
+        yield MarkAt(number, mark.label, mark.number, mark.sign, side, mark.text, mark.others(found))
 
 
 def holds(mark: MarkAt, values: Any, lower: Any = None) -> Any:
@@ -71,12 +75,12 @@ def computed_of(rule: Rule, known: Collection[str]) -> Iterator[str]:
         rule: of a stream.
         known: numbers that there are beside that, by their paths, and ratios of two.
     """
-    for node, _ in _comparisons(rule):
-        for one, other, _ in _sides(node):
-            names = {each.id for each in ast.walk(one) if isinstance(each, ast.Name)}
-            path = path_of(one, {})
-            if numbers(other, rule.parameters) and names and not names & {*rule.parameters} and path not in known:
-                yield path
+    for each in comparisons(rule):
+        names = {node.id for node in ast.walk(each.left) if isinstance(node, ast.Name)}
+        is_of_document = names and not names & {*rule.parameters, *each.paths}
+        path = path_of(each.left, each.paths)
+        if is_of_document and each.is_by_size and path not in known and numbers(each.right, rule.parameters):
+            yield path
 
 
 # --- ratios -----------------------------------------------------------------------------------------------------------
@@ -90,115 +94,43 @@ def ratio_marks(number: int, rule: Rule, known: Collection[str]) -> Iterator[tup
         rule: of a stream.
         known: the paths of numbers that there are.
     """
-    for node, negated in _comparisons(rule):
-        for one, other, sign in _sides(node):
-            for upper, lower, value, how in _ratios(one, other):
-                values = numbers(value, rule.parameters)
-                if upper not in known or lower not in known or min(values.values(), default=0) <= 0:
-                    continue
-                for label, factor in values.items():
-                    at = 1 / factor if how in ("over", "floor") else factor
-                    yield (
-                        upper,
-                        lower,
-                        MarkAt(
-                            number,
-                            label,
-                            at,
-                            sign,
-                            _side(rule, sign, negated=negated),
-                            f"{upper} / {lower} {sign} {at:g}",
-                            [each for each in values if each] if not label else [],
-                            how,
-                            factor,
-                        ),
-                    )
-
-
-def _ratios(one: ast.expr, other: ast.expr) -> Iterator[tuple[str, str, ast.expr, How]]:
-    """Yield upper, lower and value of ``A / B < v``, ``A < v * B``, ``A < B / v`` and ``A < B // v``."""
-    if isinstance(one, ast.BinOp):
-        if isinstance(one.op, ast.Div):
-            yield path_of(one.left, {}), path_of(one.right, {}), other, ""
-        return
-    match other:
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            yield path_of(one, {}), path_of(right, {}), left, "times"
-            yield path_of(one, {}), path_of(left, {}), right, "times"
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            yield path_of(one, {}), path_of(left, {}), right, "over"
-        case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
-            yield path_of(one, {}), path_of(left, {}), right, "floor"
-
-
-# --- comparisons ------------------------------------------------------------------------------------------------------
-
-
-_SIGNS: Mapping[type[ast.cmpop], tuple[str, str]] = {
-    ast.Lt: ("<", ">"), ast.LtE: ("<=", ">="), ast.Gt: (">", "<"), ast.GtE: (">=", "<="),
-}  # fmt: skip
-"""Of a comparison, as it is written, and with its sides exchanged."""
-
-
-def _comparisons(rule: Rule) -> Iterator[tuple[ast.Compare, bool]]:
-    """Yield the comparisons of a rule outside of comprehensions, each with whether it is negated."""
-    for text in rule.expressions:
-        try:
-            tree = parse(text)
-        except ExpressionError:
+    for each in comparisons(rule):
+        if not each.is_by_size:
             continue
-        yield from _compared(tree, negated=False)
+        for upper, lower, value, how in _ratios(each):
+            values = numbers(value, rule.parameters)
+            if upper not in known or lower not in known or min(values.values(), default=0) <= 0:
+                continue
+            for label, factor in values.items():
+                at = 1 / factor if how in ("over", "floor") else factor
+                others = [one for one in values if one] if not label else []
+                text = f"{upper} / {lower} {each.sign} {at:g}"
+                mark = MarkAt(number, label, at, each.sign, _side(rule, each), text, others, how, factor)
+                yield upper, lower, mark
 
 
-def _compared(node: ast.AST, *, negated: bool) -> Iterator[tuple[ast.Compare, bool]]:
-    if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
-        return
-    if isinstance(node, ast.Compare):
-        yield node, negated
-        return
-    inside = negated != (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-    for child in ast.iter_child_nodes(node):
-        yield from _compared(child, negated=inside)
+def _ratios(found: Comparison) -> Iterator[tuple[str, str, ast.expr, How]]:
+    """Yield upper, lower and value of ``A / B < v``, ``A < v * B``, ``A < B / v`` and ``A < B // v``."""
+
+    def path(node: ast.expr) -> str:
+        return path_of(node, found.paths)
+
+    match found.left, found.right:
+        case ast.BinOp(left=upper, op=ast.Div(), right=lower), value:
+            yield path(upper), path(lower), value, ""
+        case ast.BinOp(), _:
+            return
+        case upper, ast.BinOp(left=left, op=ast.Mult(), right=right):
+            yield path(upper), path(right), left, "times"
+            yield path(upper), path(left), right, "times"
+        case upper, ast.BinOp(left=lower, op=ast.Div(), right=value):
+            yield path(upper), path(lower), value, "over"
+        case upper, ast.BinOp(left=lower, op=ast.FloorDiv(), right=value):
+            yield path(upper), path(lower), value, "floor"
 
 
-def _sides(node: ast.Compare) -> Iterator[tuple[ast.expr, ast.expr, str]]:
-    """Yield what is compared by size with what, both ways round, and the sign between the two."""
-    operands = [node.left, *node.comparators]
-    for left, op, right in zip(operands, node.ops, operands[1:], strict=False):
-        if type(op) in _SIGNS:
-            written, turned = _SIGNS[type(op)]
-            yield left, right, written
-            yield right, left, turned
-
-
-def _drops(rule: Rule, path: str, sign: str) -> str:
+def _side(rule: Rule, found: Comparison) -> str:
     """Return which numbers a rule drops by a comparison, ``below`` or ``above``; empty if it cannot be told."""
-    turned = {_is_negated(text, path) for text in rule.expressions} - {None}
-    return _side(rule, sign, negated=bool(turned.pop())) if len(turned) == 1 else ""
-
-
-def _side(rule: Rule, sign: str, *, negated: bool) -> str:
-    if rule.ROLE is not Role.DROPS or sign not in ("<", "<=", ">", ">="):
+    if rule.ROLE is not Role.DROPS or found.turned is None or not found.is_by_size:
         return ""
-    below = sign in ("<", "<=")
-    return "below" if below != (negated != bool(getattr(rule, "KEEPS", False))) else "above"
-
-
-def _is_negated(text: str, path: str) -> bool | None:
-    """Return whether comparisons of a path stand behind a `not`; None if there is none, or some do."""
-    try:
-        tree = parse(text)
-    except ExpressionError:
-        return None
-    found = set(_negations(tree, path, negated=False))
-    return found.pop() if len(found) == 1 else None
-
-
-def _negations(node: ast.AST, path: str, *, negated: bool) -> Iterator[bool]:
-    if isinstance(node, ast.Compare):
-        if any(ast.unparse(each) == path for each in (node.left, *node.comparators)):
-            yield negated
-        return
-    inside = negated != (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-    for child in ast.iter_child_nodes(node):
-        yield from _negations(child, path, negated=inside)
+    return "below" if (found.sign in ("<", "<=")) != found.turned else "above"

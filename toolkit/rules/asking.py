@@ -78,9 +78,19 @@ def absent(path: Sequence[str], names: Mapping[str, Name]) -> str | None:
                 return None
             hint = did_you_mean(key, fields) or f"; there are: {', '.join(fields) or 'none'}"
             return f"expected a field that documents have, got {'.'.join(path)!r}{hint}"
-        type_ = fields[key].item or ANY if fields[key].kind == "nullable" else fields[key]
+        type_ = fields[key].not_null
         fields, place = dict(type_.fields), f"{place}.{key}"
     return None
+
+
+def check_form(text: str) -> None:
+    """Check what can be told of a text without knowing any set: it is an expression, or ``SET[.KEY[.field]]``.
+
+    Raises:
+        ExpressionError: if it is neither.
+    """
+    if _REFERENCE.fullmatch(text) is None:
+        parse(text)
 
 
 def sets_read(

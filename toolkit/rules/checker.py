@@ -142,7 +142,7 @@ class Checker:
         type_, code = self.check(node.value, known, local)
         if type_.kind == "object" and (declared := type_.get(node.attr)):  # of the document itself
             return declared, f"{code}.{field_name(node.attr)}"
-        inner = type_.item or ANY if type_.kind == "nullable" else type_
+        inner = type_.not_null
         if type_.kind != "object" and inner != ANY and inner.kind != "map":
             self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}")
         found = self._own_type(node, inner)
@@ -372,7 +372,7 @@ class Checker:
         else:
             self._expect(node.args[0], type_, ("map",))
             found = type_.item or ANY
-        inside = found.item or ANY if found.kind == "nullable" else found
+        inside = found.not_null
         together = union(inside, default)
         if together == ANY and ANY not in (inside, default):
             self._fail(node, f"expected a default of type {inside}, got {default}")

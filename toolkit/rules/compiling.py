@@ -13,7 +13,7 @@ from toolkit.data import schema
 from toolkit.data.schema import ANY, BOOL, NEVER, STR, Type, infer, list_of, union
 from toolkit.errors import ConfigError
 from toolkit.rules import filters
-from toolkit.rules.checker import Facts, Name
+from toolkit.rules.checker import MAYBE, Facts, Name
 from toolkit.rules.compiled_rule import CompiledRule, Function, label_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
@@ -102,7 +102,7 @@ class Compiler:
             found = check(text, self.names)
         except ExpressionError as error:
             raise ConfigError(f"label: {error}") from None
-        if found.type not in (STR, schema.nullable(STR), ANY):
+        if found.type not in (STR, schema.nullable(STR), ANY, MAYBE):
             raise ConfigError(f"label: expected an expression that gives a text, got a value of type {found.type}")
         self._label_names.update(found.names)
         self._note(found)

@@ -20,6 +20,10 @@ from toolkit.rules.expression_tree import ExpressionError, parse
 _NOTHING: Facts = frozenset()
 
 
+A_NAME = "a name that rules can use (letters, digits and _; no word with a meaning there, such as len, document or is)"
+"""What `is_name` asks for, for people."""
+
+
 def is_name(text: str) -> bool:
     """Return True if a text can name an attribute in expressions: an identifier that means nothing else there."""
     reserved = (*FUNCTIONS, "document", "line")

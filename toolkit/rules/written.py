@@ -87,6 +87,9 @@ class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: sna
     DRAWS: ClassVar[bool] = False
     """It drops documents by a draw, whatever they are copies of."""
 
+    KEEPS: ClassVar[bool] = False
+    """It drops the documents for which its expression, or patterns, are not true."""
+
     SIZE_NEEDS_TEXT: ClassVar[bool] = False
     """Only the text tells how many characters an edit changes, so a dry run does not know."""
 

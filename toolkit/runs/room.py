@@ -50,7 +50,8 @@ class Need(NamedTuple):
 NOTHING = Need(0, 0)
 
 Needs = Callable[[Task[Any]], Need | None]
-"""Gives what a task needs; None if that cannot be told: such a task is done alone."""
+"""Gives what a task needs; None if that cannot be told: such a task is done alone, and taken to need as much as others
+of its kind before it have kept."""
 
 
 class NoRoom(ToolkitError):
@@ -90,6 +91,10 @@ class Room:
         self._flying: dict[str, Need | None] = {}
         self._needs: Needs = lambda task: NOTHING
         self._before = self._ended = self._unseen = self._later = 0
+        self._alone: int | None = None
+        """Bytes that were held when a task began of which nothing was known; it is the only one since."""
+        self._most = 0
+        """That such a task has kept."""
 
     def look(self) -> int:
         """Return how many bytes the folders hold now, in whole blocks."""
@@ -104,7 +109,8 @@ class Room:
     def begin(self, needs: Needs) -> None:
         """Begin a stage; `needs` gives what each of its tasks needs."""
         self._needs, self._factor, self._flying = needs, 1.0, {}
-        self._ended = self._unseen = self._later = 0
+        self._ended = self._unseen = self._later = self._most = 0
+        self._alone = None
         self._before = self.look()
 
     def check(self, needs: Iterable[Need | None]) -> None:
@@ -137,12 +143,17 @@ class Room:
         if not running or self._clock() - self._looked >= PAUSE * self._cost:
             self.look()
         self._flying.pop(task.name, None)  # of an attempt with which its process died
+        if self._alone is not None and not running:
+            self._most, self._alone = max(self._most, self.held - self._alone), None
         if self._fits(need):
             self._flying[task.name] = need
+            if need is None:
+                self._alone = self.held
             return True
         if running:
             return False
-        wanted = "" if need is None else f" for about {in_words(self._wanted(need))}"
+        expected = self._unknown if need is None else self._wanted(need)
+        wanted = f" for about {in_words(expected)}" if expected else ""
         if self._later or (need and need.later):
             wanted += " (with what the last steps of finished tasks will write)"
         raise NoRoom(
@@ -165,8 +176,13 @@ class Room:
 
     def _fits(self, need: Need | None) -> bool:
         if need is None or None in self._flying.values():
-            return not self._flying and self.held < self.limit
+            return not self._flying and self.held < self.limit and self.held + self._unknown <= self.limit
         return self.held + self._wanted(need) <= self.limit
+
+    @property
+    def _unknown(self) -> int:
+        """Return what is expected of a task of which nothing is known."""
+        return round(MARGIN * self._shares * self._most)
 
     def _wanted(self, need: Need) -> int:
         """Return what is expected to come to what was measured, if a task begins: while it runs, or in the end.

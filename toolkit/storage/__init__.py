@@ -12,6 +12,7 @@ from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
 from toolkit.storage.options import configured, options
 from toolkit.storage.store import Pieces, Stat, Store, Writing
+from toolkit.storage.threads import FROM_AFAR
 
 __all__ = ["STORES", "Pieces", "Stat", "Store", "Writing", "scheme_of", "store_of"]
 
@@ -49,12 +50,19 @@ def _store(scheme: str, _configured: str) -> Store:
         from toolkit.storage.stores.local import Local  # without a look at what is installed, which takes a while
 
         return Local()
+    found = _class_of(scheme)()
+    if not found.is_local:
+        FROM_AFAR.add(scheme)
+    return found
+
+
+def _class_of(scheme: str) -> type[Store]:
     if reference := options().stores.get(scheme):
-        return STORES.find(reference)()
+        return STORES.find(reference)
     names = [name for name in STORES.names() if name != LOCAL]
     if scheme not in names:
         known = " or ".join(f"{name}://" for name in names)
         raise ConfigError(
             f"{scheme}://: expected a local path, {known}; a store of your own is named in `storage.stores`"
         )
-    return STORES.find(scheme)()
+    return STORES.find(scheme)

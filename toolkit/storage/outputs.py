@@ -241,8 +241,14 @@ class RowOutput(Output):
 
     def write_rows(self, rows: Iterable[bytes]) -> None:
         """Append rows."""
+        block = self._block
         for row in rows:
-            self.write_row(row)
+            block.append(row)
+            self._held += len(row) + 1
+            self.rows += 1
+            if self._held >= BLOCK:
+                self._flush()
+                block = self._block
 
     def _flush(self) -> None:
         self._block.append(b"")

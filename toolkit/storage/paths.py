@@ -30,9 +30,7 @@ def stat(path: str) -> Stat | None:
 
 
 def stat_each(paths: Sequence[str]) -> list[Stat | None]:
-    """Return `stat` of files of one store; those from afar are asked for several at a time."""
-    if not paths or store_of(paths[0]).is_local:
-        return list(map(stat, paths))
+    """Return `stat` of files; those from afar are asked for several at a time."""
     return for_each(stat, paths)
 
 

@@ -17,6 +17,10 @@ FEW = 4
 """Things for which no thread is begun."""
 
 
+FROM_AFAR: set[str] = set()
+"""The schemes of the stores of this process that are not local: what is asked of them takes the time of a request."""
+
+
 def pool(size: int) -> "ThreadPoolExecutor":
     """Return a pool of so many threads."""
     from concurrent.futures import ThreadPoolExecutor  # whose import takes as long as that of a module that needs it
@@ -24,13 +28,20 @@ def pool(size: int) -> "ThreadPoolExecutor":
     return ThreadPoolExecutor(size)
 
 
-def for_each(function: Callable[[T], R], things: Iterable[T], few: int = FEW) -> list[R]:
+def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = False) -> list[R]:
     """Return what a function gives for each thing, in their order; call it for several at a time, in threads.
 
-    An error of one is raised once those before it have ended. So `few` are done one after the other.
+    A few are done one after the other, and so are all in a process that has asked only the local store: what it
+    answers takes less time than a thread. An error of one is raised once those before it have ended.
+
+    Args:
+        function: called with each thing.
+        things: in order.
+        always: begin threads for two things and more, whatever the store is: for calls that wait for a disk, or
+            decompress.
     """
     listed = list(things)
-    if len(listed) <= few:
+    if len(listed) <= (1 if always else FEW) or not (always or FROM_AFAR):
         return [function(thing) for thing in listed]
     numbers, found, faults = iter(range(len(listed))), dict[int, R](), dict[int, BaseException]()
 

@@ -20,7 +20,7 @@ from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
 from toolkit.plugins import default_name
 from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import is_name
+from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.paths import is_set_name
 from toolkit.tag import tagger, when, without
 from toolkit.tag.tagger import TAGGERS, Reference, Tagger
@@ -268,7 +268,7 @@ def reference_of(place: Source) -> tuple[str, str | None, Source]:
 def _read_entry(place: Source, shared: Source) -> Entry:
     reference, key, options = reference_of(place)
     if key is not None and not is_name(key):
-        raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}")
+        raise place.error(("as",), f"expected {A_NAME}, got {key!r}")
     try:
         class_ = TAGGERS.find(reference)
         code = code_of(class_)

@@ -8,6 +8,7 @@ Where spans meet:
 - adjacent spans are two edits.
 - an empty span matches nothing, and changes nothing.
 - a span that is out of range, or ends before it begins, is an error.
+- a replacement may have line feeds. Each line of the result comes from the line of the original that it begins in.
 
 Offsets are code points of the original text, end exclusive. A cut line goes with its line end. A span over a line end
 joins what is left of the lines around it.
@@ -170,8 +171,8 @@ def check_replacement(by: str) -> str:
     r"""Return a replacement, checked.
 
     Raises:
-        ValueError: if it has a line feed, which would make lines that no attribute describes.
+        ValueError: if it has a carriage return, which would be part of a line or of a line end by what follows it.
     """
-    if "\n" in by or "\r" in by:
-        raise ValueError("expected a replacement without line ends")
+    if "\r" in by:
+        raise ValueError("expected a replacement whose lines end in a line feed alone, got a carriage return")
     return by

@@ -33,7 +33,7 @@ def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchem
     if not isinstance(section.value, dict):
         raise section.error((), "expected `MODEL: {labels: …, task: …}`")
     entries = section.at()
-    entries.value = {name: _entry(section.at(name), name) for name in section.value}
+    entries.value = {name: as_whole(section.at(name), name) for name in section.value}
     plan = whole.read_section(entries, dataset, known, "train")
     folders: dict[str, str] = {}
     for entry in plan.entries:
@@ -44,8 +44,12 @@ def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchem
     return plan
 
 
-def _entry(place: Source, name: str) -> dict[str, object]:
-    """Return an entry as `toolkit.whole` takes it, its options checked."""
+def as_whole(place: Source, name: str) -> dict[str, object]:
+    """Return an entry as `toolkit.whole` takes it, its options checked.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
     if not is_set_name(name):
         raise place.error((), f"expected a name of letters, digits, - and _, got {name!r}")
     own, rest = config.divide(place, {"kind", *_OF_ALL})

@@ -119,7 +119,7 @@ class DatasetCorpus:
     def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
         wanted = [(number, [at.row for at in group]) for number, group in groupby(sorted({*places}), lambda at: at[0])]
         asked = [(number, name, rows) for number, rows in wanted for name in (DOCUMENTS, *sets)]
-        lines = {(number, name): found for number, name, found in for_each(self._lines, asked, few=1)}
+        lines = {(number, name): found for number, name, found in for_each(self._lines, asked, always=True)}
         made = {
             At(number, row): found
             for number, rows in wanted

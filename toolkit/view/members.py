@@ -153,7 +153,7 @@ class MemberFile:
         if self._has_members and not store_of(self._path).is_local:
             with self._lock:
                 guesses = [self._guess(row, *self._around(row)) for row in rows]
-            for_each(lambda at: self._pieces.read(self._path, self._version, at - 1, WINDOW + 1), guesses, few=1)
+            for_each(lambda at: self._pieces.read(self._path, self._version, at - 1, WINDOW + 1), guesses, always=True)
 
     def _from(self, first: int) -> _Reading:
         """Return what reads a row, and those behind it."""

@@ -159,7 +159,7 @@ def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expressio
         ConfigError: if it gives something else.
     """
     found = _checked(SORT, expression, names, check)
-    inner = found.type.item if found.type.kind == "nullable" and found.type.item else found.type
+    inner = found.type.not_null
     if inner.kind not in ("int", "float", "any", "null"):
         raise ConfigError(f"{SORT}: expected a number, or null, got a value of type {found.type}: {text}")
     return found

@@ -75,7 +75,7 @@ def marks(found: Found, sets: Sequence[Values]) -> dict[str, Any]:
         for key, type_ in each.types.items():
             value = found.values.get(each.name, {}).get(key)
             if value is not None:
-                _mark(marked, key, _not_null(type_), value)
+                _mark(marked, key, type_.not_null, value)
     return marked
 
 
@@ -83,7 +83,7 @@ def _mark(marked: dict[str, Any], key: str, type_: Type, value: Any) -> None:
     fields = dict(type_.fields)
     if type_ == SPANS and isinstance(value, list):
         marked["spans"] += [[key, *span] for span in value if isinstance(span, list) and len(span) == 3]
-    elif type_.kind == "list" and type_.item and "label" in dict(_not_null(type_.item).fields):
+    elif type_.kind == "list" and type_.item and "label" in dict(type_.item.not_null.fields):
         marked["lines"] = marked["lines"] or [_labelled(line) for line in value]
     elif isinstance(value, Mapping):
         if {"label", "prob"} <= {*fields}:
@@ -92,13 +92,9 @@ def _mark(marked: dict[str, Any], key: str, type_: Type, value: Any) -> None:
             count = value.get(f"{name}_lines")
             marked[name] = marked[name] or (count if isinstance(count, int) else 0)
         for name, inner in fields.items():
-            if value.get(name) is not None and _not_null(inner) == SPANS:
+            if value.get(name) is not None and inner.not_null == SPANS:
                 _mark(marked, f"{key}.{name}", SPANS, value[name])
 
 
 def _labelled(line: Any) -> list[Any]:
     return [line.get("label"), line.get("prob")] if isinstance(line, Mapping) else [None, None]
-
-
-def _not_null(type_: Type) -> Type:
-    return type_.item if type_.kind == "nullable" and type_.item else type_

@@ -95,7 +95,7 @@ def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -
 
 
 def _fits(wanted: str, type_: Type) -> bool:
-    inner = type_.item if type_.kind == "nullable" else type_
+    inner = type_.not_null
     if ANY in (type_, inner) or wanted in ("condition", "value"):
         return True
     if wanted == "number":

@@ -4,7 +4,8 @@ A duplicate rule that takes most of a source takes more than copies, as a rule: 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -56,22 +57,26 @@ def _host(document: Document) -> str | None:
     return (host_of(url) or None) if isinstance(url, str) else None
 
 
-def groups_of(signed: SignedShard) -> Iterator[list[Group]]:
-    """Yield the groups of each row of a shard, in order; none of one that is not compared."""
+def _counted(signed: SignedShard, which: Iterable[Any] | None = None) -> Counter[Group]:
+    """Return how many rows of a shard each group has; those alone for which `which` is true, if it is given."""
     with Lines(signed.path(FILE), _MAX_ROW) as lines:
-        for line in lines:
-            yield [
-                (kind, value) for kind, value in zip(KINDS, _ROW.decode(line) or (), strict=False) if value is not None
-            ]
+        rows = Counter(lines if which is None else compress(lines, which))
+    found = Counter[Group]()
+    for row, count in rows.items():  # most rows are those of others: each is decoded once
+        for kind, value in zip(KINDS, _ROW.decode(row) or (), strict=False):
+            if value is not None:
+                found[kind, value] += count
+    return found
 
 
-def most_removed(signed: SignedShard, rows: Iterable[int]) -> list[tuple[str, str, int]]:
-    """Return the groups that lose most, each with how many rows it loses, of those that are given in order."""
-    gone = set(rows)
-    if not gone:
+def most_removed(signed: SignedShard, rows: Sequence[int]) -> list[tuple[str, str, int]]:
+    """Return the groups that lose most, each with how many rows it loses, of those that are given."""
+    if not rows:
         return []
-    found = Counter(group for row, groups in enumerate(groups_of(signed)) if row in gone for group in groups)
-    return _most(found)
+    is_gone = bytearray(signed.record.rows)
+    for row in rows:
+        is_gone[row] = 1
+    return _most(_counted(signed, is_gone))
 
 
 def _most(found: Counter[Group]) -> list[tuple[str, str, int]]:
@@ -88,8 +93,7 @@ class ToCount(ConfigStruct):
 
 def count_groups(work: ToCount, report: Report) -> list[int]:
     """Return how many documents of each group are compared."""
-    wanted = set(work.groups)
-    found = Counter(group for groups in groups_of(work.signed) for group in groups if group in wanted)
+    found = _counted(work.signed)
     return [found[group] for group in work.groups]
 
 

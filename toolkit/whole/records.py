@@ -15,7 +15,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.storage.json_files import load, save
-from toolkit.storage.paths import join, stat
+from toolkit.storage.paths import absolute, join, stat
 from toolkit.storage.reading import stored_digest
 
 NAMES = "names.jsonl.gz"
@@ -115,6 +115,25 @@ class SignedShard(ConfigStruct):
     def path(self, name: str) -> str:
         """Return the path of one of the kind's files."""
         return join(self.folder, self.shard, name)
+
+
+def movable(path: str, folder: str) -> str:
+    """Return a path as it is stored in a folder of a set: of what is beside that folder, only where it is from there.
+
+    So it is true also when the dataset has been moved or copied.
+    """
+    beside = _beside(folder)
+    return path.removeprefix(beside) if path.startswith(beside) else absolute(path)
+
+
+def moved(path: str, folder: str) -> str:
+    """Return what `movable` has made of a path as it is now."""
+    beside = _beside(folder)
+    return path if path == absolute(path) or path.startswith(beside) else beside + path
+
+
+def _beside(folder: str) -> str:
+    return folder.rstrip("/").rpartition("/")[0] + "/"
 
 
 def set_folder(dataset: Dataset, set_name: str) -> str:

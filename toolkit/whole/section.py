@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import msgspec
 import xxhash
@@ -13,7 +14,7 @@ from toolkit.config.sizes import Size
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, UnknownPlugin
+from toolkit.errors import ConfigError, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
 from toolkit.mix.joined_sets import JoinedSet, resolve_sets
 from toolkit.mix.section import read_joined
@@ -21,7 +22,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
 from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import is_name
+from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import absolute, is_set_name, join
 from toolkit.tag.declared import declare_set, digest_of, what_to_declare
@@ -147,16 +148,45 @@ def read_section(
     return Plan(entries, {entry.set: known[entry.set] for entry in entries}, name)
 
 
-def _read_entry(
-    place: Source,
-    set_name: str,
-    dataset: Dataset,
-    known: Mapping[str, records.SetSchema],
-    all_: list[str],
-    section: str,
-    *,
-    types: OwnTypes | None,
-) -> tuple[Entry, records.SetSchema]:
+def check_entry(place: Source, set_name: str, section: str) -> None:
+    """Check what can be told of an entry without knowing any other set: its options, the form of its expressions.
+
+    Args:
+        place: of the entry.
+        set_name: its name.
+        section: its name.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    alone = _read_alone(place, set_name, section)
+    for option, asked in _all_asked(alone.kind, alone.common.when).items():
+        try:
+            asking.check_form(asked.text)
+        except ExpressionError as error:
+            raise place.error((option,) if option in place.value else (), str(error)) from None
+
+
+class _Alone(NamedTuple):
+    """What an entry says, whatever other sets there are.
+
+    Attributes:
+        own: the options of all entries, as they are written; `common` has them typed.
+        rest: the options of the kind, as they are written; `kind` has them.
+        others: the option `against`, if it is given.
+        key: that its rows have.
+    """
+
+    own: Source
+    common: Common
+    rest: Source
+    kind: Kind
+    others: Source
+    key: str
+
+
+def _read_alone(place: Source, set_name: str, section: str) -> _Alone:
+    """Return an entry with its typed options."""
     own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
     others = Source({})
     if section in KINDS.names():
@@ -173,15 +203,29 @@ def _read_entry(
     key = common.as_ or (_stem(set_name) if class_.NAMED else common.kind)
     hint = "" if common.as_ else "; give it one: `as: NAME`"
     if not is_name(key):
-        raise place.error(("as",), f"expected a name that rules can use, of letters, digits and _, got {key!r}{hint}")
+        raise place.error(("as",), f"expected {A_NAME}, got {key!r}{hint}")
     if class_.AGAINST:
         others, rest = config.divide(rest, {"against"})
     kind = config.convert(rest, class_, f"kind {common.kind}")
-    where = place.where(())
     try:
         kind.check()
     except ConfigError as error:
         raise place.error((), str(error)) from None
+    return _Alone(own, common, rest, kind, others, key)
+
+
+def _read_entry(
+    place: Source,
+    set_name: str,
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    all_: list[str],
+    section: str,
+    *,
+    types: OwnTypes | None,
+) -> tuple[Entry, records.SetSchema]:
+    own, common, rest, kind, others, key = _read_alone(place, set_name, section)
+    where = place.where(())
     given = read_joined(own)
     texts = [asked.text for asked in _all_asked(kind, common.when).values()]
     joined = _joined(texts, given, dataset, known, place, all_)
@@ -320,3 +364,12 @@ def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> No
 def holds(plan: Plan) -> dict[str, str]:
     """Return what a run works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
     return {f"the set {entry.set}": entry.digest for entry in plan.entries}
+
+
+def kept(section: Source, name: str) -> float:
+    """Return about how many bytes the sets of a section keep on disk of a byte of text, as far as it can be read."""
+    total = 0.0
+    for set_name in section.value if isinstance(section.value, dict) else ():
+        with suppress(ToolkitError):  # what is wrong is said by `read_section`
+            total += _read_alone(section.at(set_name), set_name, name).kind.kept
+    return total

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Self
 
 import msgspec
@@ -284,7 +285,7 @@ def names_of(folder: str, shard: str) -> Iterator[bytes]:
     from toolkit.storage.reading import Lines
 
     with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
-        yield from lines
+        yield from chain.from_iterable(lines.blocks())
 
 
 def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]:

@@ -309,6 +309,7 @@ def families(seed: int) -> list[str]:
         *slow(*((seed, seed % 2 == 0, {"containment": 0.95, "memory": 2_000_000}) for seed in range(9, 11))),
         *slow(*((seed, seed % 2 == 0, {"verify": False}) for seed in range(11, 13))),
         *slow(*((seed, seed % 2 == 0, {"against": "other"}) for seed in range(13, 16))),
+        *slow(*((seed, seed % 2 == 0, {"store_shingles": True}) for seed in range(16, 18))),
     ],
 )
 def test_a_corpus_that_grows_has_what_a_whole_one_has(
@@ -408,10 +409,10 @@ def test_where_nothing_is_like_anything_all_stays(near: Near, texts: list[str]) 
     assert kept_for(near.near()) == [None] * len(texts)
 
 
-def test_more_candidates_than_memory_can_order_are_an_error_that_says_so(near: Near) -> None:
+def test_a_component_that_memory_cannot_order_is_an_error_that_says_so(near: Near) -> None:
     near.write([" ".join(WORDS[:60])] * 30)
     near.config["dedup"] = {"near-0": {"kind": "near", "memory": "1 kB"}}
     ran = near("dedup")
     assert ran.code == 1
-    assert "expected at most 10 documents that share a bucket" in ran.err
+    assert "expected at most 10 documents that belong together" in ran.err
     assert "set at least `memory: 1 MB`" in ran.err

@@ -185,9 +185,9 @@ def _work(by_shard: dict[str, JoinedShard], other: JoinedShard, shard: str) -> J
 
 
 def _has_scores(type_: Type) -> bool:
-    inner = type_.item if type_.kind == "nullable" and type_.item else type_
+    inner = type_.not_null
     if inner.kind == "list" and inner.item:
-        inner = inner.item.item if inner.item.kind == "nullable" and inner.item.item else inner.item
+        inner = inner.item.not_null
     if inner.kind == "object":
         return any(name in ("score", "scores") for name, _ in inner.fields)
     return inner.kind in ("bool", "int", "float", "any", "never", "null")

@@ -1,7 +1,8 @@
-"""Print a configuration with overrides, variables and defaults, or the JSON Schema of configurations for editors."""
+"""Check a configuration and print it with overrides, variables and defaults, or print the JSON Schema for editors."""
 
 from typing import Annotated, ClassVar
 
+from toolkit.commands import judging
 from toolkit.commands.command_line.options import Flag, Words
 from toolkit.commands.command_line.options import Options as CommonOptions
 from toolkit.commands.steps.context import Context
@@ -26,13 +27,19 @@ class Options(CommonOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Print the settings as a command would have them, or the schema."""
+    """Print the settings as a command would have them, or the schema.
+
+    Raises:
+        ConfigError: with everything that is wrong with the settings, as far as it can be told without data.
+    """
     if options.schema:
         return _schema()
     if context.is_dolma:
         raise ConfigError(f"{options.config}: expected a configuration of this toolkit, got one of Dolma's")
     shown = show_settings(context)
     shown.text = shown.text.rstrip("\n")
+    if found := judging.faults(context):
+        raise ConfigError("\n".join(found))
     return shown
 
 

@@ -44,8 +44,8 @@ from toolkit.whole import section as dedup_section
 State = Literal["done", "running", "failed", "missing"]
 STATES: tuple[State, ...] = ("done", "running", "failed", "missing")
 
-SHOWN = 10
-"""Failed, and missing, of a stage that are named to people."""
+SHOWN, NAMED = 10, 3
+"""Causes of what has failed, or is missing, in a stage that are told to people; and what is named for each."""
 
 
 class Options(Configured, Shared, frozen=True, kw_only=True):
@@ -430,13 +430,22 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
         text += f"\n{names}: " + "\n".join(lines[:SHOWN]) + f"{more}\n"
     for one in stages:
         for state in ("failed", "missing"):
-            listed = one.of(state)
-            text += "".join(f"\n{one.name}: {state}: {item.key}: {item.cause}" for item in listed[:SHOWN])
-            text += f"\n{one.name}: {state}: {len(listed) - SHOWN} more; --json has all" if len(listed) > SHOWN else ""
+            by_cause: dict[str, list[str]] = {}
+            for item in one.of(state):
+                by_cause.setdefault(item.cause, []).append(item.key)
+            listed = [f"{_named(keys)}: {cause}" for cause, keys in by_cause.items()]
+            others = sum(map(len, list(by_cause.values())[SHOWN:]))
+            listed[SHOWN:] = [f"{others:,} more; --json has all"] if others else []
+            text += "".join(f"\n{one.name}: {state}: {told}" for told in listed)
     if done:
         return text.rstrip() + "\n\nall is done"
     left = any(one.of("failed") or one.of("missing") for one in stages)
     return text.rstrip() + ("\n\n`toolkit run` does what is missing or has failed" if left else "")
+
+
+def _named(keys: Sequence[str]) -> str:
+    """Return the first of several keys, and how many others there are."""
+    return ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED:,} more" if len(keys) > NAMED else "")
 
 
 def _faulty(faults: Sequence[str], there: dict[str, int]) -> str:

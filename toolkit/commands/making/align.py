@@ -128,7 +128,7 @@ class _Making:
             for shard in self.shards
         ]
         of_shards = [Task(self.dataset.shard_path(work.shard), work) for work in matches]
-        matched = self._run("look up documents", match.match_shard, of_shards)
+        matched = self._run("look up", match.match_shard, of_shards)
         summed = [Task("documents and ids", match.ToSum(folder=folder, index=made, matched=matched))]
         (sums,) = self._run("count", match.sum_up, summed)
         self._check(entry, sums, todo.inputs)

@@ -13,7 +13,7 @@ from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import Source
 from toolkit.errors import ConfigError, amount
 from toolkit.mix import publish, stage, unchanged
-from toolkit.mix.settings import work_folder
+from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.grouped import Work
 
@@ -97,13 +97,8 @@ def _run(context: Context, options: Options) -> Outcome:
         raise ConfigError("expected --sample only with --dry-run, --explain or --compare: a mix takes all documents")
     else:
         using.refuse(context, settings)
-    if context.waiting and (  # a mix of many datasets has none of its own
-        waits := context.waiting
-        & {given.set for stream in settings.streams if stream.dataset == context.dataset for given in stream.attributes}
-    ):
-        return _left(context, output, f"it joins {', '.join(sorted(waits))}, made of all shards together")
-    if context.share and settings.budget:
-        return _left(context, output, f"the budget of {settings.budget.unit} depends on all shards")
+    if why := _waits_for(context, settings):
+        return _left(context, output, why)
     prepared = budgets.fill(context, preparation.prepare(context, settings))
     settings = prepared.settings
     if context.share and not (prepared.works or prepared.unreadable):
@@ -111,7 +106,7 @@ def _run(context: Context, options: Options) -> Outcome:
         return Outcome(text=context.share.nothing(), data=data)
     if options.only_shows:
         return _look(context, options, prepared, over)
-    if options.shard:
+    if context.only_per_shard:
         with context.claimed_output(output, settings.stage_digest()):
             return _first_stage(context, prepared)
     publishing.check_limit(context, output, len(prepared.works) + len(prepared.unreadable), prepared.known)
@@ -123,12 +118,23 @@ def _run(context: Context, options: Options) -> Outcome:
     return outcome
 
 
+def _waits_for(context: Context, settings: MixSettings) -> str:
+    """Return what of all shards nothing of the mix can be done without, if the run has not all; else nothing."""
+    if context.waiting and (  # a mix of many datasets has none of its own
+        waits := context.waiting
+        & {given.set for stream in settings.streams if stream.dataset == context.dataset for given in stream.attributes}
+    ):
+        return f"it joins {', '.join(sorted(waits))}, made of all shards together"
+    if context.only_per_shard and settings.budget:
+        return f"the budget of {settings.budget.unit} depends on all shards"
+    if context.is_broken and settings.streams[0].weight is not None:  # a share is refused
+        return "the weights of its streams depend on all shards"
+    return ""
+
+
 def _left(context: Context, output: str, why: str) -> Outcome:
-    """Return the outcome of a share of a run whose mix depends on all shards."""
-    text = (
-        f"share {context.share}: {output} is not begun: {why}; when all shares are done, run the same command without "
-        "--shard"
-    )
+    """Return the outcome of a run that has not all shards, on which its mix depends."""
+    text = f"{context.named}{output} is not begun: {why}; {context.next_step}"
     return Outcome(text=text, data={"output": output, "published": False, "shards": 0, "failed": []})
 
 
@@ -172,7 +178,7 @@ def _mix(context: Context, prepared: PreparedMix) -> Outcome:
 
 
 def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
-    """Do what array jobs do: their shards' part of the work. The mix without ``--shard`` finishes it."""
+    """Do what is per shard, of shards that are not all; a mix of all finishes it."""
     settings, listed = prepared.settings, prepared.works
     output = settings.output.path
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
@@ -188,12 +194,11 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
     broken = [*prepared.unreadable.values(), *failures(results)]
     ready = len(listed) - len(failures(results))
     are = f"{amount(ready, 'shard')} {'is' if ready == 1 else 'are'}"
-    text = f"share {context.share}: {are} published in {output}"
-    if todo or broken:
-        text = (
-            f"share {context.share}: {are} ready for {output}, {len(broken)} failed; when all shares are done, run the "
-            "same command without --shard"
-        )
+    text = f"{context.named}{are} published in {output}"
+    if context.is_broken:
+        text = f"{context.named}nothing was published in {output}, for which {are} ready; {context.next_step}"
+    elif todo or broken:
+        text = f"{context.named}{are} ready for {output}, {len(broken)} failed; {context.next_step}"
     text += prepared.notes
     data = {"output": output, "published": False, "shards": len(listed), "failed": broken}
     return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)

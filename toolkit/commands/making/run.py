@@ -4,7 +4,7 @@ import importlib
 from typing import Annotated, Any
 
 from toolkit.commands.command_line.options import Configured, Flag, Stage
-from toolkit.commands.stages import STAGES
+from toolkit.commands.stages import PER_SHARD, STAGES
 from toolkit.commands.steps import conflicts, one_pass, per_shard
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
@@ -26,8 +26,8 @@ def run(context: Context, options: Options) -> Outcome:
     in a sample, and what the rank of a score is, depends on all shards: that comes behind the pass, and so does a mix
     that joins it.
 
-    All are checked before the first begins. When inputs fail, the documents of the others are tagged all the same;
-    nothing is published.
+    All are checked before the first begins. When inputs or shards fail, the others' per-shard work is finished all the
+    same; no step over the whole dataset begins, and nothing is published.
     """
     present = [name for name in STAGES if context.has(name)]
     if not present:
@@ -44,25 +44,34 @@ def run(context: Context, options: Options) -> Outcome:
     if context.has("ingest") and not options.dry_run:
         ahead = one_pass.plan(context, checked.tagged, checked.wholes)
     known: dict[str, tuple[Any, ...]] = {"ingest": (checked.inputs, ahead), "tag": (ahead.tagged if ahead else (),)}
-    outcome, texts = Outcome(), list[str]()
+    outcome, texts, left_out = Outcome(), list[str](), list[str]()
     for name in present:
         if options.dry_run and name != present[0]:
             break
+        if context.is_broken and name not in PER_SHARD:
+            context.waiting.update(getattr(context.config, name))
+            left_out.append(name)
+            continue
         context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
         command = importlib.import_module(f"toolkit.commands.making.{name}")  # only of stages that there are
         stage: Outcome = command.run(context, options.as_of(command.Options), *known.get(name, ()))
         texts.append(stage.text)
         outcome.data[name] = stage.data
-        outcome.failures += stage.failures
+        outcome.failures += [each for each in stage.failures if each not in outcome.failures]
         outcome.exit_code = max(outcome.exit_code, stage.exit_code)
         left = present[present.index(name) + 1 :]
-        if outcome.exit_code and left and not ((name, left[0]) == ("ingest", "tag") and _can_go_on(stage)):
-            texts.append(f"stopped after {name}: {', '.join(left)} not run")
+        context.is_broken = outcome.exit_code > 0
+        if context.is_broken and left and not _leaves_some(name, stage, left):
+            left_out = left
             break
+    if left_out:
+        texts.append(f"not run: {', '.join(left_out)}")
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
     return outcome
 
 
-def _can_go_on(ingested: Outcome) -> bool:
-    """Return whether an ingest that failed leaves documents that can be tagged."""
-    return not ingested.data.get("rejected") and ingested.data["done"] > 0
+def _leaves_some(name: str, stage: Outcome, left: list[str]) -> bool:
+    """Return whether a stage that failed, or follows one that did, leaves shards with which the others can go on."""
+    if name == "ingest":  # sets of `align:` are read by `tag:`, and made of all shards together
+        return not stage.data.get("rejected") and stage.data["done"] > 0 and left[0] != "align"
+    return name != "tag" or len(stage.data["failed"]) < stage.data["shards"]

@@ -33,7 +33,7 @@ def run(context: Context, options: Options) -> Outcome:
     _check_paths(context, kinds)
     note_roots(_folder(copy) for kind in kinds.values() for _, copy in copies.wanted(kind))
     outcome = whole_sets.run(context, options, plan)
-    if outcome.exit_code or options.dry_run or options.shard is not None:
+    if outcome.exit_code or options.dry_run or context.only_per_shard:
         return outcome
     copied = [entry for entry in plan.entries if copies.wanted(kinds[entry.set])]
     shards = context.limited(sharing.shards(context, context.dataset, judges=True)[0]) if copied else []

@@ -15,6 +15,7 @@ from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import row_index
 from toolkit.data.documents import Document
+from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError, amount, short
 from toolkit.inspect.describe.ingest_counts import counted
@@ -154,6 +155,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         noted.keep_only(shards)
     done = [result.value for result in results if result.value]
     failed = failures(results)
+    context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
     written = {name: sum(name in each.written or each.shard in tagged for each in done) for name in plan.sets}
     worked = values.worked(plan, dataset, [each.shard for each in done])
     rows = [["set", "keys", "shards written", "up to date", *(["documents asked", "seconds"] if worked else [])]]
@@ -210,7 +212,9 @@ def _try(context: Context, options: Options, path: str) -> Outcome:
     types = {(step.set, step.key): step.type for step in steps}
     shown, data = [], []
     for (document, place), found in zip(tried, found_values, strict=True):
-        lines = [f"{place}{'' if document.id == place else f'  {document.id}'}  {len(document.text):,} characters"]
+        lines = [
+            f"{place}{'' if document.id == place else f'  {escaped(document.id)}'}  {len(document.text):,} characters"
+        ]
         attributes: dict[str, Any] = {}
         for set_name, key in order:
             named = key if options.config is None else f"[{set_name}] {key}"
@@ -227,7 +231,8 @@ def _show(name: str, value: Any, type_: Type, document: Document) -> list[str]:
     if isinstance(value, dict) and value:
         listed = list(value.items())
         cut = type_.kind == "map" and len(listed) > ELEMENTS
-        width = max(map(len, value))
+        listed = [(escaped(key), each) for key, each in listed]
+        width = max(len(key) for key, _ in listed)
         lines = [
             f"  {key.ljust(width)}  {short(each, VALUE_CHARS)}" for key, each in (listed[:ELEMENTS] if cut else listed)
         ]

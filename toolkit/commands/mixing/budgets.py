@@ -11,6 +11,7 @@ import msgspec
 from toolkit.commands.mixing.preparation import PreparedMix, with_streams
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import table
+from toolkit.data.excerpts import escaped
 from toolkit.mix import publish, unchanged
 from toolkit.mix.budget import bounds, drawing
 from toolkit.mix.budget.bounds import Drawn, GroupBudget
@@ -168,7 +169,10 @@ def told(found: BudgetFound | None, *, written: bool = False) -> str:
         rows.append([name or "whole", *cells])
     text = "\n\n" + table(rows, right=range(1, len(rows[0])))
     short = sorted((row for row in found.groups if row.missing), key=lambda row: -row.missing)
-    lacks = [f"{row.group + ' ' if row.group else ''}{row.missing:,.0f} of {row.target:,.0f}" for row in short[:SHOWN]]
+    lacks = [
+        f"{escaped(row.group) + ' ' if row.group else ''}{row.missing:,.0f} of {row.target:,.0f}"
+        for row in short[:SHOWN]
+    ]
     more = f" and {len(short) - SHOWN} more" if short[SHOWN:] else ""
     given = "; other groups give what they have" if found.redistributed else ""
     return text + (f"\nmissing, as there is no more: {', '.join(lacks)}{more} {found.unit}{given}" if lacks else "")

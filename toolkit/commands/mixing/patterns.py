@@ -46,7 +46,7 @@ def check(
     """
     made = _index(context, works)
     if complete:
-        in_part = context.options.shard is not None
+        in_part = context.only_per_shard
         context.warn(_faults(stream, joined, _inline_keys(works, made), in_part=in_part))
     _tell_compiled(context, settings, stream, joined)
 

@@ -235,7 +235,7 @@ def _add_texts(context: Context, prepared: PreparedMix, found: comparing.Compari
     ]
     if not tasks:
         return []
-    results = context.run("read texts", comparing.read_texts, tasks)
+    results = context.run("texts", comparing.read_texts, tasks)
     texts = {
         (task.name, number): text
         for task, result in zip(tasks, results, strict=True)

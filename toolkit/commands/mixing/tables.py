@@ -212,7 +212,7 @@ def blocklists(counts: Iterable[BlocklistCount], left: Mapping[str, list[str]], 
             lines[-1] += f"; the {unmatched:,} others are listed in {where}"
         elif unmatched:
             lines[-1] += f"; {unmatched:,} did not" + (":" if shown else "")
-        lines += [f"  {entry}" for entry in shown]
+        lines += [f"  {excerpts.escaped(entry)}" for entry in shown]
     return "\n".join(["", *lines]) if lines else ""
 
 
@@ -238,9 +238,9 @@ def comparison(one: str, other: str, found: Comparison) -> str:
             rows.append([f"{len(ranked) - LABELS_SHOWN} more", f"{sum(n for _, n in ranked[LABELS_SHOWN:]):,}"])
         lines += ["", table(rows, right=[1])]
         for cause, _ in ranked[:CAUSES_SAMPLED]:
-            lines.append(f"{cause}, for example")
+            lines.append(f"{excerpts.escaped(cause)}, for example")
             for sample in [each for each in found.samples if (each.what, each.why) == (what, cause)]:
                 values = ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in sample.values.items())
-                lines += [f"  {sample.place}  {sample.id}", *([f"    {values}"] if values else [])]
+                lines += [f"  {sample.place}  {excerpts.escaped(sample.id)}", *([f"    {values}"] if values else [])]
                 lines += ["    | " + excerpts.head(sample.text, excerpts.width() - 6)] if sample.text else []
     return "\n".join(lines)

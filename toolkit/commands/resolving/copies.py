@@ -11,6 +11,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.data.alignment import MAX_ROW, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, amount
 from toolkit.storage.paths import exists
 from toolkit.storage.reading import Lines
@@ -141,7 +142,8 @@ def _cut(words: Sequence[str]) -> str:
 
 
 def _shown(pair: Pair, edits: list[str]) -> str:
-    said = [f"{pair.set}: {pair.name[1]} ({pair.name[0]}) is a duplicate of {pair.kept[1]} ({pair.kept[0]})"]
+    of, kept = (f"{escaped(id_)} ({escaped(source)})" for source, id_ in (pair.name, pair.kept))
+    said = [f"{pair.set}: {of} is a duplicate of {kept}"]
     evidence = [
         f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in pair.value.items()

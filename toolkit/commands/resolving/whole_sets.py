@@ -13,9 +13,12 @@ from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, tabl
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
+from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.room import Needs
+from toolkit.runs.steps import in_words
 from toolkit.whole import progress, resolve, section, sign, write
 from toolkit.whole.records import fates_folder, load_resolution
 from toolkit.whole.section import Entry, Plan
@@ -95,11 +98,11 @@ class _Making:
 
     def outcome(self) -> Outcome:
         done: set[str] = set()
-        shares = self.context.options.shard is not None
-        for wave in waves([entry for entry in self.plan.entries if not self.context.waiting & {*entry.reads}]):
+        context, only_signs = self.context, self.context.only_per_shard
+        for wave in waves([entry for entry in self.plan.entries if not context.waiting & {*entry.reads}]):
             try:
                 self._sign(wave)
-                if shares:
+                if only_signs:
                     done |= {entry.set for entry in wave}
                     break
                 for entry in wave:
@@ -108,20 +111,18 @@ class _Making:
             except StepFailed as error:
                 self.failed += error.messages
                 break
-        if not self.context.in_part:
+        if not context.in_part:
             self._noted.keep_only(self._keys)
         left = [entry.set for entry in self.plan.entries if entry.set not in done]
         text = f"{amount(len(self.shards), 'shard')}, {len(self.failed)} failed -> {self.dataset.attributes}\n"
-        if shares and not self.failed:
+        if only_signs or self.failed:
+            context.waiting |= {entry.set for entry in self.plan.entries if self._waits(entry)}
+        if only_signs and not self.failed:
             ready = f"the signatures of {', '.join(sorted(done))} are ready. " if done else ""
-            text += (
-                f"share {self.context.share}: {ready}{_WHOLE[self.plan.section]} depends on all shards: when all "
-                "shares are done, run the same command without --shard"
-            )
-            self.context.waiting |= {entry.set for entry in self.plan.entries if self._waits(entry)}
+            text += f"{context.named}{ready}{_WHOLE[self.plan.section]} depends on all shards: {context.next_step}"
         elif len(self.rows) > 1:
             text += table(self.rows, right=[2, 3, 4, 5])
-        text += "".join(f"\n{each}" for each in (*self.notes, *self.tables))
+        text += "".join(f"\n{each}" for each in (*map(escaped, self.notes), *self.tables))
         if left and self.failed:
             text += f"\nnot made: {', '.join(left)}"
         data = {"attributes": self.dataset.attributes, "shards": len(self.shards), "sets": self.data,
@@ -129,15 +130,15 @@ class _Making:
         return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
 
     def _waits(self, entry: Entry) -> bool:
-        """Return whether attributes of the share's shards are not there, or not what they will be."""
+        """Return whether attributes of the run's shards are not there, or not what they will be."""
         return any(progress.look(self.dataset, entry, self.shards, whole=False).values())
 
     def _sign(self, wave: list[Entry]) -> None:
-        what = f"signatures of {', '.join(entry.set for entry in wave)}"
+        what = f"sign {', '.join(entry.set for entry in wave)}"
         options, limit = self.context.options, self.context.config.max_document_bytes
         tasks = sign.works(self.dataset, wave, self.shards, limit)
         tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
-        self._run(what, sign.sign_shard, tasks, noted=True)
+        self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.of_signatures(tasks))
 
     def _finish(self, entry: Entry) -> None:
         dataset = self.dataset
@@ -185,15 +186,23 @@ class _Making:
         *,
         noted: bool = False,
         of: str = "",
+        needs: Needs | None = None,
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
         if noted:
             self._keys |= {task.key for task in tasks}
-        results = self.context.run(what, function, tasks, unit, failed=self._noted if noted else None)
+        failed = self._noted if noted else None
+        results = self.context.run(what, function, tasks, unit, failed=failed, needs=needs)
         try:
             return all_values(results)
         except StepFailed as error:
-            raise StepFailed(*(each if of in each else f"{of}: {each}" for each in error.messages)) from None
+            raise StepFailed(*(_told(each, what, of) for each in error.messages)) from None
+
+
+def _told(message: str, step: str, of: str) -> str:
+    """Return what went wrong in a step, with the set that it is of."""
+    message = message.removeprefix(f"{step}: ")  # the name of its only task
+    return message if of in message else f"{of}: {in_words(step)}: {message}"
 
 
 def _shown(rows: Sequence[dict[str, Any]]) -> str:

@@ -44,12 +44,17 @@ class Context(Running):
     """A configuration that is being worked on; a context manager that ends the processes which it has begun.
 
     Attributes:
-        waiting: sets that this share of a run cannot make, because they depend on all shards.
+        waiting: sets that this run cannot make, because they depend on all shards, of which it has a share, or some
+            have failed.
+        is_broken: whether an earlier stage of the run has failed: later ones do what they do per shard, and no more.
+        failed: shards of the dataset that have failed in an earlier stage, which later ones leave out.
         faults: what is wrong with settings that are left out; a command that only looks goes on without them.
         written: the configuration with all outputs, if this one is of an edition, or of tokens.
     """
 
     waiting: set[str] = field(default_factory=set)
+    is_broken: bool = False
+    failed: set[str] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
     written: Config | None = None
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
@@ -352,7 +357,24 @@ class Context(Running):
     @property
     def in_part(self) -> bool:
         """Tell whether some shards are left to other runs."""
-        return self.options.limit is not None or self.options.shard is not None
+        return self.options.limit is not None or self.only_per_shard
+
+    @property
+    def only_per_shard(self) -> bool:
+        """Tell whether no step over the whole dataset may begin: the run has a share of it, or shards have failed."""
+        return self.options.shard is not None or self.is_broken
+
+    @property
+    def named(self) -> str:
+        """Return what the run's share is called in front of what is said of it; empty for a run that is none."""
+        return f"share {self.share}: " if self.share else ""
+
+    @property
+    def next_step(self) -> str:
+        """Return when what is `only_per_shard` goes on."""
+        if self.is_broken:
+            return "correct what has failed, then run the same command again"
+        return "when all shares are done, run the same command without --shard"
 
     def sweep(self, *roots: str) -> None:
         """Delete temporary files that killed runs left below the roots."""

@@ -28,6 +28,9 @@ from toolkit.storage import store_of
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import exists, stat
 from toolkit.tag.run import ShardToTag
+from toolkit.whole import section as whole_section
+from toolkit.whole.records import load_signatures
+from toolkit.whole.sign import ShardToSign
 
 TEXT = {"gzip": 2.9, "zstd": 3.2, "bz2": 3.6, "xz": 4.0}
 """Bytes of text of a stored byte, by compression; 1 without."""
@@ -111,6 +114,14 @@ class Disk:
         output = config.mix.get("output") if mixes else None
         self._mixed = _kept(output) if config.mix and mixes else 0.0
         self._tokens = TOKENS if config.tokenize and command == "run" else 0.0
+        whole = [name for name in whole_section.SECTIONS if getattr(config, name)]
+        self._whole = sum(  # 0 where nothing is bound
+            whole_section.kept(source.at(name), name)
+            for name in whole
+            if config.max_disk is not None and command in ("run", name)
+        )
+        others = (whole, config.align, config.annotate, config.tokenize, config.mix.get("editions"))
+        self._can_be_per_shard = not any(others)
         self._chosen = CHOSEN if config.mix.get("rules") or config.mix.get("streams") else 1.0
         limit = config.max_disk
         self.room = (
@@ -144,14 +155,15 @@ class Disk:
         total = sum(todo, Expected())
         made = self._made_by_mix(total)
         output = made + again
+        kept = "documents, attributes and signatures" if self._whole else "documents and attributes"
         parts = [
-            *([] if self._per_shard else [(total.documents + total.attributes, "documents and attributes")]),
+            *([] if self._per_shard else [(total.documents + total.attributes, kept)]),
             *([(made, "intermediates of the mix"), (output, "its output")] if output else []),
         ]
         said = ", ".join(f"{in_words(size)} of {what}" for size, what in parts)
         known = "what records say of inputs that are done" if self._ratio else "what is usual for such inputs"
         less, hint = most_of((self._need(each, per_shard=True) for each in todo), self._shares) + again, ""
-        if not self._per_shard and made and held + less <= self.room.limit:
+        if self._can_be_per_shard and not self._per_shard and made and held + less <= self.room.limit:
             hint = f"`toolkit run --per-shard`, which needs about {in_words(less)}; or "
         raise self._source.error(
             ("max_disk",),
@@ -192,7 +204,7 @@ class Disk:
         text = documents / DOCUMENTS
         return Expected(
             round(documents) + FILES,
-            round(text * self._attributes) + (FILES if self._attributes else 0),
+            round(text * (self._attributes + self._whole)) + (FILES if self._attributes or self._whole else 0),
             round(text * (self._mixed + self._tokens)) + (FILES if self._mixed or self._tokens else 0),
         )
 
@@ -226,6 +238,19 @@ class Disk:
             if all(done) and not overwrite:
                 return NOTHING
             size = round(_text_of(task) * self._attributes) + FILES
+            return Need(size, size)
+
+        return self._checked(tasks, need)
+
+    def of_signatures(self, tasks: Iterable[Task[ShardToSign]]) -> Needs:
+        """Return what tells what the signatures of a shard need, with what comes of them, as `of_tags`."""
+
+        def need(task: Task[ShardToSign]) -> Need:
+            work = task.payload
+            text = _text_of(task)
+            pairs = zip(work.entries, work.folders, strict=True)
+            left = [entry for entry, folder in pairs if load_signatures(folder, work.shard) is None]
+            size = sum(round(text * entry.configured().kept) + FILES for entry in left)
             return Need(size, size)
 
         return self._checked(tasks, need)

@@ -7,6 +7,7 @@ import msgspec
 
 from toolkit.commands.steps.outcome import table
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow
+from toolkit.data.excerpts import escaped
 from toolkit.errors import ToolkitError, amount, short
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reading.preview import Preview, preview
@@ -26,14 +27,15 @@ def show_document(row: DocumentRow, attributes: Mapping[str, Mapping[str, Any]],
         place: of it.
         line: that has it, for its other fields.
     """
-    lines = [place, *(f"  {name + ':':8} {value}" for name, value in (("id", row.id), ("source", row.source)) if value)]
-    lines += [f"  {name}: {date}" for name, date in (("added", row.added), ("created", row.created)) if date]
+    names, dates = (("id", row.id), ("source", row.source)), (("added", row.added), ("created", row.created))
+    lines = [place, *(f"  {name + ':':8} {escaped(value)}" for name, value in names if value)]
+    lines += [f"  {name}: {escaped(date)}" for name, date in dates if date]
     for key, value in (msgspec.json.decode(row.metadata) or {}).items():
-        lines.append(f"  {key}: {short(value, VALUE_CHARS)}")
+        lines.append(f"  {escaped(key)}: {short(value, VALUE_CHARS)}")
     others = msgspec.json.decode(line, type=dict[str, msgspec.Raw]) if line else {}
     for key, other in others.items():
         if key not in DocumentRow.__struct_fields__:
-            lines.append(f"  document.{key}: {short(msgspec.json.decode(other), VALUE_CHARS)}")
+            lines.append(f"  document.{escaped(key)}: {short(msgspec.json.decode(other), VALUE_CHARS)}")
     for set_name, values in attributes.items():
         for key, value in values.items() if isinstance(values, dict) else ():
             lines.append(f"  {f'[{set_name}] ' if set_name else ''}{key}: {short(value, VALUE_CHARS)}")

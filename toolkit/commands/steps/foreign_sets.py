@@ -40,7 +40,7 @@ def look_at_all(context: Context, stream: Stream, shards: list[str]) -> tuple[di
         for shard in [*shards, *others]
         for name in foreign
     ]
-    results = context.run("look at foreign attributes", look, listed, "files")
+    results = context.run("foreign", look, listed, "files")
     seen: dict[str, list[Seen]] = {name: [] for name in foreign}
     unreadable: dict[str, str] = {}
     for task, result in zip(listed, results, strict=True):

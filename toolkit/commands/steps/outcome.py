@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.data.excerpts import escaped
 from toolkit.errors import ToolkitError
 from toolkit.runs.executors import Result
 
@@ -57,6 +58,7 @@ def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
     if not rows:
         return ""
     right = set(right)
+    rows = [[escaped(cell) for cell in row] for row in rows]  # labels, hosts and keys are texts of others
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "  ".join(

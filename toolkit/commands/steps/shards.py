@@ -41,7 +41,7 @@ def mine(context: Context, dataset: Dataset) -> list[str]:
 
 
 def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple[list[str], str]:
-    """Return the shards of the run's share, and notes on inputs that are not in them.
+    """Return the shards of the run's share that have not failed before, and notes on inputs that are not in them.
 
     Args:
         context: of the configuration.
@@ -64,7 +64,10 @@ def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple
     if refused and judges and not context.only_warns:
         raise DataError("\n".join(refused))
     context.warn(refused)
-    return found, _not_in_this(context, dataset, found)
+    notes = _not_in_this(context, dataset, found)
+    if context.failed and dataset == context.dataset:
+        found = [shard for shard in context.limited(found) if shard not in context.failed]
+    return found, notes
 
 
 def check_compression(context: Context, dataset: Dataset, shards: Iterable[str]) -> None:

@@ -19,7 +19,6 @@ class Previewed(Result, frozen=True, kw_only=True):
         rules: what each rule does, in order; `only` is what no other rule would drop.
         labels: the same by label (by stream and label, where there are several streams), as data.
         blocklists, orphans: as of `Mixed`.
-        failed: a message for each shard that cannot be mixed.
     """
 
     totals: Totals
@@ -27,7 +26,6 @@ class Previewed(Result, frozen=True, kw_only=True):
     labels: dict[str, Any] = {}
     blocklists: list[BlocklistCount] = []
     orphans: list[OrphanCount] = []
-    failed: list[str] = []
 
 
 class Compared(Result, frozen=True, kw_only=True):
@@ -40,7 +38,6 @@ class Compared(Result, frozen=True, kw_only=True):
         lost: documents that only the first keeps, by the second's rule that drops them.
         relabelled: documents that both keep, by ``label -> other label``.
         samples: of all three.
-        failed: a message for each shard that cannot be compared.
     """
 
     rows: int
@@ -49,7 +46,6 @@ class Compared(Result, frozen=True, kw_only=True):
     lost: dict[str, int]
     relabelled: dict[str, int]
     samples: list[Sample]
-    failed: list[str] = []
 
 
 class Evaluated(Result, frozen=True, kw_only=True):
@@ -65,7 +61,6 @@ class Evaluated(Result, frozen=True, kw_only=True):
         level: of Krippendorff's alpha.
         labels_of_no_document: labels in files that no document has that is looked at.
         warnings: what one should not overlook.
-        failed: a message for each shard that cannot be read.
     """
 
     task: str
@@ -78,7 +73,6 @@ class Evaluated(Result, frozen=True, kw_only=True):
     level: str | None = None
     labels_of_no_document: int | None = None
     warnings: list[str] = []
-    failed: list[str] = []
 
 
 class ComparedPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,14 +115,12 @@ class ComparedSets(Result, frozen=True, kw_only=True):
         sample: what it is, if a sample was compared.
         rows: documents.
         parts: by what is compared.
-        failed: a message for each shard that cannot be compared.
     """
 
     sets: list[str]
     rows: int
     parts: list[ComparedPart]
     sample: str | None = None
-    failed: list[str] = []
 
 
 class Validated(Result, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """What the commands return that make something: sets, models, outputs."""
 
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -8,6 +8,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.in_python.results.result import Result, of_data
 from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.publish import BlocklistCount, LabelTotals, OrphanCount
+from toolkit.whole.records import Model
 
 
 class Ingested(Result, frozen=True, kw_only=True):
@@ -20,7 +21,6 @@ class Ingested(Result, frozen=True, kw_only=True):
         counts: of documents and of what was left out, by reason.
         gone: inputs of earlier runs that are not among these; their documents stay.
         lost: inputs of packs that are not there any more; their documents have gone.
-        failed: a message for each input that failed.
     """
 
     documents: str
@@ -31,7 +31,6 @@ class Ingested(Result, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     gone: list[str] = []
     lost: list[str] = []
-    failed: list[str] = []
 
 
 class Aligned(Result, frozen=True, kw_only=True):
@@ -40,12 +39,10 @@ class Aligned(Result, frozen=True, kw_only=True):
     Attributes:
         attributes: folder that the sets are in.
         sets: of each set how many documents and ids there are, which of them have no counterpart, and shards written.
-        failed: a message for each task that failed.
     """
 
     attributes: str
     sets: dict[str, dict[str, Any]] = {}
-    failed: list[str] = []
 
 
 class Tagged(Result, frozen=True, kw_only=True):
@@ -57,7 +54,6 @@ class Tagged(Result, frozen=True, kw_only=True):
         written: shards that were written, by set; the others were up to date.
         asked: documents that the taggers of a set were asked of, fewer than all with ``when``.
         seconds: that they took, summed over processes.
-        failed: a message for each shard that failed.
     """
 
     attributes: str
@@ -66,7 +62,6 @@ class Tagged(Result, frozen=True, kw_only=True):
     written: dict[str, int]
     asked: dict[str, int] = {}
     seconds: dict[str, float] = {}
-    failed: list[str] = []
 
 
 class CopyOfSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,13 +70,6 @@ class CopyOfSample(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     rows: int
     files: int
-
-
-class FittedMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A map of scores to others: the path of its file, and its digest."""
-
-    path: str
-    digest: str
 
 
 class ResolvedSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +96,7 @@ class ResolvedSet(msgspec.Struct, frozen=True, kw_only=True):
     copies: dict[str, CopyOfSample] = {}
     groups: list[dict[str, Any]] = []
     curve: list[dict[str, Any]] = []
-    model: FittedMap | None = None
+    model: Model | None = None
 
 
 class Resolved(Result, frozen=True, kw_only=True):
@@ -118,13 +106,11 @@ class Resolved(Result, frozen=True, kw_only=True):
         attributes: folder that the sets are in.
         shards: that were worked on.
         sets: what was found, by set.
-        failed: a message for each task that failed.
     """
 
     attributes: str
     shards: int
     sets: dict[str, ResolvedSet] = {}
-    failed: list[str] = []
 
 
 class Annotated(Result, frozen=True, kw_only=True):
@@ -133,12 +119,10 @@ class Annotated(Result, frozen=True, kw_only=True):
     Attributes:
         attributes: folder that the sets are in.
         sets: of each set its documents, their statuses, and what the run has asked.
-        failed: a message for each shard that failed, and for what stopped the run.
     """
 
     attributes: str
     sets: dict[str, dict[str, Any]] = {}
-    failed: list[str] = []
 
 
 class TrainedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,11 +156,9 @@ class Trained(Result, frozen=True, kw_only=True):
 
     Attributes:
         models: that are there now, by name.
-        failed: a message for each model that could not be trained.
     """
 
     models: dict[str, TrainedModel] = {}
-    failed: list[str] = []
 
 
 class Mixed(Result, frozen=True, kw_only=True):
@@ -194,7 +176,6 @@ class Mixed(Result, frozen=True, kw_only=True):
         blocklists: of each, how many entries matched.
         orphans: documents that were dropped as copies of documents that are not kept.
         omitted: why shards are not in it, by shard.
-        failed: a message for each shard that failed.
     """
 
     output: str
@@ -208,7 +189,6 @@ class Mixed(Result, frozen=True, kw_only=True):
     blocklists: list[BlocklistCount] = []
     orphans: list[OrphanCount] = []
     omitted: dict[str, str] = {}
-    failed: list[str] = []
 
 
 class Ran(Result, frozen=True, kw_only=True):
@@ -228,16 +208,8 @@ class Ran(Result, frozen=True, kw_only=True):
 def ran(outcome: Outcome, *, per_shard: bool) -> Ran:
     """Return the outcome of ``run``, whose stages have results of their own; one per shard has that of its mix."""
     stages = {"mix": outcome.data} if per_shard else outcome.data
-    kinds: dict[str, type[Result]] = {
-        "ingest": Ingested,
-        "align": Aligned,
-        "tag": Tagged,
-        "dedup": Resolved,
-        "sample": Resolved,
-        "annotate": Annotated,
-        "calibrate": Resolved,
-        "mix": Mixed,
-        "tokenize": Mixed,
+    types = get_type_hints(Ran)
+    found: dict[str, Any] = {
+        name: of_data(get_args(types[name])[0], data, "") for name, data in stages.items() if name in types
     }
-    found: dict[str, Any] = {name: of_data(kinds[name], data, "") for name, data in stages.items() if name in kinds}
-    return Ran(text=outcome.text, data=outcome.data, **found)
+    return Ran(text=outcome.text, data=outcome.data, failed=outcome.failures, **found)

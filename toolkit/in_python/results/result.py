@@ -14,10 +14,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         text: for people.
         data: what ``--json`` prints, whole; fields that have no attribute here are in it, too.
+        failed: a message for each shard, input, file or model that failed, and for what stopped the call.
     """
 
     text: str = ""
     data: dict[str, Any] = {}
+    failed: list[str] = []
 
     def __str__(self) -> str:
         return self.text

@@ -118,7 +118,7 @@ def _fields(lines: list[bytes]) -> list[Field]:
     return [
         Field(
             name=name if name in _KEYS or name in inside else f"document.{name}",
-            type=str(_present(types[name])),
+            type=str(types[name].not_null),
             documents=there[name],
         )
         for name in (*order[:at], *inside, *order[at:])
@@ -130,7 +130,3 @@ def _flat(row: dict[str, Any]) -> list[tuple[str, Any]]:
     metadata = row.get("metadata")
     inside = metadata.items() if isinstance(metadata, dict) else ()
     return [*row.items(), *((f"metadata.{name}", value) for name, value in inside)]
-
-
-def _present(type_: Type) -> Type:
-    return type_.item if type_.kind == "nullable" and type_.item else type_

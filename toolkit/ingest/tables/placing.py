@@ -16,15 +16,10 @@ def inner_fields(type_: Type | None) -> dict[str, Type] | None:
     """Return the fields of an object, which may be null; None of anything else."""
     if type_ is None:
         return {}
-    found = not_null(type_)
+    found = type_.not_null
     if found.kind != "object":
         return None
     return {name: nullable(t) if type_.kind == "nullable" else t for name, t in found.fields}
-
-
-def not_null(type_: Type) -> Type:
-    """Return the type without null."""
-    return type_.item if type_.kind == "nullable" and type_.item else type_
 
 
 def add_gathered(placed: Placed, gathered: Mapping[str, Type]) -> None:
@@ -54,7 +49,7 @@ def closed_paths(placed: Placed, *, metadata: bool) -> list[str]:
 
 
 def _objects(path: str, type_: Type) -> Iterable[str]:
-    inner = not_null(type_)
+    inner = type_.not_null
     if inner.kind == "object":
         yield path
         for name, field in inner.fields:
@@ -84,15 +79,15 @@ def declared_type(placed: Placed, path: tuple[str, ...], option: str) -> Type:
     found: Type | None = Type("object", fields=tuple(placed[root].items()))
     for name in names:
         found = (inner_fields(found) or {}).get(name)
-    if found is None or not_null(found) == ANY:
+    if found is None or found.not_null == ANY:
         raise DataError(f"expected a field of known type in `not_null`, got {option!r}; give `typed: {{{option}: …}}`")
-    return not_null(found)
+    return found.not_null
 
 
 def _with(old: Type | None, names: list[str], type_: Type, *, must: bool) -> Type:
     if not names:
         return type_
-    fields: dict[str, Any] = inner_fields(not_null(old) if old else None) or {}
+    fields: dict[str, Any] = inner_fields(old.not_null if old else None) or {}
     fields[names[0]] = _with(fields.get(names[0]), names[1:], type_, must=must)
     found = Type("object", fields=tuple(fields.items()))
     return found if must or (old is not None and old.kind == "object") else nullable(found)

@@ -97,7 +97,7 @@ def _expression(text: str, names: Mapping[str, Name], label: str | None) -> str:
         type_ = check(text, known).type
     except ExpressionError as error:
         raise ConfigError(f"--by {text}: {error}; or one of {', '.join(NAMED)}") from None
-    inside = type_.item if type_.kind == "nullable" and type_.item else type_
+    inside = type_.not_null
     if inside.kind not in _SCALARS:
         hint = f" (a field of it: {', '.join(name for name, _ in inside.fields)})" if inside.fields else ""
         raise ConfigError(f"--by {text}: expected a number, a text, true or false, got a value of type {inside}{hint}")

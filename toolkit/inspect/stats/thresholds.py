@@ -56,54 +56,134 @@ def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
     """Return where rules compare an attribute with a number, or with a parameter that has one for each label."""
     found: dict[Threshold, None] = {}
     for rule in rules:
-        for text in rule.expressions:
-            try:
-                tree = parse(text)
-            except ExpressionError:
-                tree = None
-            for node, paths in _comparisons(tree, {}) if tree else ():
-                found.update(dict.fromkeys(_of(node, paths, rule, attribute)))
+        for each in comparisons(rule):
+            if path_of(each.left, each.paths) == attribute:
+                for label, number in numbers(each.right, rule.parameters).items():
+                    text = f"{attribute} {each.sign} {number:g}"
+                    found[Threshold(number, label, rule.name, text)] = None
     return sorted(found, key=lambda each: (each.number, each.rule, each.label))
 
 
 def compared(rules: Iterable[Rule]) -> list[str]:
     """Return what rules compare with a number, as ``--histogram`` names it, in the order of the rules."""
-    found: dict[str, None] = {}
-    for rule in rules:
-        for text in rule.expressions:
-            try:
-                tree = parse(text)
-            except ExpressionError:
-                continue
-            for node, paths in _comparisons(tree, {}):
-                names = dict.fromkeys(path_of(each, paths) for each in (node.left, *node.comparators))
-                found.update({name: None for name in names if any(True for _ in _of(node, paths, rule, name))})
-    return list(found)
+    found = (
+        path_of(each.left, each.paths)
+        for rule in rules
+        for each in comparisons(rule)
+        if numbers(each.right, rule.parameters)
+    )
+    return list(dict.fromkeys(found))
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
 
 
 Paths = Mapping[str, str]
-"""What the variables of comprehensions stand for: elements, ``line_language[]``."""
+"""What the variables of loops stand for: elements, ``line_language[]``; empty for what has no such name."""
 
 
-def _comparisons(node: ast.AST, paths: Paths) -> Iterator[tuple[ast.Compare, Paths]]:
-    """Yield all comparisons, each with the variables that it sees."""
-    if isinstance(node, ast.Compare):
-        yield node, paths
-    if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
-        for each in node.generators:
-            yield from _comparisons(each.iter, paths)
-            bound = {name.id: "" for name in ast.walk(each.target) if isinstance(name, ast.Name)}
-            if isinstance(each.target, ast.Name):
-                bound[each.target.id] = path_of(each.iter, paths) + "[]"
-            paths = {**paths, **bound}
-            for condition in each.ifs:
-                yield from _comparisons(condition, paths)
-        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        for result in results:
-            yield from _comparisons(result, paths)
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _comparisons(child, paths)
+class Comparison(NamedTuple):
+    """Two values that a rule compares. The walk yields each pair twice, with either of the two at the left.
+
+    Attributes:
+        left, sign, right: ``language.prob``, ``<``, ``0.6``.
+        paths: the variables of the loops around the comparison; no others of its names are such variables.
+        turned: whether the rule acts where the comparison is false, as behind `not`; None if that cannot be told.
+    """
+
+    left: ast.expr
+    sign: str
+    right: ast.expr
+    paths: Paths
+    turned: bool | None
+
+    @property
+    def is_by_size(self) -> bool:
+        """Return whether one of the two has to be the greater one."""
+        return self.sign not in ("==", "!=")
+
+
+def comparisons(rule: Rule) -> Iterator[Comparison]:
+    """Yield all comparisons in the expressions of a rule, also those inside loops."""
+    for text in rule.expressions:
+        try:
+            tree = parse(text)
+        except ExpressionError:  # it is told where rules are compiled
+            continue
+        yield from _walk(tree, {}, turned=rule.KEEPS and text == rule.expression)
+
+
+def _walk(node: ast.AST, paths: Paths, *, turned: bool | None) -> Iterator[Comparison]:
+    """Yield the comparisons below a node.
+
+    Args:
+        node: of an expression.
+        paths: the variables of the loops around it.
+        turned: whether the rule acts where the node is false; None if that cannot be told.
+    """
+    match node:
+        case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.GeneratorExp() | ast.ListComp() as loop]):
+            conditions = turned if name == "any" else _opposite(turned)  # `all` asks less if a condition is false
+            yield from _walk_loop(loop, paths, turned=turned, conditions=conditions)
+            return
+        case ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp():
+            yield from _walk_loop(node, paths, turned=None, conditions=None)
+            return
+        case ast.Compare(left=first, ops=ops, comparators=others):
+            operands = [first, *others]
+            for left, op, right in zip(operands, ops, others, strict=False):
+                if type(op) in _SIGNS:
+                    written, exchanged = _SIGNS[type(op)]
+                    yield Comparison(left, written, right, paths, turned)
+                    yield Comparison(right, exchanged, left, paths, turned)
+    for part, part_turned in _parts(node, turned):
+        yield from _walk(part, paths, turned=part_turned)
+
+
+def _parts(node: ast.AST, turned: bool | None) -> list[tuple[ast.AST, bool | None]]:
+    """Return the nodes below a node, each with whether the rule acts where it is false; None if that cannot be told."""
+    match node:
+        case ast.BoolOp(values=nodes):
+            return [(each, turned) for each in nodes]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return [(operand, _opposite(turned))]
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return [(test, None), (body, turned), (other, turned)]
+        case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.List(elts=nodes) | ast.Tuple(elts=nodes)]):
+            return [(each, turned) for each in nodes]
+    return [(each, None) for each in ast.iter_child_nodes(node)]
+
+
+def _walk_loop(
+    loop: ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp,
+    paths: Paths,
+    *,
+    turned: bool | None,
+    conditions: bool | None,
+) -> Iterator[Comparison]:
+    """Yield the comparisons in a loop, and what its variables stand for there.
+
+    Args:
+        loop: a comprehension.
+        paths: the variables of the loops around it.
+        turned: of the values that it gives.
+        conditions: of those behind `if`.
+    """
+    for each in loop.generators:
+        yield from _walk(each.iter, paths, turned=None)
+        bound = {name.id: "" for name in ast.walk(each.target) if isinstance(name, ast.Name)}
+        if isinstance(each.target, ast.Name):
+            bound[each.target.id] = path_of(each.iter, paths) + "[]"
+        paths = {**paths, **bound}
+        for condition in each.ifs:
+            yield from _walk(condition, paths, turned=conditions)
+    results = [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]
+    for result in results:
+        yield from _walk(result, paths, turned=turned)
+
+
+def _opposite(turned: bool | None) -> bool | None:
+    return None if turned is None else not turned
 
 
 def path_of(node: ast.expr, paths: Paths) -> str:
@@ -116,18 +196,6 @@ def path_of(node: ast.expr, paths: Paths) -> str:
         case ast.Call(func=ast.Name(id="len"), args=[inside]):
             return f"len({path_of(inside, paths)})"
     return ast.unparse(node)
-
-
-def _of(node: ast.Compare, paths: Paths, rule: Rule, attribute: str) -> Iterable[Threshold]:
-    operands = [node.left, *node.comparators]
-    for left, op, right in zip(operands, node.ops, operands[1:], strict=False):
-        if type(op) not in _SIGNS:
-            continue
-        written, turned = _SIGNS[type(op)]
-        for one, other, sign in ((left, right, written), (right, left, turned)):
-            if path_of(one, paths) == attribute:
-                for label, number in numbers(other, rule.parameters).items():
-                    yield Threshold(number, label, rule.name, f"{attribute} {sign} {number:g}")
 
 
 def numbers(node: ast.expr, parameters: Mapping[str, Mapping[str, object]]) -> dict[str, float]:

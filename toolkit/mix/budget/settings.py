@@ -10,6 +10,7 @@ import msgspec
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.config.sizes import Size
+from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, amount
 from toolkit.rules.kinds.budget import Budget, Unit, group_text
 
@@ -113,7 +114,7 @@ class BudgetSettings(ConfigStruct, kw_only=True):
         named = self.targets or self.shares
         groups = sorted({*available, *named} - {DEFAULT})
         if named and DEFAULT not in named and (others := [group for group in groups if group not in named]):
-            shown = ", ".join(f"{group} ({_of(available[group], self.unit)})" for group in others[:10])
+            shown = ", ".join(f"{escaped(group)} ({_of(available[group], self.unit)})" for group in others[:10])
             raise ConfigError(
                 f"{self.place}: expected a {'target' if self.targets else 'share'} for each group, got none for "
                 f"{shown}{' …' if others[10:] else ''}; name them, or say what each of the others gets: `default: 0`"

@@ -1,7 +1,8 @@
-"""Explains why a mix keeps or drops a document: its values, and each rule in turn."""
+"""Explains why a mix keeps or drops a document: the rule that decides, its values, and each rule in turn."""
 
+import ast
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -9,12 +10,16 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
+from toolkit.data.excerpts import escaped
 from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError, short
 from toolkit.mix.effects.stretches import HEAD, Stretch, of_rule
 from toolkit.mix.effects.stretches import show as show_stretches
 from toolkit.mix.join import Joint, ShardToMix, at_document, inputs_of, joint_rows
 from toolkit.rules import RuleSet
+from toolkit.rules.compiled_rule import CompiledRule
+from toolkit.rules.expression_tree import parse
+from toolkit.rules.expressions import paths_in
 from toolkit.runs.executors import Report
 from toolkit.tag.sample import key_of
 
@@ -58,6 +63,8 @@ class Explanation(ConfigStruct):
     Attributes:
         place: ``shard:row``.
         dropped: name of the rule that drops it, None if it stays.
+        reason: of a document that is dropped: the rule again, and in place of a verdict the part of its expression that
+            decided, with its values alone: ``language.prob < 0.6``. A rule that has none says what it does.
         deciding: index of the rule that it is a sample for.
         text: of the document, its beginning.
         stretches: of the text, that the rule is about.
@@ -71,6 +78,7 @@ class Explanation(ConfigStruct):
     dropped: str | None
     deciding: int
     steps: list[RuleStep]
+    reason: RuleStep | None = None
     text: str = ""
     stretches: list[Stretch] = []
     rank: int = 0
@@ -176,7 +184,7 @@ def _explain(
     for i, each in enumerate(rules.compiled):
         verdict = each.verdict(values) if i <= last else "is not reached"
         steps.append(RuleStep(each.rule.name, verdict, plain(each.watched(values))))
-    dropped = rules.rules[outcome].name if isinstance(outcome, int) else None
+    dropping = rules.compiled[outcome] if isinstance(outcome, int) else None
     place = f"{work.name}:{number}"
     about = deciding if deciding >= 0 else outcome if isinstance(outcome, int) else None
     reached = rules.compiled[: last + 1] if about is None else [rules.compiled[about]]
@@ -185,12 +193,61 @@ def _explain(
         document.id,
         document.source,
         len(document.text),
-        dropped,
+        dropping.rule.name if dropping else None,
         deciding,
         steps,
+        _reason(dropping, values) if dropping else None,
         document.text[:HEAD],
         [each for rule in reached for each in of_rule(rule, document, values)],
     )
+
+
+def _reason(rule: CompiledRule, values: list[Any]) -> RuleStep:
+    """Return what decided that a rule drops a document."""
+    written, watched = rule.rule, rule.watched(values)
+    if written.DRAWS or written.foreign or not written.expression:
+        return RuleStep(written.name, rule.verdict(values), plain(watched))
+    parts = dict.fromkeys(
+        (ast.unparse(part), truth)
+        for part, truth in _deciding(rule, parse(written.expression), values, truth=not written.KEEPS)
+    )
+    paths = [path for part, _ in parts for path in paths_in(part, rule.names)]
+    verdict = " and ".join(f"`{part}` is {str(truth).lower()}" for part, truth in parts)
+    return RuleStep(written.name, verdict, plain({path: watched[path] for path in paths if path in watched}))
+
+
+def _deciding(rule: CompiledRule, node: ast.expr, values: list[Any], *, truth: bool) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield the parts of an expression that made it true, or false, and what each of them is.
+
+    Args:
+        rule: that has the expression.
+        node: of the expression.
+        values: of the document.
+        truth: what the node is.
+    """
+    match node:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from _deciding(rule, operand, values, truth=not truth)
+            return
+        case ast.BoolOp(op=op, values=parts):
+            is_enough = isinstance(op, ast.Or) is truth  # one part is, and those behind it are not looked at
+            deciding = _first(rule, parts, values, truth=truth) if is_enough else parts
+            for part in deciding:
+                yield from _deciding(rule, part, values, truth=truth)
+            if deciding:
+                return
+    yield node, truth
+
+
+def _first(rule: CompiledRule, parts: list[ast.expr], values: list[Any], *, truth: bool) -> list[ast.expr]:
+    """Return the first part that is true, or false; none if the parts cannot be computed by themselves."""
+    for part in parts:  # in the order in which the rule looks at them: each may count on those before it
+        function = rule.part(ast.unparse(part))
+        if function is None:
+            break
+        if bool(function(*values)) is truth:
+            return [part]
+    return []
 
 
 def explain_one(work: ShardToMix, joint: Joint) -> Explanation:
@@ -216,13 +273,20 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def show(explanation: Explanation) -> str:
     """Return an explanation for people."""
-    fate = "stays" if explanation.dropped is None else f"dropped by {explanation.dropped!r}"
+    told = explanation.reason
     lines = [
         explanation.place,
-        f"  id {explanation.id}, source {explanation.source}, {explanation.chars:,} characters: {fate}",
+        f"  dropped by {told.rule!r}: {told.verdict}" if told else "  stays",
+        *([f"    with {_listed(told.values)}"] if told and told.values else []),
+        f"  id {escaped(explanation.id)}, source {escaped(explanation.source)}, {explanation.chars:,} characters",
     ]
     width = max((len(step.rule) for step in explanation.steps), default=0)
     for step in explanation.steps:
-        values = ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in step.values.items())
-        lines.append(f"    {step.rule.ljust(width)}  {step.verdict}" + (f"  ({values})" if values else ""))
+        lines.append(
+            f"    {step.rule.ljust(width)}  {step.verdict}" + (f"  ({_listed(step.values)})" if step.values else "")
+        )
     return "\n".join([*lines, *show_stretches(explanation.text, explanation.stretches)])
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in values.items())

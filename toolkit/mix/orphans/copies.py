@@ -62,7 +62,7 @@ def keys_of_copies(sets: Sequence[JoinedSet]) -> dict[str, tuple[int, str, int]]
     found = {}
     for i, joined in enumerate(sets):
         for key in joined.keys:
-            declared = key.declared.item if key.declared.kind == "nullable" else key.declared
+            declared = key.declared.not_null
             if declared and declared.kind == "object" and declared.get(FIELD) == _COPY_OF and not key.hidden:
                 against = bool(key.settings and key.settings.get("against"))
                 found[key.name] = i, schema.field_name(key.key), ELSEWHERE * against

@@ -205,7 +205,7 @@ def _item(type_: Type) -> Type:
 
 def _certain(type_: Type) -> Type:
     """Return a type, if it tells what its values are."""
-    if (type_.item or type_ if type_.kind == "nullable" else type_).kind in ("any", "null", "never"):
+    if type_.not_null.kind in ("any", "null", "never"):
         raise _Untold
     return type_
 

@@ -66,8 +66,6 @@ class Drop(Rule):
 
     FORM: ClassVar[type[Form]] = DropForm
     ROLE = Role.DROPS
-    KEEPS: ClassVar[bool] = False
-    """The opposite: documents that match stay."""
 
     @property
     def foreign(self) -> Foreign | None:

@@ -29,6 +29,7 @@ from toolkit.whole.exact import bloom
 from toolkit.whole.exact.runs import Array, Layout, RunOfShard, runs_of
 from toolkit.whole.exact.table import numbered
 from toolkit.whole.kind import Resolved, Work
+from toolkit.whole.records import movable, moved
 from toolkit.whole.sealed import damaged, read_sealed, write_sealed
 
 COST = {True: 320, False: 112}
@@ -108,7 +109,8 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
     if layout.rate:
         parts = max(1, -(-total // bloom.KEYS))
         notes = [_filters(work.memory, total, parts, layout.rate)]
-    write_sealed(_layout(folder), msgspec.msgpack.encode(Whole(runs, layout, parts)))
+    stored = [msgspec.structs.replace(run, path=movable(run.path, folder)) for run in runs]
+    write_sealed(_layout(folder), msgspec.msgpack.encode(Whole(stored, layout, parts)))
     whole_in.cache_clear()
     tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
     return work.run("resolve", resolve_part, tasks), notes
@@ -155,9 +157,11 @@ def whole_in(folder: str) -> Whole:
     """Return what is resolved in a folder; read once in a process."""
     path = _layout(folder)
     try:
-        return msgspec.msgpack.decode(read_sealed(path), type=Whole)
+        found = msgspec.msgpack.decode(read_sealed(path), type=Whole)
     except FileNotFoundError:
         raise damaged(path) from None
+    runs = [msgspec.structs.replace(run, path=moved(run.path, folder)) for run in found.runs]
+    return msgspec.structs.replace(found, runs=runs)
 
 
 def resolve_part(work: PartToResolve, report: Report) -> Part:

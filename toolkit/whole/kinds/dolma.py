@@ -59,6 +59,11 @@ class Dolma(Exact, kw_only=True):
         if self.by_ngram and (self.unit, self.keep, self.scope) != ("line", "first", "all"):
             raise ConfigError("expected `by_ngram` only with `unit: line`, `keep: first` and `scope: all`")
 
+    @property
+    def kept(self) -> float:
+        """Return about how many bytes it keeps on disk of a byte of text; of each word an n-gram begins."""
+        return 2.5 if self.by_ngram else super().kept
+
     def value_type(self) -> Any:
         """Return the type of the values."""
         return list[Span]

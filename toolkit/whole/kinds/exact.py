@@ -96,6 +96,11 @@ class Exact(Competing, kw_only=True):
             )
         super().check()
 
+    @property
+    def kept(self) -> float:
+        """Return about how many bytes it keeps on disk of a byte of text; many lines are short."""
+        return {"document": 0.03, "paragraph": 0.12, "line": 0.3}[self.unit]
+
     def value_type(self) -> Any:
         """Return the type of the values."""
         return Copies if self.unit == "document" else Seen

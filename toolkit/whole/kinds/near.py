@@ -24,7 +24,7 @@ class Near(Competing, kw_only=True):
     """Near duplicates: documents whose sets of shingles are similar; each pair is verified."""
 
     VERSION: ClassVar[int] = VERSION
-    NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn"})
+    NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn", "store_shingles"})
 
     preset: Annotated[str | None, Description(description="bands and shingles that somebody has published")] = None
     jaccard: Annotated[float, Description(description="how similar two documents must at least be")] = 0.8
@@ -41,6 +41,10 @@ class Near(Competing, kw_only=True):
     verify: Annotated[
         bool, Description(description="whether the texts are compared; false: sharing a band is enough")
     ] = True
+    store_shingles: Annotated[
+        bool,
+        Description(description="whether shingles are kept on disk, so that pairs are verified without reading texts"),
+    ] = False
     language: Annotated[str | None, Description(description="SET.KEY.field with a label, for `warn`")] = None
     warn: Annotated[
         float, Description(description="a share: the command warns if a source, host or language loses more")
@@ -85,6 +89,11 @@ class Near(Competing, kw_only=True):
         ngram = self.ngram or (PRESETS[self.preset].ngram if self.preset is not None else _NGRAM)
         return Size.of(ngram, self.characters)
 
+    @property
+    def kept(self) -> float:
+        """Return about how many bytes it keeps on disk of a byte of text."""
+        return 0.28
+
     def value_type(self) -> Any:
         """Return the type of the values."""
         return NearCopies
@@ -100,7 +109,8 @@ class Near(Competing, kw_only=True):
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the signatures of a shard."""
-        return NearSigner(self, files, Signing(self.cut(), self.size()))
+        stores_shingles = self.store_shingles and self.verify
+        return NearSigner(self, files, Signing(self.cut(), self.size()), stores_shingles=stores_shingles)
 
     def resolve(self, work: Work) -> Resolved:
         """Find what is a duplicate of what."""

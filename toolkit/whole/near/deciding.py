@@ -1,4 +1,4 @@
-"""Step 2d, per unit: what is decided about its documents, or what was decided before.
+"""Step 2e, per unit: what is decided about its documents, or what was decided before.
 
 ``decided-N``   sections by shard: rows and values of documents that are in a cluster, for `fates`
 ``known-N``     kept for later resolutions, beside the fates: of each component its documents' names and values, in
@@ -22,10 +22,11 @@ from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
+from toolkit.whole.near.components import Bins
 from toolkit.whole.near.decision import Best, decide
+from toolkit.whole.near.evidence import OrderedUnit
 from toolkit.whole.near.fates import DECIDED, SIZES, VALUES, NearCopies
 from toolkit.whole.near.graph import COMPONENT, FATE, INDEX, KEPT, KNOWN_FATES, MARKS, UNIT_TYPES, UNITS, known_fates
-from toolkit.whole.near.unit import OrderedUnit
 from toolkit.whole.sealed import SealedOutput, read_sealed, write_sealed
 from toolkit.whole.sections import Sections, bounds_of, packed, unpacked, write_sections
 
@@ -51,6 +52,7 @@ class ToDecide(ConfigStruct):
 
     Attributes:
         number: of it.
+        place: the part that has it, and its number there.
         files: of evidence, of each shard that has some: its number, and how many files.
         shards: how many there are.
         own: number of the first that is not of another dataset.
@@ -60,6 +62,7 @@ class ToDecide(ConfigStruct):
     """
 
     number: int
+    place: tuple[int, int]
     files: list[tuple[int, int]]
     shards: int
     own: int
@@ -84,8 +87,9 @@ def decide_unit(work: ToDecide, report: Report) -> Decided:
     """Decide about the documents of a unit, or take what is known; write the values of those that are in a cluster."""
     import numpy as np
 
-    with Sections(join(work.folder, UNITS)) as sections:
-        documents, begins, components, fates = unpacked(sections.read(work.number), UNIT_TYPES)
+    part, number = work.place
+    with Sections(join(work.folder, f"{UNITS}-{part}")) as sections:
+        documents, begins, components, fates = unpacked(sections.read(number), UNIT_TYPES)
     shards = (documents >> np.uint64(32)).astype(np.int64)
     sizes = np.diff([*begins, len(documents)])
     with _Told() as told:
@@ -258,11 +262,16 @@ def index_units(work: ToIndex, report: Report) -> int:
     """Write where what was decided of each component is; return how many components there are."""
     import numpy as np
 
-    parts = [np.empty(0, dtype=COMPONENT)]
-    for number in range(work.units):
-        parts.append(np.frombuffer(store_of(work.folder).read(join(work.folder, f"{INDEX}-{number}")), dtype=COMPONENT))
-    entries = np.concatenate(parts)
-    entries = entries[np.argsort(entries["high"], kind="stable")]
+    count = 0
     write_sealed(join(work.fates, MARKS), np.array(work.marks, dtype="<u8").tobytes())
-    write_sealed(join(work.fates, INDEX), entries.tobytes())
-    return len(entries)
+    with Bins(COMPONENT) as bins, SealedOutput(join(work.fates, INDEX)) as out:
+        for number in range(work.units):
+            data = store_of(work.folder).read(join(work.folder, f"{INDEX}-{number}"))
+            entries = np.frombuffer(data, dtype=COMPONENT)
+            bins.add(entries, entries["high"] >> np.uint64(56))
+        for bin_ in range(1 << 8):
+            if parts := list(bins.take(bin_)):
+                entries = np.concatenate(parts)
+                out.write(entries[np.argsort(entries["high"], kind="stable")].tobytes())
+                count += len(entries)
+    return count

@@ -1,4 +1,4 @@
-"""Step 2e, per shard: what became of its documents, from what the units say; and the values of all its rows.
+"""Step 2f, per shard: what became of its documents, from what the units say; and the values of all its rows.
 
 What a unit writes are sections by shard, so that the fates of a shard are one piece of each. The fates of a shard do
 not depend on units: the values of the rows that have some, in the order of the rows.
@@ -13,10 +13,9 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import join
-from toolkit.storage.reading import open_stored
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.losses import most_removed
-from toolkit.whole.near.graph import MEMBER, MEMBERS
+from toolkit.whole.near.graph import Numbering, members_of
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import read_sealed, write_sealed
 from toolkit.whole.sections import Sections, bounds_of, packed, unpacked
@@ -44,9 +43,10 @@ class NearCopies(msgspec.Struct, frozen=True):
 
 
 class ToGather(ConfigStruct):
-    """A shard of which the fates are gathered, the folder of what was decided, and where they go."""
+    """A shard of which the fates are gathered, the numbers of units, the folder to read from, and the path to write."""
 
     signed: SignedShard
+    numbering: Numbering
     folder: str
     path: str
 
@@ -70,8 +70,7 @@ def gather_shard(work: ToGather, report: Report) -> Gathered:
     import numpy as np
 
     number = work.signed.number
-    with open_stored(join(work.folder, f"{MEMBERS}-{number}")) as stream:
-        units = np.unique(np.frombuffer(stream.read(), dtype=MEMBER)["unit"])
+    units = np.unique(members_of(work.folder, work.numbering, number)["unit"])
     found: list[list[Array]] = []
     for unit in units.tolist():
         with Sections(join(work.folder, f"{DECIDED}-{unit}")) as sections:
@@ -84,7 +83,7 @@ def gather_shard(work: ToGather, report: Report) -> Gathered:
     data = packed([rows[order], sizes[order], np.frombuffer(b"".join(told), dtype=VALUES)])
     write_sealed(work.path, data)
     are_gone = (bytes(_REMOVED.decode(value).duplicate_of) != b"null" for value in told)
-    gone = compress(rows[order].tolist(), are_gone)
+    gone = list(compress(rows[order].tolist(), are_gone))
     return Gathered(digest=xxhash.xxh3_128_hexdigest(data), removed=most_removed(work.signed, gone))
 
 

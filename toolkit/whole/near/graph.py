@@ -1,8 +1,7 @@
-"""Step 2b, whole: which documents are decided together, and in which order.
+"""Step 2c, per part: in which order documents are decided, and how many components at a time.
 
-Documents that share a bucket are decided together, and so are those that share one with one of these: a component.
-Nothing else follows from that: what is removed is decided by sets of shingles (see `decision`). Components are put
-together to units, as many as there is room for at a time. What a unit is depends on the memory; what is decided, not.
+Components are put together to units, as many as there is room for at a time. What a unit is depends on the memory; what
+is decided, not.
 
 A component of the same documents in the same order was decided before, if it is in the index of an earlier resolution
 (see `deciding`): its text is not read again. Units of these come last.
@@ -12,21 +11,19 @@ was decided stays, because a document is compared with earlier ones alone. Of th
 kept ones are read again.
 """
 
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.runs.executors import Report
-from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join
-from toolkit.storage.reading import open_stored
-from toolkit.text.kernels.compiling import Compiled
+from toolkit.storage.paths import join, size_of
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.near.signing import ROW
-from toolkit.whole.sealed import read_sealed
-from toolkit.whole.sections import bounds_of, packed, write_sections
+from toolkit.whole.near.connecting import CANDIDATE, CANDIDATES
+from toolkit.whole.sealed import Sealed, read_sealed
+from toolkit.whole.sections import Sections, bounds_of, packed, write_sections
 
 MEMBER = [("row", "<u4"), ("unit", "<u4"), ("place", "<u4"), ("read", "u1")]
 """A document of a component: its row, its unit, its place there, and what is read of it."""
@@ -52,18 +49,15 @@ UNIT_TYPES = ("<u8", "<u4", COMPONENT, FATE)
 """Of a section of `UNITS`: its documents in order, where its components begin, what is known of these, and of the
 documents of components that have grown (their places are those of the unit).
 """
-_BYTES = 100  # of memory a candidate, while they are put in order
-_PIECE = 1 << 22
-
-_unite = Compiled("toolkit.whole.near.kernel:unite", "int64* int64* int64* int64")
+_BYTES = 100  # of memory a candidate, at least
+_ENTRIES = 1 << 18  # of an index, that are read at a time
 
 
 class ToPlan(ConfigStruct):
-    """All that shares a bucket.
+    """A part of all that shares a bucket.
 
     Attributes:
-        pairs: paths of files of pairs of documents, as `buckets` writes them.
-        folders: of the signatures of each shard.
+        part: its number.
         own: number of the first shard that is not of another dataset.
         descending: whether the document with the greatest order comes first.
         bands: of signatures.
@@ -71,11 +65,10 @@ class ToPlan(ConfigStruct):
         known: folder of an earlier resolution; empty if there is none.
         memory: bytes that may be used.
         unit: bytes that the sets of a unit may need.
-        folder: to write to.
+        folder: to read from and to write to.
     """
 
-    pairs: list[str]
-    folders: list[str]
+    part: int
     own: int
     descending: bool
     bands: int
@@ -87,39 +80,77 @@ class ToPlan(ConfigStruct):
 
 
 class Planned(ConfigStruct):
-    """What is decided together.
+    """What is decided together of a part.
 
     Attributes:
         units: how many.
         fresh: of them, the first ones, of which not all has been decided before.
-        candidates: documents that share a bucket, by shard; 0 where there is none.
-        unread: of them, those of which something is read, likewise.
+        unread: by shard, documents of which something is read.
         components: how many.
         largest: documents of the largest.
     """
 
     units: int
     fresh: int
-    candidates: list[int]
     unread: list[int]
     components: int
     largest: int
 
 
+class Numbering(ConfigStruct):
+    """The numbers of the units of all parts: first those of which not all has been decided before, part by part.
+
+    Attributes:
+        units: how many each part has.
+        fresh: of them, those of which not all has been decided before.
+    """
+
+    units: list[int]
+    fresh: list[int]
+
+    def all(self) -> list[tuple[int, int]]:
+        """Return the part of each unit, and its number there."""
+        found = [(part, i) for part, fresh in enumerate(self.fresh) for i in range(fresh)]
+        ends = zip(self.fresh, self.units, strict=True)
+        return found + [(part, i) for part, (fresh, units) in enumerate(ends) for i in range(fresh, units)]
+
+    def of(self, part: int, units: Array) -> Array:
+        """Return the numbers of units of a part."""
+        import numpy as np
+
+        before = list(accumulate(self.fresh, initial=0))
+        known = list(accumulate((a - b for a, b in zip(self.units, self.fresh, strict=True)), initial=before[-1]))
+        fresh = self.fresh[part]
+        return np.where(units < fresh, before[part] + units, known[part] - fresh + units)
+
+
+def members_of(folder: str, numbering: Numbering, shard: int) -> Array:
+    """Return the documents of components of a shard, by row, with the numbers of all units: `MEMBER`."""
+    import numpy as np
+
+    found = [np.empty(0, dtype=MEMBER)]
+    for part in range(len(numbering.units)):
+        with Sections(join(folder, f"{MEMBERS}-{part}")) as sections:
+            mine = np.frombuffer(sections.read(shard), dtype=MEMBER).copy()
+        mine["unit"] = numbering.of(part, mine["unit"].astype(np.int64))
+        found.append(mine)
+    members = np.concatenate(found)
+    return members[np.argsort(members["row"])]
+
+
 def plan_units(work: ToPlan, report: Report) -> Planned:
-    """Write the documents of each unit in order (`UNITS`), and where those of each shard are (`MEMBERS`-NUMBER).
+    """Write the documents of each unit in order (`UNITS`-PART), and where those of each shard are (`MEMBERS`-PART).
 
     Raises:
-        DataError: if there are more documents that share a bucket than can be put in order in the memory.
+        DataError: if there are more documents that belong together than can be put in order in the memory.
     """
     import numpy as np
 
-    documents = _documents(work)
-    parents = _united(work, documents, np.ones(len(documents), dtype=bool))
+    candidates = _candidates(work)
+    documents, parents = candidates["document"], candidates["component"]
     shards = (documents >> np.uint64(32)).astype(np.int64)
     rows = (documents & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    bounds = np.searchsorted(shards, np.arange(len(work.folders) + 1))
-    order, shingles = _known(work, rows, bounds)
+    order = candidates["order"]
     given = shards < work.own
     places = np.lexsort((np.arange(len(documents)), -order if work.descending else order, ~given, parents))
     begins = np.flatnonzero(np.append(True, np.diff(parents[places]) != 0)) if len(places) else places
@@ -131,9 +162,10 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
     components, sizes = components[last], sizes[last]
     begins = bounds_of(sizes)
     fresh = len(sizes) - int(is_known.sum())
-    fates = _fates(work, documents, places, begins[: fresh + 1])
+    fates = _fates(work, candidates, places, begins[: fresh + 1])
     is_gone = fates["of"] >= 0
-    total = bounds_of(8 * np.where(is_gone, 0, shingles[places]) + 8 * work.bands + 100)[begins]
+    shingles = candidates["shingles"][places].astype(np.int64)
+    total = bounds_of(8 * np.where(is_gone, 0, shingles) + 8 * work.bands + 100)[begins]
     firsts = [*_units(total[: fresh + 1], work.unit), *(fresh + i for i in _units(total[fresh:], work.unit))]
     firsts.append(len(sizes))
     edges = begins[firsts]
@@ -144,11 +176,11 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
     members["place"][places] = np.arange(len(places)) - edges[unit_of]
     members["read"][places] = np.where(np.arange(len(places)) >= begins[fresh], NOTHING, np.where(is_gone, NAME, TEXT))
     fates["of"] = np.where(is_gone, fates["of"] - edges[unit_of], fates["of"])
-    for number, (begin, end) in enumerate(pairwise(bounds.tolist())):
-        if end > begin:
-            write_file(join(work.folder, f"{MEMBERS}-{number}"), members[begin:end].tobytes())
+    bounds = np.searchsorted(shards, np.arange(len(work.marks) + 1)).tolist()
+    path = join(work.folder, f"{MEMBERS}-{work.part}")
+    write_sections(path, (members[begin:end].tobytes() for begin, end in pairwise(bounds)))
     write_sections(
-        join(work.folder, UNITS),
+        join(work.folder, f"{UNITS}-{work.part}"),
         (
             packed(
                 [
@@ -161,23 +193,40 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
             for a, b in pairwise(firsts)
         ),
     )
-    fresh_units = sum(first < fresh for first in firsts[:-1])
     return Planned(
         units=len(firsts) - 1,
-        fresh=fresh_units,
-        candidates=np.diff(bounds).tolist(),
-        unread=np.bincount(shards[members["read"] > NOTHING], minlength=len(work.folders)).tolist(),
+        fresh=sum(first < fresh for first in firsts[:-1]),
+        unread=np.bincount(shards[members["read"] > NOTHING], minlength=len(work.marks)).tolist(),
         components=len(sizes),
         largest=int(np.max(sizes, initial=0)),
     )
 
 
-def _fates(work: ToPlan, documents: Array, places: Array, begins: Array) -> Array:
+def _candidates(work: ToPlan) -> Array:
+    """Return the documents of a part, by their numbers."""
+    import numpy as np
+
+    path = join(work.folder, f"{CANDIDATES}-{work.part}")
+    with Sealed(path) as stream:
+        most = work.memory // _BYTES
+        size = np.dtype(CANDIDATE).itemsize
+        found = np.frombuffer(stream.at(0, size * (most + 1)), dtype=CANDIDATE)
+        if len(found) <= most:
+            return found
+        count = size_of(path) // size
+    raise DataError(
+        f"expected at most {most:,} documents that belong together, because `memory` ({work.memory:,} bytes) has room "
+        f"for no more, got {count:,}; set at least `memory: {-(-_BYTES * count * 5 // 4 // 10**6)} MB`",
+        path=work.folder,
+    )
+
+
+def _fates(work: ToPlan, candidates: Array, places: Array, begins: Array) -> Array:
     """Return what was decided before of the documents of components that have grown; places are those of all.
 
     Args:
         work: with the earlier resolution.
-        documents: all, sorted.
+        candidates: all, sorted.
         places: of these, component by component, each in order.
         begins: where the components begin that were not decided before as they are, and where the last one ends.
     """
@@ -187,9 +236,9 @@ def _fates(work: ToPlan, documents: Array, places: Array, begins: Array) -> Arra
     fates["of"] = NEW
     if not work.known or len(begins) < 2:
         return fates
+    documents = candidates["document"]
     shards = (documents >> np.uint64(32)).astype(np.int64)
-    marks = np.frombuffer(read_sealed(join(work.known, MARKS)), dtype="<u8")
-    was_there = np.isin(np.array(work.marks, dtype="<u8"), marks)[shards]
+    was_there = np.array(were_there(work.known, work.marks))[shards]
     here, firsts = places[: begins[-1]], begins[:-1]
     component = np.repeat(np.arange(len(firsts)), np.diff(begins))
     old = was_there[here]
@@ -202,7 +251,7 @@ def _fates(work: ToPlan, documents: Array, places: Array, begins: Array) -> Arra
     which = np.flatnonzero(old & has_grown[component])
     if not len(which):
         return fates
-    parents = _united(work, documents, was_there)[places[which]]
+    parents = candidates["before"][places[which]]
     order = np.lexsort((which, parents))
     which, parents = which[order], parents[order]
     groups = np.flatnonzero(np.append(True, np.diff(parents) != 0))
@@ -270,63 +319,24 @@ def _look_up(work: ToPlan, components: Array) -> Array:
     """Return components with what an earlier resolution knows of them."""
     import numpy as np
 
-    if work.known:
-        known = np.frombuffer(read_sealed(join(work.known, INDEX)), dtype=COMPONENT)
-        if len(known):
+    if not work.known:
+        return components
+    with Sealed(join(work.known, INDEX)) as stream:
+        while data := stream.read(_ENTRIES * np.dtype(COMPONENT).itemsize):
+            known = np.frombuffer(data, dtype=COMPONENT)
             at = np.minimum(np.searchsorted(known["high"], components["high"]), len(known) - 1)
             same = (known["high"][at] == components["high"]) & (known["low"][at] == components["low"])
             components[same] = known[at[same]]
     return components
 
 
-def _documents(work: ToPlan) -> Array:
-    """Return all documents that share a bucket, sorted."""
+def were_there(known: str, marks: Sequence[int]) -> list[bool]:
+    """Return of each shard, by its mark, whether an earlier resolution had it as it is."""
     import numpy as np
 
-    found = np.empty(0, dtype="<u8")
-    for path in work.pairs:
-        with open_stored(path) as stream:
-            while data := stream.read(_PIECE):
-                found = np.union1d(found, np.frombuffer(data, dtype="<u8"))
-                if _BYTES * len(found) > work.memory:
-                    least = -(-_BYTES * len(found) * 5 // 4 // 10**6)
-                    raise DataError(
-                        f"expected at most {work.memory // _BYTES:,} documents that share a bucket, because "
-                        f"`memory` ({work.memory:,} bytes) has room for no more, got {len(found):,} or more; "
-                        f"set at least `memory: {least} MB`",
-                        path=work.folder,
-                    )
+    before = np.frombuffer(read_sealed(join(known, MARKS)), dtype="<u8")
+    found: list[bool] = np.isin(np.array(marks, dtype="<u8"), before).tolist()
     return found
-
-
-def _united(work: ToPlan, documents: Array, which: Array) -> Array:
-    """Return of each document the first one of its component, by their places; only pairs of `which` (bool) count."""
-    import numpy as np
-
-    parents = np.arange(len(documents), dtype=np.int64)
-    for path in work.pairs:
-        with open_stored(path) as stream:
-            while data := stream.read(_PIECE):
-                pairs = np.searchsorted(documents, np.frombuffer(data, dtype="<u8")).reshape(-1, 2)
-                pairs = pairs[which[pairs].all(axis=1)]
-                left, right = (np.ascontiguousarray(column, dtype=np.int64) for column in pairs.T)
-                _unite(parents, left, right, len(left))
-    while not np.array_equal(parents, above := parents[parents]):
-        parents = above
-    return parents
-
-
-def _known(work: ToPlan, rows: Array, bounds: Array) -> tuple[Array, Array]:
-    """Return order and shingles of each document."""
-    import numpy as np
-
-    order, shingles = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64)
-    for folder, begin, end in zip(work.folders, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        if begin == end:
-            continue
-        found = np.frombuffer(read_sealed(join(folder, "rows")), dtype=ROW)[rows[begin:end]]
-        order[begin:end], shingles[begin:end] = found["order"], found["shingles"]
-    return order, shingles
 
 
 def _units(total: Array, room: int) -> list[int]:

@@ -11,6 +11,7 @@ from toolkit.text.kernels.mixing import mixed
 from toolkit.text.ngrams import PRIME
 from toolkit.text.unicode_table import ALPHA, BREAKS, OTHER, Characters
 from toolkit.text.words import Words
+from toolkit.whole.near.components import United
 from toolkit.whole.near.decision import WORDS, Best, Documents, Lists, Rules
 from toolkit.whole.near.shingles import Shingles, Weights
 from toolkit.whole.near.signatures import Functions, Room
@@ -218,24 +219,41 @@ def _compare(documents: Documents, at: Any, rules: Rules, lists: Lists, best: Be
 # --- components -------------------------------------------------------------------------------------------------------
 
 
-def unite(parents: Any, left: Any, right: Any, pairs: Any) -> None:
-    """Unite the components of each pair; the first document of a component stands for it.
+def contract(united: United, pairs: Any, n: Any, left: Any, count: Any) -> None:
+    """Unite the numbers of a range; find what of its pairs is left below it.
 
     Args:
-        parents: int64, of each document one of its component that is not behind it; itself where it is the first.
-        left: int64, of each pair.
-        right: int64, likewise.
-        pairs: how many.
+        united: what has been united so far, to be gone on with.
+        pairs: int64 (n, 2), the greater number first, which is of the range.
+        n: how many.
+        left: int64 (n, 2), room for pairs of numbers below, the greater one first.
+        count: int64 (1), how many these are.
     """
-    for i in range(pairs):
-        a, b = left[i], right[i]
+    parents, below, seen, begin = united.parents, united.below, united.seen, united.begin
+    for i in range(n):
+        a = pairs[2 * i] - begin
+        seen[a] = 1
         while parents[a] != a:
             parents[a] = parents[parents[a]]
             a = parents[a]
-        while parents[b] != b:
-            parents[b] = parents[parents[b]]
-            b = parents[b]
-        if a < b:
+        lower = pairs[2 * i + 1]
+        if lower >= begin:
+            b = lower - begin
+            seen[b] = 1
+            while parents[b] != b:
+                parents[b] = parents[parents[b]]
+                b = parents[b]
+            if a == b:
+                continue
+            if a > b:
+                a, b = b, a
             parents[b] = a
-        else:
-            parents[a] = b
+            lower = below[b]
+        if lower < 0 or lower == below[a]:
+            continue
+        if below[a] >= 0:
+            left[2 * count[0]] = max(lower, below[a])
+            left[2 * count[0] + 1] = min(lower, below[a])
+            count[0] += 1
+            lower = min(lower, below[a])
+        below[a] = lower

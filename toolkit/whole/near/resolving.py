@@ -15,10 +15,11 @@ from toolkit.storage.paths import exists, join, remove, remove_tree
 from toolkit.whole import losses
 from toolkit.whole.kind import Resolved, Work
 from toolkit.whole.near.buckets import Bucketed, ToBucket, find_buckets, ranges, runs_of
+from toolkit.whole.near.connecting import ToConnect, connect, parts_of
 from toolkit.whole.near.deciding import SHOWN, Cluster, Decided, ToDecide, ToIndex, decide_unit, index_units
 from toolkit.whole.near.evidence import ToRead, read_shard
 from toolkit.whole.near.fates import FATES, Gathered, ToGather, gather_shard
-from toolkit.whole.near.graph import INDEX, Planned, ToPlan, plan_units
+from toolkit.whole.near.graph import INDEX, Numbering, Planned, ToPlan, plan_units, were_there
 from toolkit.whole.near.shingles import Size
 from toolkit.whole.records import SignedShard
 
@@ -60,29 +61,33 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     place = _Place(folder, _known(work.folder), own)
     remove(join(work.folder, INDEX))  # of an attempt that was not finished: what it points to is written anew
     pairs, bucketed = _bucket(work, comparing, place)
-    planned = _plan(work, comparing, place, pairs)
-    evidence = _read(work, comparing, folder, planned)
-    decided = _decide(work, comparing, place, planned, evidence)
+    candidates, planned = _plan(work, comparing, place, pairs, bucketed)
+    numbering = Numbering(units=[each.units for each in planned], fresh=[each.fresh for each in planned])
+    evidence = _read(work, comparing, folder, planned, numbering)
+    decided = _decide(work, comparing, place, numbering, evidence)
     work.run(
-        "index",
+        "keep",
         index_units,
         [
             Task(
-                "index",
+                "keep",
                 ToIndex(
-                    units=planned.units, marks=[_mark(each) for each in work.shards], folder=folder, fates=work.folder
+                    units=sum(numbering.units),
+                    marks=[_mark(each) for each in work.shards],
+                    folder=folder,
+                    fates=work.folder,
                 ),
             )
         ],
     )
-    gathered = _gather(work, folder, planned)
+    gathered = _gather(work, folder, candidates, numbering)
     fates = {each.shard: "" for each in work.shards if each.own}
     fates |= {shard: found.digest for shard, found in gathered.items()}
     notes = [_sizes(planned, bucketed), *_losses(work, comparing, gathered.values()), *_largest(decided)]
     for name in store_of(work.folder).folders(work.folder):
         if name.startswith(_WORK):  # of attempts with another memory, too
             remove_tree(join(work.folder, name))
-    return Resolved(fates, _counts(comparing, planned, decided), notes)
+    return Resolved(fates, _counts(comparing, candidates, decided), notes)
 
 
 def _known(folder: str) -> str:
@@ -94,35 +99,39 @@ def _known(folder: str) -> str:
     return ""
 
 
-def _read(work: Work, comparing: Comparing, folder: str, planned: Planned) -> list[tuple[int, int]]:
+def _read(
+    work: Work, comparing: Comparing, folder: str, planned: list[Planned], numbering: Numbering
+) -> list[tuple[int, int]]:
     """Have the text of candidates read; return the numbers of their shards, and how many files each has."""
+    unread = [sum(counts) for counts in zip(*(each.unread for each in planned), strict=True)]
     tasks = [
         Task(
             f"{each.shard} ({each.number})",
             ToRead(
                 signed=each,
-                units=planned.fresh,
+                numbering=numbering,
                 bands=comparing.bands,
                 size=comparing.size,
                 memory=work.memory,
                 folder=folder,
             ),
-            planned.unread[each.number],
+            unread[each.number],
         )
         for each in work.shards
-        if planned.unread[each.number]
+        if unread[each.number]
     ]
-    files = work.run("read candidates", read_shard, tasks)
+    files = work.run("candidates", read_shard, tasks)
     return [(task.payload.signed.number, count) for task, count in zip(tasks, files, strict=True)]
 
 
 def _decide(
-    work: Work, comparing: Comparing, place: _Place, planned: Planned, evidence: list[tuple[int, int]]
+    work: Work, comparing: Comparing, place: _Place, numbering: Numbering, evidence: list[tuple[int, int]]
 ) -> list[Decided]:
     tasks = []
-    for number in range(planned.units):
+    for number, (part, there) in enumerate(numbering.all()):
         to_decide = ToDecide(
             number=number,
+            place=(part, there),
             files=evidence,
             shards=len(work.shards),
             own=place.own,
@@ -133,18 +142,18 @@ def _decide(
             memory=work.memory,
             folder=place.folder,
             fates=work.folder,
-            known=place.known if number >= planned.fresh else "",
+            known=place.known if number >= sum(numbering.fresh) else "",
         )
         tasks.append(Task(f"unit {number}", to_decide))
     return work.run("decide", decide_unit, tasks)
 
 
-def _gather(work: Work, folder: str, planned: Planned) -> dict[str, Gathered]:
-    mine = [each for each in work.shards if each.own and planned.candidates[each.number]]
+def _gather(work: Work, folder: str, candidates: list[int], numbering: Numbering) -> dict[str, Gathered]:
+    mine = [each for each in work.shards if each.own and candidates[each.number]]
     tasks = [
         Task(
             f"{each.shard} ({each.number})",
-            ToGather(signed=each, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
+            ToGather(signed=each, numbering=numbering, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
         )
         for each in mine
     ]
@@ -157,25 +166,41 @@ def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[str],
     for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory)):
         path = join(place.folder, f"pairs-{i}")
         tasks.append(Task(f"range {i}", ToBucket(shards=runs, own=place.own, begin=begin, end=end, path=path)))
-    return [task.payload.path for task in tasks], work.run("find what shares a bucket", find_buckets, tasks)
+    return [task.payload.path for task in tasks], work.run("bucket", find_buckets, tasks)
 
 
-def _plan(work: Work, comparing: Comparing, place: _Place, pairs: list[str]) -> Planned:
-    to_plan = ToPlan(
+def _plan(
+    work: Work, comparing: Comparing, place: _Place, pairs: list[str], bucketed: list[Bucketed]
+) -> tuple[list[int], list[Planned]]:
+    """Return how many documents of each shard share a bucket, and what is decided together, part by part."""
+    marks = [_mark(each) for each in work.shards]
+    compared = sum(each.record.compared for each in work.shards)
+    most = min(compared, 2 * sum(each.pairs for each in bucketed))
+    to_connect = ToConnect(
         pairs=pairs,
         folders=[each.path("") for each in work.shards],
-        own=place.own,
-        descending=comparing.descending,
-        bands=comparing.bands,
-        marks=[_mark(each) for each in work.shards],
-        known=place.known,
+        rows=[each.record.rows for each in work.shards],
+        was_there=were_there(place.known, marks) if place.known else [],
+        parts=parts_of(most, work.memory),
         memory=work.memory,
-        unit=work.memory // 4,
         folder=place.folder,
     )
-    (planned,) = work.run("plan", plan_units, [Task("plan", to_plan)])
-    assert isinstance(planned, Planned)
-    return planned
+    (candidates,) = work.run("find what belongs together", connect, [Task("all ranges", to_connect)])
+    tasks = []
+    for part in range(to_connect.parts):
+        to_plan = ToPlan(
+            part=part,
+            own=place.own,
+            descending=comparing.descending,
+            bands=comparing.bands,
+            marks=marks,
+            known=place.known,
+            memory=work.memory,
+            unit=work.memory // 4,
+            folder=place.folder,
+        )
+        tasks.append(Task(f"part {part}", to_plan))
+    return candidates, work.run("plan", plan_units, tasks)
 
 
 def _mark(signed: SignedShard) -> int:
@@ -185,21 +210,22 @@ def _mark(signed: SignedShard) -> int:
     return xxhash.xxh3_64_intdigest(msgspec.json.encode(parts))
 
 
-def _counts(comparing: Comparing, planned: Planned, decided: list[Decided]) -> dict[str, int]:
+def _counts(comparing: Comparing, candidates: list[int], decided: list[Decided]) -> dict[str, int]:
     """Return counts that depend on no bound of memory, nor on earlier decisions, as those of pairs that are met do."""
     found = Counter({"duplicates": 0, "clusters": 0})
     for each in decided:
         found.update(each.counts)
     unverified = found["duplicates"] if comparing.size is None else 0
-    return {**found, "candidates": sum(planned.candidates), "unverified": unverified}
+    return {**found, "candidates": sum(candidates), "unverified": unverified}
 
 
-def _sizes(planned: Planned, bucketed: list[Bucketed]) -> str:
+def _sizes(planned: list[Planned], bucketed: list[Bucketed]) -> str:
     """Return a sentence about what was large."""
     largest = max((each.largest for each in bucketed), default=0)
     return (
         f"{sum(each.buckets for each in bucketed):,} buckets had several documents, at most {largest:,}; they make "
-        f"{amount(planned.components, 'group')} of at most {amount(planned.largest, 'document')}"
+        f"{amount(sum(each.components for each in planned), 'group')} of at most "
+        f"{amount(max(each.largest for each in planned), 'document')}"
     )
 
 

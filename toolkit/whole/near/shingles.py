@@ -78,11 +78,16 @@ class Shingles(NamedTuple):
 
     def sets(self) -> Iterator[Array]:
         """Yield the distinct shingles of each text, uint64, sorted."""
-        import numpy as np
-
         for begin, end in zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True):
-            found = np.sort(self.hashes[begin:end])
-            yield found[np.append(True, found[1:] != found[:-1])] if len(found) else found
+            yield distinct(self.hashes[begin:end])
+
+
+def distinct(hashes: Array) -> Array:
+    """Return the distinct shingles of a text, sorted."""
+    import numpy as np
+
+    found: Array = np.sort(hashes)
+    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
 _find = Compiled(

@@ -63,11 +63,13 @@ class Signatures(NamedTuple):
         keys: uint64 (documents, bands).
         enough: bool, whether the document has enough distinct shingles to be compared; if not, its keys are 0.
         shingles: int64, how many it has, repeated ones too.
+        hashes: uint64, those of all.
     """
 
     keys: Array
     enough: Array
     shingles: Array
+    hashes: Array
 
 
 class Signer:
@@ -104,4 +106,4 @@ class Signer:
         keys = np.zeros((texts, self.bands.bands), dtype=np.uint64)
         enough = np.zeros(texts, dtype=np.uint8)
         _find(shingles, texts, self._functions, self._room, keys, enough)
-        return Signatures(keys, enough.astype(bool), np.diff(shingles.bounds))
+        return Signatures(keys, enough.astype(bool), np.diff(shingles.bounds), shingles.hashes)

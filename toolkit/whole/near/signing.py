@@ -4,6 +4,7 @@
 ``keys``       8 bytes a band and row: the keys, row by row
 ``sorted-N``   sections (see `sections`), by the upper bits of the key: 12 bytes a key of a row that is compared, key
                (uint64) and row (uint32); sorted runs of at most `RUN` of them
+``shingles``   only if they are to be stored: 8 bytes a shingle of a row that is compared, repeated ones too
 ``groups…``    see `toolkit.whole.losses`
 """
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 ROW = [("shingles", "<u4"), ("order", "<f8")]
 KEY = [("key", "<u8"), ("row", "<u4")]
 
+SHINGLES = "shingles"
+
 PREFIXES = 1024
 """Ranges of keys that can be read by themselves."""
 
@@ -36,11 +39,13 @@ class NearSigner(Signer):
         kind: configured.
         files: what it writes to.
         signing: makes signatures.
+        stores_shingles: whether shingles are kept, too.
     """
 
-    def __init__(self, kind: Kind, files: Files, signing: Signing) -> None:
+    def __init__(self, kind: Kind, files: Files, signing: Signing, *, stores_shingles: bool = False) -> None:
         super().__init__(kind, files)
         self._signing = signing
+        self._stored = files.open(SHINGLES) if stores_shingles else None
         self._rows, self._keys = files.open("rows"), files.open("keys")
         self._held: list[Array] = []
         self._groups = RowOutput(files.path(losses.FILE))
@@ -66,6 +71,9 @@ class NearSigner(Signer):
             keys[~found.enough] = 0
         self._rows.write(rows.tobytes())
         self._keys.write(keys.astype("<u8").tobytes())
+        if self._stored:
+            hashes = found.hashes[np.repeat(found.enough, found.shingles)]
+            self._stored.write(hashes.astype("<u8", copy=False).tobytes())
         self._short += int((competes & ~found.enough).sum())
         self._shingles += int(found.shingles.sum())
         languages = block.values.get("language") or [None] * len(competes)

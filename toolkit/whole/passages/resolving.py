@@ -98,7 +98,7 @@ def _ask(work: Work, folder: str, length: int, unit: Unit, units: int) -> list[A
         )
         for each in work.shards
     ]
-    return work.run("read again", ask_shard, tasks)
+    return work.run("again", ask_shard, tasks)
 
 
 def _compare(work: Work, folder: str, length: int, units: int, ranked: bool, asked: list[Asked]) -> None:
@@ -117,7 +117,7 @@ def _compare(work: Work, folder: str, length: int, units: int, ranked: bool, ask
         )
         for number in range(units)
     ]
-    work.run("compare", compare_unit, tasks)
+    work.run("passages", compare_unit, tasks)
 
 
 def _gather(work: Work, folder: str, length: int, unit: Unit, units: int) -> list[Gathered]:

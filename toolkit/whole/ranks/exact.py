@@ -24,6 +24,7 @@ from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.whole.kind import Work
 from toolkit.whole.ranks.runs import RunOfShard, runs_of
+from toolkit.whole.records import movable, moved
 from toolkit.whole.sealed import SealedOutput, damaged, read_sealed, write_sealed
 
 Array = npt.NDArray[Any]
@@ -95,7 +96,8 @@ def rank(work: Work, column: int) -> Ranking:
     total = sum(run.run.columns[column].total for run in runs)
     parts = max(1, -(-total * COST // max(work.memory, 1)))
     whole = Whole(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
-    write_sealed(_layout(work.folder, column), msgspec.msgpack.encode(whole))
+    stored = [msgspec.structs.replace(run, path=movable(run.path, work.folder)) for run in runs]
+    write_sealed(_layout(work.folder, column), msgspec.msgpack.encode(msgspec.structs.replace(whole, runs=stored)))
     whole_in.cache_clear()
     tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
     found: list[Part] = work.run("rank", rank_part, tasks)
@@ -148,9 +150,11 @@ def whole_in(folder: str, column: int) -> Whole:
     """Return what is ranked in a folder; read once in a process."""
     path = _layout(folder, column)
     try:
-        return msgspec.msgpack.decode(read_sealed(path), type=Whole)
+        found = msgspec.msgpack.decode(read_sealed(path), type=Whole)
     except FileNotFoundError:
         raise damaged(path) from None
+    runs = [msgspec.structs.replace(run, path=moved(run.path, folder)) for run in found.runs]
+    return msgspec.structs.replace(found, runs=runs)
 
 
 def rank_part(work: PartToRank, report: Report) -> Part:

@@ -111,12 +111,12 @@ class Local(Store):
         other, 0.2 to 0.5 ms so (ext4).
         """
         files = [made for made in prepared if isinstance(made, LocalWriting)]
-        for_each(LocalWriting.sync, files, few=1)
+        for_each(LocalWriting.sync, files, always=True)
         folders = {folder for source, target in moves for folder in moved(source, target)}
         for made in files:
             made.appear()
             folders.update(made.folders)
-        for_each(sync_folder, sorted(folders), few=1)
+        for_each(sync_folder, sorted(folders), always=True)
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a small file by a link, which one of several gets."""

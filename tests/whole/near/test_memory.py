@@ -1,0 +1,69 @@
+"""Memory is bounded by the option, and not by how many documents share a bucket."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import PATIENCE
+
+MAKE = """
+import sys
+import numpy as np
+from toolkit.whole.near.signing import ROW
+from toolkit.whole.sealed import write_sealed
+root, shards, rows = sys.argv[1], *map(int, sys.argv[2:])
+random = np.random.default_rng(1)
+groups = random.permutation(shards * rows).reshape(-1, 5)
+numbers = (groups // rows << 32 | groups % rows).astype("<u8")
+pairs = np.stack([numbers[:, :-1], numbers[:, 1:]], axis=2).reshape(-1, 2)  # chains of five
+random.permutation(pairs).tofile(f"{root}/pairs")
+for shard in range(shards):
+    write_sealed(f"{root}/{shard}/rows", np.ones(rows, dtype=ROW).tobytes())
+"""
+
+RESOLVE = """
+import json, sys
+from toolkit.whole.near.connecting import ToConnect, connect, parts_of
+from toolkit.whole.near.graph import ToPlan, plan_units
+
+def resolve(root, shards, rows, memory):
+    parts = parts_of(shards * rows, memory)
+    to_connect = ToConnect(pairs=[f"{root}/pairs"], folders=[f"{root}/{shard}" for shard in range(shards)],
+                           rows=[rows] * shards, was_there=[], parts=parts, memory=memory, folder=root)
+    found = connect(to_connect, print)
+    tasks = (ToPlan(part=part, own=0, descending=False, bands=14, marks=list(range(shards)), known="",
+                    memory=memory, unit=memory // 4, folder=root) for part in range(parts))
+    planned = [plan_units(task, print) for task in tasks]
+    return sum(found), sum(each.components for each in planned), max(each.largest for each in planned)
+
+def peak():
+    with open("/proc/self/status") as stream:
+        return next(int(line.split()[1]) for line in stream if line.startswith("VmHWM")) * 1024
+
+small, root, shards, rows, memory = *sys.argv[1:3], *map(int, sys.argv[3:])
+resolve(small, 1, 10, memory)  # libraries are loaded
+before = peak()
+found = resolve(root, shards, rows, memory)
+print(json.dumps([peak() - before, *found]))
+"""
+
+
+def run(program: str, *arguments: object) -> str:
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a peak of memory so")
+def test_two_million_documents_that_share_buckets_take_what_the_option_says(tmp_path: Path) -> None:
+    """All at once they would take 200 MB and more."""
+    small, root = (tmp_path / name for name in ("small", "large"))
+    for folder, shards, rows in ((small, 1, 10), (root, 8, 250_000)):
+        folder.mkdir()
+        run(MAKE, folder, shards, rows)
+    grown, *found = json.loads(run(RESOLVE, small, root, 8, 250_000, 32_000_000))
+    assert found == [2_000_000, 400_000, 5]
+    assert grown < 40_000_000, grown

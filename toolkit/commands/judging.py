@@ -1,0 +1,129 @@
+"""What is wrong with a configuration, as far as it can be told without data: nothing is listed, read or loaded.
+
+Keys, options and their types are checked, and the expressions of rules; not whether there is an attribute that an
+expression names, or a file.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from toolkit.align import section as align_section
+from toolkit.annotate import section as annotate_section
+from toolkit.commands.mixing import editions, tokenizing
+from toolkit.commands.steps.context import Context
+from toolkit.config.settings import Source
+from toolkit.data.metadata_fields import METADATA
+from toolkit.data.schema import ANY, Type
+from toolkit.errors import ConfigError, MissingExtra, MissingModel
+from toolkit.inspect.describe.about import read_about
+from toolkit.rules import Rule, RuleSet, asking
+from toolkit.rules.checker import Name
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.tag import plan as tag_plan
+from toolkit.train import section as train_section
+from toolkit.whole import section as whole_section
+
+
+def faults(context: Context) -> list[str]:
+    """Return what is wrong with each section, in the order in which a run does them."""
+    found = _Faults()
+    with found.noted():
+        _ = context.dataset if context.has_dataset else None
+    with found.noted():
+        _ = context.entries
+    if context.has("align"):
+        with found.noted():
+            align_section.read_section(context.section("align"))
+    if context.has("tag"):
+        _tag(context.section("tag"), found)
+    for name in filter(context.has, (*whole_section.SECTIONS, "train")):
+        _whole(context.section(name), name, found)
+    if context.has("annotate"):
+        _annotate(context, found)
+    if context.has("mix"):
+        _mix(context, found)
+        with found.noted():
+            for edition in editions.of(context).values():
+                _mix(edition, found)
+    if context.has(tokenizing.SECTION):
+        with found.noted():
+            _mix(tokenizing.of(context), found)
+    if context.has("about"):
+        with found.noted():
+            read_about(context.section("about"), required=())
+    return list(found.messages)
+
+
+class _Faults:
+    """Collects errors, each once."""
+
+    def __init__(self) -> None:
+        self.messages: dict[str, None] = {}
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note an error of the configuration, and go on behind the block; what is not installed here is none."""
+        try:
+            yield
+        except (MissingExtra, MissingModel, _NotKnown):
+            pass
+        except ConfigError as error:
+            self.messages[str(error)] = None
+
+
+class _NotKnown(Exception):
+    """What stands in the configuration depends on sets of which it does not say how they are made."""
+
+
+def _others() -> Mapping[str, Mapping[str, Type]]:
+    """Stand for the sets that are on disk."""
+    raise _NotKnown
+
+
+def _tag(section: Source, found: _Faults) -> None:
+    if not isinstance(section.value, dict):
+        with found.noted():
+            tag_plan.read_section(section)
+        return
+    for name in section.value:
+        with found.noted():
+            tag_plan.read_sets(section, [name], _others)
+
+
+def _whole(section: Source, name: str, found: _Faults) -> None:
+    for set_name in section.value:
+        with found.noted():
+            place = section.at(set_name)
+            if name == "train":
+                place.value = train_section.as_whole(place, set_name)
+            whole_section.check_entry(place, set_name, name)
+
+
+def _annotate(context: Context, found: _Faults) -> None:
+    section = context.section("annotate")
+    for name in section.value:
+        with found.noted():
+            tag_plan.read_sets(annotate_section.as_tag(section, name, context.dataset), [name], _others)
+
+
+def _mix(context: Context, found: _Faults) -> None:
+    with found.noted():
+        settings = context.mix
+        label = settings.label  # that of a format is our own
+        _compile([], label, found)
+        for stream in settings.streams:
+            for rule in stream.all_rules:
+                _compile([rule], label, found)
+
+
+def _compile(rules: list[Rule], label: str | None, found: _Faults) -> None:
+    """Compile a rule for documents that may have whatever attributes it names, of any types."""
+    with found.noted():
+        texts = [text for rule in rules for text in rule.expressions] + ([label] if label else [])
+        parameters = {name for rule in rules for name in rule.parameters}
+        keys = {"document", METADATA}  # whose own fields have types that the documents tell
+        for text in texts:
+            with suppress(ExpressionError):  # which is told where it is compiled
+                keys |= asking.keys_in(text)
+        names = {key: Name(ANY, f"document.{key}") for key in keys - parameters}
+        RuleSet(rules, names, ("document",), label)
