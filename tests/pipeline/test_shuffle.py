@@ -145,3 +145,9 @@ def test_what_cannot_be_shuffled_is_refused(shuffled: Project, output: dict[str,
     shuffled.config["mix"]["output"] = {"path": str(shuffled.out), **output}
     ran = shuffled("mix")
     assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
+def test_a_shuffle_beside_the_output_is_told_where_it_belongs(shuffled: Project) -> None:
+    shuffled.config["mix"]["shuffle"] = shuffled.config["mix"]["output"].pop("shuffle")
+    ran = shuffled("mix")
+    assert (ran.code, "mix.shuffle: 'shuffle' is an option of `output:`" in ran.err) == (2, True), ran.err

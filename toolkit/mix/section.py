@@ -77,6 +77,10 @@ class StreamForm(_Joining, kw_only=True):
     )
 
 
+_OF_OUTPUT = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
+_OF_MIX = tuple(f.encode_name for f in msgspec.structs.fields(SectionForm))
+
+
 def _typed(place: Source, form: type[_T], what: str) -> _T:
     config.refuse_unknown(place, form, (), what)
     return config.convert(place, form)
@@ -95,6 +99,8 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
     """
     if not isinstance(section.value, dict) or not section.value:
         raise section.error((), "expected `attributes:`, `rules:` and `output:`")
+    if misplaced := next((key for key in section.value if key in _OF_OUTPUT and key not in _OF_MIX), None):
+        raise section.error((misplaced,), f"{misplaced!r} is an option of `output:`; write it there")
     given = _typed(section, SectionForm, "mix")
     output, options = _output(section.at("output"))
     writer_with.cache_clear()  # the file of a format may have been edited since
@@ -123,16 +129,15 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
 
 
 def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
-    keys = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
     if not isinstance(place.value, dict):
         raise place.error((), "expected {format: …, path: …}")
-    common, options = config.divide(place, keys)
+    common, options = config.divide(place, _OF_OUTPUT)
     output = config.convert(common, OutputSettings)
     try:
         class_ = find_writer(output.format, "format")
     except ConfigError as error:
         raise place.error((), str(error)) from None
-    config.refuse_unknown(place, class_, keys, f"format {output.format}")
+    config.refuse_unknown(place, class_, _OF_OUTPUT, f"format {output.format}")
     writer = config.convert(options, class_, f"format {output.format}")
     _check_one_label(place, writer.label())
     if "compression" in common.value and not class_.CONCATENATES:

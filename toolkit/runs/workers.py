@@ -20,7 +20,7 @@ EXECUTORS: Kind[Executor] = Kind(
 
 DEFAULT = "local"
 
-LARGE = 16 << 20
+LARGE = 8 << 20
 """Stored bytes from which several processes work on one shard, if it is a large part of all."""
 
 
