@@ -5,8 +5,10 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from threading import Event, Timer
 from typing import Any
 
 import pyarrow as pa
@@ -117,6 +119,23 @@ def test_a_signal_ends_a_query(number: signal.Signals, status: int, small: Proje
     finally:
         process.kill()
         process.wait()
+
+
+def test_ctrl_c_before_a_query_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Session({}, {}, Faults(), memory=1 << 30, threads=1) as session:
+        begin, submit = Event(), session._thread.submit
+
+        def interrupted(work: Callable[[], Any]) -> Future[Any]:
+            done = submit(lambda: (begin.wait(PATIENCE), work())[1])
+            signal.raise_signal(signal.SIGINT)
+            Timer(0.5, begin.set).start()
+            return done
+
+        with monkeypatch.context() as patched:
+            patched.setattr(session._thread, "submit", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.execute("SELECT count(*) FROM range(1000000000000) WHERE hash(range) = 3")
+        assert list(session.execute("SELECT 1 AS n").rows()) == [(1,)]
 
 
 @pytest.mark.parametrize("signalled", [KeyboardInterrupt, Terminated])

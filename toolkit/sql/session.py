@@ -3,7 +3,7 @@
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from toolkit.data.excerpts import escaped
 from toolkit.decoders import know_types
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.interrupts import held_back
 from toolkit.sql.columns import literal, quoted
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View
@@ -161,13 +162,16 @@ class Session:
 
     def apart(self, work: Callable[[], T]) -> T:
         """Return what a function gives, in a thread of its own: here signals are heard meanwhile, and end the query."""
-        done = self._thread.submit(work)
+        done: Future[T] | None = None
         try:
+            with held_back():  # a thread that is interrupted while it begins works on, and nobody waits for it
+                done = self._thread.submit(work)
             while not done.done():
                 wait([done], timeout=AWAKE)
         except BaseException:
-            self._connection.interrupt()
-            wait([done])
+            while done and not done.done():  # a query that has not begun yet does not notice
+                self._connection.interrupt()
+                wait([done], timeout=AWAKE)
             raise
         return done.result()
 
