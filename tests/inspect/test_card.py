@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import yaml
-from backports import zstd
 
 from tests.conftest import ROOT
 from tests.pipeline.conftest import Project, document, inputs_of, read_rows, write_rows
@@ -26,6 +25,7 @@ from toolkit.inspect.describe.card.licences import identifiers
 from toolkit.inspect.describe.card.page import read
 from toolkit.inspect.describe.card.picture import Picture
 from toolkit.inspect.describe.ingest_counts import counted
+from toolkit.storage.compression import zstd
 
 Head = dict[str, Any]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -360,7 +360,7 @@ def test_documents_that_only_the_index_counted(small: Project) -> None:
     rows = read_rows(shard)
     shard.unlink()
     content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-    (small.documents / "a.jsonl.zst").write_bytes(zstd.compress(content))
+    (small.documents / "a.jsonl.zst").write_bytes(zstd().compress(content))
     (small.attributes / "shape-0" / "a.jsonl.gz").unlink()
     small.ok("tag")
     small.ok("card", "--of", "dataset")

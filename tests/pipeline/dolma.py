@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from backports import zstd
-
 from tests.conftest import Ran
 from tests.pipeline.conftest import Folder, JsonRows, attributes, document, read_rows, write_rows
+from toolkit.storage.compression import zstd
 
 TEN = "0123456789"
 STREAM: dict[str, Any] = {
@@ -75,7 +74,7 @@ def outputs(root: Path) -> dict[str, JsonRows]:
     found: dict[str, JsonRows] = {}
     for path in files(root):
         name = re.sub(r"(-\d{4})?\.jsonl?(\.gz|\.zst)?$", "", str(path.relative_to(root)))
-        data = zstd.decompress(path.read_bytes()).split(b"\n") if path.suffix == ".zst" else None
+        data = zstd().decompress(path.read_bytes()).split(b"\n") if path.suffix == ".zst" else None
         rows = read_rows(path) if data is None else [json.loads(line) for line in data if line]
         found.setdefault(name, []).extend(rows)
     return found

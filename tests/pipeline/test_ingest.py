@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
+from toolkit.storage.compression import zstd
 
 LINE = "a line that is long enough to stay: " + "x" * 80
 
@@ -314,7 +314,7 @@ def test_the_field_names_of_oscar_2301_are_read(project: Project, perplexity: st
     del line["metadata"]["annotation"]
     data = json.dumps(line).encode() + b"\n"
     path = project.root / "en_part_1.jsonl.zst"
-    path.write_bytes(zstd.compress(data) + zstd.compress(data.replace(b'"1"', b'"2"')))
+    path.write_bytes(zstd().compress(data) + zstd().compress(data.replace(b'"1"', b'"2"')))
     project.ingest(oscar(path, set="oscar-2301"))
     assert [row["id"] for row in project.shard("oscar/en_part_1.jsonl.gz")] == ["1", "2"]
     values = project.values("oscar-2301", "oscar/en_part_1.jsonl.gz")

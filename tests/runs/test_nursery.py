@@ -27,8 +27,9 @@ def parent(pid: int) -> int:
 
 
 @pytest.fixture(name="home")
-def _home() -> Iterator[int]:
+def _home(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The number of a nursery, which is gone behind the test."""
+    monkeypatch.setattr(nursery, "PACKAGES", ())  # other tests have imported modules that begin threads
     before = children()
     with nursery.opened():
         (pid,) = children() - before

@@ -107,7 +107,8 @@ class Decompressed(io.RawIOBase):
         return None
 
     def close(self) -> None:
-        self._stored.close()
+        if hasattr(self, "_stored"):  # Python closes an object, too, that could not be made because there is no file
+            self._stored.close()
         super().close()
 
 
