@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from types import FrameType
 
@@ -13,7 +14,7 @@ STATUS = 128 + signal.SIGTERM
 """The exit status of a process that SIGTERM has ended."""
 
 AGAIN = 0.1
-"""Seconds after which a signal is heard again whose exception was lost."""
+"""Seconds after which a signal is sent again that was not heard, or whose exception was lost."""
 
 SOON = 0.005
 """Seconds after which a signal is heard again that came where nothing may be raised: less than what is waited for."""
@@ -43,6 +44,8 @@ _postponed: set[int] = set()  # those whose handlers wait for a better moment
 _raised: set[int] = set()  # SIGTERM, unless its exception was dropped
 _raised_by_sigterm: list[type[Terminated | Ended]] = []
 _interrupting: set[int] = set()  # SIGINT, by `interrupt`, until it is heard
+_begun: Counter[int] = Counter()  # how often handlers of ours were called
+_handlers: list[object] = []  # those of ours
 
 
 def is_terminated() -> bool:
@@ -95,10 +98,23 @@ def _postpone(number: int, seconds: float | None = None) -> None:
     def again() -> None:
         time.sleep(SOON if seconds is None else seconds)
         _postponed.discard(number)
-        signal.pthread_kill(threading.main_thread().ident or 0, number)
+        _send(number)
 
     _postponed.add(number)
     _thread.start_new_thread(again, ())
+
+
+def _send(number: int) -> None:
+    """Send a signal to the main thread from another one, until a handler of ours has begun; to other handlers, once.
+
+    A thread often runs on when the main one is about to wait: a signal that comes just before does not end the waiting.
+    """
+    before = _begun[number]
+    while True:
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+        time.sleep(AGAIN)
+        if _begun[number] != before or signal.getsignal(number) not in _handlers:
+            return
 
 
 _report = [sys.unraisablehook]
@@ -136,12 +152,14 @@ def note_sigint() -> None:
 
 
 def hear_interrupts() -> None:
-    """Let `interrupt` reach this process where SIGINT is ignored; SIGINT from outside stays without effect there.
+    """Let `interrupt` reach this process, also where SIGINT is ignored; from outside it stays without effect there.
 
     A shell without job control ignores it for what it starts in the background (``nohup toolkit run … &`` in a script).
-    In another thread than the main one, which cannot do that, nothing happens.
+    Python's own handler gives way to ours, which does the same and tells that it was called. In another thread than the
+    main one, which cannot do that, nothing happens.
     """
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    found = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is threading.main_thread() and found in (signal.SIG_IGN, signal.default_int_handler):
         _hear_sigint(set())
 
 
@@ -149,6 +167,7 @@ def _hear_sigint(come: set[int]) -> None:
     ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
     def heard(number: int, frame: FrameType | None) -> None:
+        _begun[number] += 1
         if ignored and not _interrupting:
             return
         come.add(number)
@@ -161,6 +180,7 @@ def _hear_sigint(come: set[int]) -> None:
         raise KeyboardInterrupt
 
     _notice_what_is_lost()
+    _handlers.append(heard)
     signal.signal(signal.SIGINT, heard)
 
 
@@ -173,6 +193,7 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
     _raised_by_sigterm[:] = [error]
 
     def terminate(number: int, frame: FrameType | None) -> None:
+        _begun[number] += 1
         _come.add(number)
         if number in _postponed or number in _raised:
             return
@@ -183,6 +204,7 @@ def raise_on_sigterm(error: type[Terminated | Ended]) -> None:
         raise error()
 
     _notice_what_is_lost()
+    _handlers.append(terminate)
     signal.signal(signal.SIGTERM, terminate)
 
 
@@ -219,7 +241,7 @@ def held_back() -> Iterator[None]:
 def interrupt() -> None:
     """Interrupt the main thread from another one, as Ctrl-C does."""
     _interrupting.add(signal.SIGINT)
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    _send(signal.SIGINT)
 
 
 def ignore_sigterm() -> None:

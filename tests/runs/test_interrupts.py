@@ -170,6 +170,17 @@ except KeyboardInterrupt:
     time.sleep(1)
     print("tidied")
 """,
+    "one that does not wake what waits is sent again": """
+import threading
+from toolkit import interrupts
+send, lost = signal.pthread_kill, [1]
+signal.pthread_kill = lambda *number: lost.pop() if lost else send(*number)
+threading.Thread(target=interrupts._send, args=(NUMBER,), daemon=True).start()
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("tidied")
+""",
     "one that comes to a finalizer lets it end": """
 def tidy():
     signal.raise_signal(NUMBER)
