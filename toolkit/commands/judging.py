@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 from toolkit.align import section as align_section
 from toolkit.annotate import section as annotate_section
 from toolkit.commands.mixing import editions, tokenizing
+from toolkit.commands.steps.conflicts import Faults
 from toolkit.commands.steps.context import Context
 from toolkit.config.settings import Source
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, Type
-from toolkit.errors import ConfigError, MissingExtra, MissingModel
+from toolkit.errors import MissingExtra, MissingModel
 from toolkit.inspect.describe.about import read_about
 from toolkit.rules import Rule, RuleSet, asking
 from toolkit.rules.checker import Name
@@ -54,21 +55,13 @@ def faults(context: Context) -> list[str]:
     return list(found.messages)
 
 
-class _Faults:
-    """Collects errors, each once."""
-
-    def __init__(self) -> None:
-        self.messages: dict[str, None] = {}
+class _Faults(Faults):
+    """Collects errors; what is not installed here, or not known, is none."""
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note an error of the configuration, and go on behind the block; what is not installed here is none."""
-        try:
+        with super().noted(), suppress(MissingExtra, MissingModel, _NotKnown):
             yield
-        except (MissingExtra, MissingModel, _NotKnown):
-            pass
-        except ConfigError as error:
-            self.messages[str(error)] = None
 
 
 class _NotKnown(Exception):

@@ -20,11 +20,14 @@ from toolkit.whole import section as dedup_section
 
 
 class Faults:
-    """Collects what is wrong, section by section."""
+    """Collects what is wrong, section by section.
+
+    Attributes:
+        messages: each once: what is wrong with the dataset is met by every section.
+    """
 
     def __init__(self) -> None:
-        self._messages: dict[str, None] = {}
-        """Each once: what is wrong with the dataset is met by every section."""
+        self.messages: dict[str, None] = {}
 
     @contextmanager
     def noted(self) -> Iterator[None]:
@@ -32,15 +35,15 @@ class Faults:
         try:
             yield
         except ConfigError as error:
-            self._messages[str(error)] = None
+            self.messages[str(error)] = None
 
     def __bool__(self) -> bool:
-        return bool(self._messages)
+        return bool(self.messages)
 
     def tell(self) -> None:
         """Raise ConfigError if anything is wrong, a line (or more) each."""
-        if self._messages:
-            raise ConfigError("\n".join(self._messages))
+        if self.messages:
+            raise ConfigError("\n".join(self.messages))
 
 
 @dataclass
