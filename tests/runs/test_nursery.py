@@ -11,10 +11,13 @@ from types import ModuleType
 
 import pytest
 
+from tests import recipes
 from tests.runs.functions import act
 from tests.runs.tasks import is_alive
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.waiting import PATIENCE, wait_until
+from toolkit.commands.command_line.options import Options
+from toolkit.commands.opening import open_context
 from toolkit.runs import nursery
 from toolkit.runs.blocks import in_order
 from toolkit.runs.child import Child, Died, answer_calls, kill
@@ -109,6 +112,7 @@ def test_one_that_has_threads_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 SCRIPT = """
 import sys
+from tests import recipes
 from tests.runs.functions import act
 from tests.runs.test_nursery import make_nested
 from toolkit.runs import nursery, processes
@@ -144,3 +148,59 @@ def test_it_and_its_processes_end_when_the_calling_one_is_killed(how: signal.Sig
             assert wait_until(lambda: is_gone(process.pid))
         finally:
             end_group(process.pid)
+
+
+def test_blocks_share_one_which_ends_with_the_last_of_them(home: int) -> None:
+    before = children()
+    with nursery.opened():
+        assert children() == before
+    assert is_alive(home)
+    child = Child(answer_calls, make_own, None)
+    assert child.ask(None).value()[1] == home
+    kill([child])
+
+
+WITHOUT_GARBAGE_COLLECTION = """
+import gc, sys
+gc.disable()
+from toolkit.cli import main
+sys.exit(main())
+"""
+
+
+LEFT_OPEN = """
+from toolkit.runs import nursery
+left = nursery.opened()
+left.__enter__()
+"""
+
+
+def test_a_program_ends_that_leaves_a_block_open() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["oscar-2019", "goclassy"])
+def test_a_run_ends_by_itself_though_nothing_is_collected(recipe: str, tmp_path: Path) -> None:
+    """A process that only the collector ends, because who began it has forgotten it, is waited for at the end."""
+    given = ["-c", recipes.path_of(recipe), *recipes.places(recipe, str(tmp_path)), "processes=2", "--quiet"]
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_GARBAGE_COLLECTION, "run", *map(str, given)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_configuration_that_is_only_looked_at_begins_no_process(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(f"{{dataset: {tmp_path}, processes: 2}}")
+    before = children()
+    context = open_context(Options(config=str(tmp_path / "c.yaml")))
+    assert children() == before
+    with context:
+        assert len(children() - before) == 1
+    assert children() <= before

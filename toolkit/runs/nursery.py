@@ -9,6 +9,7 @@ fork itself where it can be, and has one thread, so that what is forked is whole
 it has come to an end, processes are new interpreters.
 """
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -103,21 +104,31 @@ class Nursery:
 
 
 _open: list[Nursery] = []
+_users: list[object] = []
 
 
 @contextlib.contextmanager
 def opened() -> Iterator[None]:
-    """Have a nursery in the ``with`` block, where the system can do that."""
-    if sys.platform != "linux":
-        yield
-        return
-    nursery = Nursery()
-    _open.append(nursery)
+    """Have a nursery in the ``with`` block, where the system can do that.
+
+    Blocks in one another, or in several threads, share it; it ends with the last of them.
+    """
+    user = object()
+    _users.append(user)
     try:
+        if sys.platform == "linux" and not _open:
+            _open.append(Nursery())
         yield
     finally:
-        _open.remove(nursery)
-        nursery.close()
+        _users.remove(user)
+        if not _users:
+            _close_all()
+
+
+@atexit.register  # Python waits for processes at its end, before it tidies away what would end them
+def _close_all() -> None:
+    while _open:
+        _open.pop().close()
 
 
 class Forked:

@@ -66,9 +66,12 @@ class Workers:
     def __init__(self, chosen: Chosen, processes: int | None, report: Report, begun: Begun) -> None:
         self._made = chosen.kind(report, begun, processes=processes or available_cores(), settings=chosen.settings)
         self._open = ExitStack()
+        self._kept: Executor | None = None
+
+    def begin(self) -> None:
+        """Begin what processes are forked from, if there may be several; to be followed by `close`."""
         if self._made.processes > 1:
             self._open.enter_context(nursery.opened())
-        self._kept: Executor | None = None
 
     def executor(self, tasks: int) -> Executor:
         """Return the executor for so many tasks."""

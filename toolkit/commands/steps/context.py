@@ -236,6 +236,7 @@ class Context(Running):
         return bool(getattr(self.config, name))
 
     def __enter__(self) -> Self:
+        self._workers.begin()
         self._before = journals.begin(uuid.uuid4().hex)
         return self
 
