@@ -3,7 +3,7 @@
 Taggers write attribute files beside the documents, or are tried on some and shown.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, ClassVar
 
 from toolkit.commands.command_line.options import Flag, Stage, Words, natural
@@ -14,17 +14,19 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError, amount, short
 from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.records.failures import FailureRecords
-from toolkit.runs.executors import Known, Task
+from toolkit.runs.executors import Known, Result, Task
 from toolkit.runs.grouped import Work
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, values
 from toolkit.tag import run as tagging
+from toolkit.tag.plan import Plan
 
 VALUE_CHARS = 160
 TEXT_CHARS = 60
@@ -136,26 +138,42 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     noted = FailureRecords(dataset.bookkeeping, "tag")
     with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
-        with dataset.looking(tagging.sets_of(plan)):
-            sizes, before = dataset.sizes(), for_each(tagging.as_it_was, works)
-        tasks = [
-            Task(
-                dataset.shard_path(work.shard),
-                work,
-                sizes.get(work.shard),
-                key=work.shard,
-                known=Known(found, found.documents) if found else None,
-            )
-            for work, found in zip(works, before, strict=True)
-        ]
+        tasks = _tasks(dataset, plan, works)
         needs = context.disk.of_tags(tasks, overwrite=options.overwrite)
         work = Work(tagging.tag_shard, tagging.tag_together)
         results = context.run("tag", work, tasks, spreads=True, failed=noted, needs=needs)
     if not context.in_part:
         noted.keep_only(shards)
+    context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
+    return _outcome(dataset, plan, results, tagged, unfinished)
+
+
+def _tasks(dataset: Dataset, plan: Plan, works: Sequence[tagging.ShardToTag]) -> list[Task[tagging.ShardToTag]]:
+    """Return a task for each shard; nothing is to be done of those whose attributes are up to date."""
+    with dataset.looking(tagging.sets_of(plan)):
+        sizes, before = dataset.sizes(), for_each(tagging.as_it_was, works)
+    return [
+        Task(
+            dataset.shard_path(work.shard),
+            work,
+            sizes.get(work.shard),
+            key=work.shard,
+            known=Known(found, found.documents) if found else None,
+        )
+        for work, found in zip(works, before, strict=True)
+    ]
+
+
+def _outcome(
+    dataset: Dataset,
+    plan: Plan,
+    results: Sequence[Result[tagging.TaggedShard]],
+    tagged: Collection[str],
+    unfinished: str,
+) -> Outcome:
+    """Return what is told of the shards that were to be tagged."""
     done = [result.value for result in results if result.value]
     failed = failures(results)
-    context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
     written = {name: sum(name in each.written or each.shard in tagged for each in done) for name in plan.sets}
     worked = values.worked(plan, dataset, [each.shard for each in done])
     rows = [["set", "keys", "shards written", "up to date", *(["documents asked", "seconds"] if worked else [])]]
@@ -173,7 +191,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         text=text + table(rows, right=range(2, len(rows[0]))) + left + unfinished,
         data={
             "attributes": dataset.attributes,
-            "shards": len(works),
+            "shards": len(results),
             "documents": documents,
             "written": written,
             "asked": {name: each.asked for name, each in worked.items()},

@@ -47,23 +47,8 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     Raises:
         ConfigError: if nothing is there, or nobody knows what it is.
     """
-    if exists(publish.journal_path(folder)):
-        raise ConfigError(
-            f"{folder}: expected a finished output, got one whose publication is not complete; run "
-            f"`toolkit mix` to complete it"
-        )
-    manifest = publish.load_manifest(folder)
-    paths = [part.path for part in manifest.parts if part.label != REJECTED] if manifest else _released(folder)
-    if not paths and manifest:
-        raise ConfigError(
-            f"{folder}: expected documents to describe, got an output without any: of {manifest.totals.rows:,} the mix "
-            "has kept none; change its rules, or its inputs"
-        )
-    if not paths:
-        raise ConfigError(f"{folder}: expected the output of a mix, got no data files; run `toolkit mix`")
+    manifest, paths = _published(folder)
     parts = {part.path: part for part in manifest.parts} if manifest else {}
-    if manifest and (fault := publish.fault_of(folder, _described(manifest))):
-        raise DataError(fault)
     format_ = recorded_format(manifest.settings) if manifest else expected_format(join(folder, paths[0]))
     writer = format_.writer() if format_ else Writer()  # documents
     if manifest is None and not writer.CONCATENATES:
@@ -87,12 +72,11 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     whole = readable and all(each.whole for each in looked)
     found = labelling(manifest, writer, paths, looked, whole=whole)
     group = _output_group(folder, writer, paths)
-    files = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
-    if manifest:
-        files = [dataclasses.replace(file, split=manifest.split_of_files(parts[file.path].label)) for file in files]
-    files += [
-        File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
-    ]
+    files = _files(
+        folder,
+        manifest,
+        {path: _file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)},
+    )
     types, absent = merge_types(looked)
     shown, example, notes = _examples(folder, writer, paths, asked.examples, asked.max_bytes * 2)
     group = dataclasses.replace(group, examples=[row for _, _, row in shown])
@@ -125,6 +109,37 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         is_output=True,
         **origins(looked, whole=whole),
     )
+
+
+def _published(folder: str) -> tuple[publish.Manifest | None, list[str]]:
+    """Return what was recorded of an output, None for a release, and the paths of its files."""
+    if exists(publish.journal_path(folder)):
+        raise ConfigError(
+            f"{folder}: expected a finished output, got one whose publication is not complete; run "
+            f"`toolkit mix` to complete it"
+        )
+    manifest = publish.load_manifest(folder)
+    paths = [part.path for part in manifest.parts if part.label != REJECTED] if manifest else _released(folder)
+    if not paths and manifest:
+        raise ConfigError(
+            f"{folder}: expected documents to describe, got an output without any: of {manifest.totals.rows:,} the mix "
+            "has kept none; change its rules, or its inputs"
+        )
+    if not paths:
+        raise ConfigError(f"{folder}: expected the output of a mix, got no data files; run `toolkit mix`")
+    if manifest and (fault := publish.fault_of(folder, _described(manifest))):
+        raise DataError(fault)
+    return manifest, paths
+
+
+def _files(folder: str, manifest: publish.Manifest | None, files: list[File]) -> list[File]:
+    """Return the files of an output: its parts, now with their splits, then lists of checksums."""
+    if manifest:
+        labels = {part.path: part.label for part in manifest.parts}
+        files = [dataclasses.replace(file, split=manifest.split_of_files(labels[file.path])) for file in files]
+    return files + [
+        File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
+    ]
 
 
 def _check_columns(writer: Writer, path: str) -> None:
