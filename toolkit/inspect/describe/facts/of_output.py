@@ -72,11 +72,8 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     whole = readable and all(each.whole for each in looked)
     found = labelling(manifest, writer, paths, looked, whole=whole)
     group = _output_group(folder, writer, paths)
-    files = _files(
-        folder,
-        manifest,
-        {path: _file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)},
-    )
+    parted = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
+    files = _files(folder, manifest, parted)
     types, absent = merge_types(looked)
     shown, example, notes = _examples(folder, writer, paths, asked.examples, asked.max_bytes * 2)
     group = dataclasses.replace(group, examples=[row for _, _, row in shown])
