@@ -295,13 +295,12 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
         DataError: at the end, if the documents are others than those that were signed.
     """
     path = signed.dataset.shard_path(signed.shard)
-    row = 0
+    first = 0
     with signed.dataset.lines(signed.shard, sys.maxsize, digest=True) as lines:
         for block in lines.blocks():
-            for line in block:
-                if row < len(is_wanted) and is_wanted[row]:
-                    yield next(Rows(iter([line]), DOCUMENT_DECODER, path, row))[0]
-                row += 1
+            for i in is_wanted[first : first + len(block)].nonzero()[0].tolist():
+                yield next(Rows(iter([block[i]]), DOCUMENT_DECODER, path, first + i))[0]
+            first += len(block)
     if lines.content != signed.record.input.content:
         raise DataError(
             "expected the documents that this run has read before, got a file that has changed; "

@@ -5,7 +5,7 @@ not depend on units: the values of the rows that have some, in the order of the 
 """
 
 from collections.abc import Iterator
-from itertools import compress
+from itertools import compress, repeat
 
 import msgspec
 import xxhash
@@ -95,9 +95,7 @@ def values_of(path: str | None, rows: int) -> Iterator[NearCopies | msgspec.Raw]
         found, sizes, values = unpacked(read_sealed(path), TYPES)
         text, begin = values.tobytes(), 0
         for row, size in zip(found.tolist(), sizes.tolist(), strict=True):
-            for _ in range(at, row):
-                yield alone
+            yield from repeat(alone, row - at)
             yield msgspec.Raw(text[begin : begin + size])
             at, begin = row + 1, begin + size
-    for _ in range(at, rows):
-        yield alone
+    yield from repeat(alone, rows - at)
