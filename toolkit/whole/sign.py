@@ -288,6 +288,22 @@ def names_of(folder: str, shard: str) -> Iterator[bytes]:
         yield from chain.from_iterable(lines.blocks())
 
 
+def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
+    """Yield what `names_of` yields of some rows, which ascend."""
+    from toolkit.data.alignment import MAX_ROW
+    from toolkit.storage.reading import Lines
+
+    if not len(rows):
+        return
+    first = done = 0
+    with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
+        for block in lines.blocks():
+            behind = int(rows.searchsorted(first + len(block)))
+            for row in rows[done:behind].tolist():
+                yield block[row - first]
+            first, done = first + len(block), behind
+
+
 def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]:
     """Yield those documents of a shard that was signed whose rows are wanted: bool, of each row.
 

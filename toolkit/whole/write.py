@@ -87,7 +87,7 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
 
 
 def _endings(key: str, values: Iterable[Any]) -> Iterator[bytes]:
-    """Yield what is behind the name in each row; of the same value again and again, as most rows have, it is made once."""
+    """Yield what is behind the name in each row; of the same value again and again, which most rows have, made once."""
     middle = b',"attributes":{' + _ENCODER.encode(key) + b":"
     before, ending = None, middle + b"null}}"
     for value in values:
