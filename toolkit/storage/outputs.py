@@ -240,7 +240,14 @@ class RowOutput(Output):
             self._flush()
 
     def write_rows(self, rows: Iterable[bytes]) -> None:
-        """Append rows."""
+        """Append rows; those of a list that the block has room for at once."""
+        if isinstance(rows, list):
+            size = sum(map(len, rows)) + len(rows)
+            if self._held + size < BLOCK:
+                self._block += rows
+                self._held += size
+                self.rows += len(rows)
+                return
         block = self._block
         for row in rows:
             block.append(row)

@@ -288,6 +288,22 @@ def names_of(folder: str, shard: str) -> Iterator[bytes]:
         yield from chain.from_iterable(lines.blocks())
 
 
+def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
+    """Yield what `names_of` yields of some rows, which ascend."""
+    from toolkit.data.alignment import MAX_ROW
+    from toolkit.storage.reading import Lines
+
+    if not len(rows):
+        return
+    first = done = 0
+    with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
+        for block in lines.blocks():
+            behind = int(rows.searchsorted(first + len(block)))
+            for row in rows[done:behind].tolist():
+                yield block[row - first]
+            first, done = first + len(block), behind
+
+
 def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]:
     """Yield those documents of a shard that was signed whose rows are wanted: bool, of each row.
 
@@ -295,13 +311,12 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
         DataError: at the end, if the documents are others than those that were signed.
     """
     path = signed.dataset.shard_path(signed.shard)
-    row = 0
+    first = 0
     with signed.dataset.lines(signed.shard, sys.maxsize, digest=True) as lines:
         for block in lines.blocks():
-            for line in block:
-                if row < len(is_wanted) and is_wanted[row]:
-                    yield next(Rows(iter([line]), DOCUMENT_DECODER, path, row))[0]
-                row += 1
+            for i in is_wanted[first : first + len(block)].nonzero()[0].tolist():
+                yield next(Rows(iter([block[i]]), DOCUMENT_DECODER, path, first + i))[0]
+            first += len(block)
     if lines.content != signed.record.input.content:
         raise DataError(
             "expected the documents that this run has read before, got a file that has changed; "

@@ -64,12 +64,11 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     start = time.perf_counter()
     path = dataset.attribute_path(entry.set, shard)
     sets.forget(dataset, entry.set, shard)
-    middle = b',"attributes":{' + _ENCODER.encode(entry.key) + b":"
     values = entry.configured().values(signed, work.fates)
     done = Share(report, record.rows, record.input.size)
     with RowOutput(path) as output:
-        rows = zip(names_of(signed.folder, shard), _encoded(values), strict=True)
-        while block := [name[:-1] + middle + value + b"}}" for name, value in islice(rows, _ROWS)]:
+        rows = zip(names_of(signed.folder, shard), _endings(entry.key, values), strict=True)
+        while block := [name[:-1] + ending for name, ending in islice(rows, _ROWS)]:
             output.write_rows(block)
             done(len(block))
         if output.rows != record.rows:
@@ -87,10 +86,11 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     return WrittenShard(shard=shard, written=True, documents=record.rows)
 
 
-def _encoded(values: Iterable[Any]) -> Iterator[bytes]:
-    """Yield values as JSON; the same object again and again, which most documents have, is encoded once."""
-    before, encoded = None, b"null"
+def _endings(key: str, values: Iterable[Any]) -> Iterator[bytes]:
+    """Yield what is behind the name in each row; of the same value again and again, which most rows have, made once."""
+    middle = b',"attributes":{' + _ENCODER.encode(key) + b":"
+    before, ending = None, middle + b"null}}"
     for value in values:
         if value is not before:
-            before, encoded = value, _ENCODER.encode(value)
-        yield encoded
+            before, ending = value, middle + _ENCODER.encode(value) + b"}}"
+        yield ending

@@ -7,11 +7,11 @@
 ``known-fates-N``  likewise as numbers (`graph.FATE`, places in the component), for components that have grown.
 """
 
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from mmap import ACCESS_READ, mmap
 from typing import IO, Self
 
 import msgspec
@@ -25,7 +25,7 @@ from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.components import Bins
 from toolkit.whole.near.decision import Best, decide
 from toolkit.whole.near.evidence import OrderedUnit
-from toolkit.whole.near.fates import DECIDED, SIZES, VALUES, NearCopies
+from toolkit.whole.near.fates import DECIDED, IS_KEPT, SIZES, VALUES, NearCopies
 from toolkit.whole.near.graph import COMPONENT, FATE, INDEX, KEPT, KNOWN_FATES, MARKS, UNIT_TYPES, UNITS, known_fates
 from toolkit.whole.sealed import SealedOutput, read_sealed, write_sealed
 from toolkit.whole.sections import Sections, bounds_of, packed, unpacked, write_sections
@@ -152,6 +152,11 @@ _NAME = msgspec.json.Decoder(list[str])
 _VALUE = msgspec.json.Decoder(NearCopies)
 
 
+def _duplicate_of(name: bytes) -> bytes:
+    """Return what the value of a duplicate of a document begins with."""
+    return b'{"duplicate_of":' + name + b","
+
+
 def _remembered(folder: str, components: Array) -> Iterator[bytes]:
     """Yield the same of documents of components that were decided before."""
     pieces: list[tuple[int, int, int]] = []
@@ -165,7 +170,7 @@ def _remembered(folder: str, components: Array) -> Iterator[bytes]:
 
 
 class _Told:
-    """What is told of the documents of a unit, in a temporary file. A context manager that deletes it.
+    """What is told of the documents of a unit, a line each in a temporary file. A context manager that deletes it.
 
     Attributes:
         counts: of what was found.
@@ -174,62 +179,75 @@ class _Told:
     def __init__(self) -> None:
         self.counts = Counter({"duplicates": 0, "clusters": 0})
         self._sizes: list[int] = []
-        self._largest: dict[tuple[str, ...], Cluster] = {}
+        self._largest: dict[bytes, Cluster] = {}  # by what the values of their duplicates begin with
+        self._shown: tuple[bytes, ...] = ()
+        self._lines: mmap | bytes = b""
+        self._least = 0  # documents of the smallest of these, if there are enough of them
 
     def __enter__(self) -> Self:
         self._file: IO[bytes] = tempfile.TemporaryFile()  # closed on leaving
         return self
 
     def __exit__(self, *_: object) -> None:
+        if isinstance(self._lines, mmap):
+            self._lines.close()
         self._file.close()
 
     def take(self, told: Iterable[bytes]) -> None:
         """Take name and value of each document, in order."""
         for each in told:
-            self._file.write(each)
-            self._sizes.append(len(each))
+            self._file.write(each + _END)
+            self._sizes.append(len(each) + len(_END))
             if each:
-                name, _, value = each.partition(_BETWEEN)
-                self._count(_NAME.decode(name), _VALUE.decode(value))
+                self._count(*each.split(_BETWEEN))
 
-    def _count(self, name: list[str], value: NearCopies) -> None:
-        if value.duplicate_of is None:
-            self.counts["clusters"] += 1
-            self._largest[tuple(name)] = Cluster(size=value.size, kept=name, some=[])
-            if len(self._largest) > SHOWN:
-                del self._largest[min(reversed(self._largest), key=lambda each: self._largest[each].size)]
+    def _count(self, name: bytes, value: bytes) -> None:
+        """Count a document; most are told by what their value, which is ours, begins with, and are not decoded."""
+        if not value.startswith(IS_KEPT):
+            self.counts["duplicates"] += 1
+            if value.startswith(self._shown):
+                found = _VALUE.decode(value)
+                cluster = self._largest[_duplicate_of(msgspec.json.encode(found.duplicate_of))]
+                if len(cluster.some) < SHOWN - 1:
+                    cluster.some.append((_NAME.decode(name), found.jaccard))
             return
-        self.counts["duplicates"] += 1
-        cluster = self._largest.get(tuple(value.duplicate_of))
-        if cluster and len(cluster.some) < SHOWN - 1:
-            cluster.some.append((name, value.jaccard))
+        self.counts["clusters"] += 1
+        size = int(value[value.rindex(b":") + 1 : -1])
+        if size <= self._least:
+            return
+        self._largest[_duplicate_of(name)] = Cluster(size=size, kept=_NAME.decode(name), some=[])
+        if len(self._largest) > SHOWN:
+            del self._largest[min(reversed(self._largest), key=lambda each: self._largest[each].size)]
+            self._least = min(each.size for each in self._largest.values())
+        self._shown = tuple(self._largest)
 
     def end(self) -> None:
         """Note that all has been taken."""
         import numpy as np
 
         self._file.flush()
-        self._starts = bounds_of(np.array(self._sizes, dtype=np.int64))
+        self.starts = bounds_of(np.array(self._sizes, dtype=np.int64))
+        # pages of a file, which the system may take back
+        self._lines = mmap(self._file.fileno(), 0, access=ACCESS_READ) if self._sizes else b""
 
     def section(self, documents: Array, which: Array) -> bytes:
         """Return rows and values of those documents of one shard that have some, in the order of the rows."""
         import numpy as np
 
-        which = which[self._starts[which + 1] > self._starts[which]]
-        if not len(which):
+        begins, ends = self.starts[which], self.starts[which + 1] - len(_END)
+        is_told = ends > begins
+        if not is_told.any():
             return b""
-        values = [bytes(self.of(place)).partition(_BETWEEN)[2] for place in which.tolist()]
-        rows = (documents[which] & np.uint64(0xFFFFFFFF)).astype("<u4")
+        pairs = zip(begins[is_told].tolist(), ends[is_told].tolist(), strict=True)
+        values = [self._lines[begin:end].partition(_BETWEEN)[2] for begin, end in pairs]
+        rows = (documents[which[is_told]] & np.uint64(0xFFFFFFFF)).astype("<u4")
         sizes = np.array(list(map(len, values)), dtype=SIZES)
         return packed([rows, sizes, np.frombuffer(b"".join(values), dtype=VALUES)])
 
-    def __len__(self) -> int:
-        return len(self._sizes)
-
-    def of(self, place: int) -> bytes:
-        """Return name and value of a document."""
-        begin, end = self._starts[place : place + 2].tolist()
-        return os.pread(self._file.fileno(), end - begin, begin)
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all that is told, in order."""
+        for begin in range(0, len(self._lines), _PIECE):
+            yield self._lines[begin : begin + _PIECE]
 
     def decided(self) -> Decided:
         return Decided(counts=dict(self.counts), clusters=list(self._largest.values()))
@@ -237,15 +255,16 @@ class _Told:
 
 def _keep(work: ToDecide, told: _Told, begins: Array, components: Array, fates: Array) -> None:
     """Write what was decided of each component, and where in the file it stands."""
+    import numpy as np
+
     entries = components.copy()
     entries["unit"], entries["first"] = work.number, begins
+    entries["at"] = told.starts[begins]
+    entries["size"] = np.diff(np.append(entries["at"], told.starts[-1]).astype(np.int64))
     write_sealed(join(work.fates, f"{KNOWN_FATES}-{work.number}"), fates.tobytes())
     with SealedOutput(join(work.fates, f"{KNOWN}-{work.number}")) as out:
-        for i, (begin, end) in enumerate(pairwise([*begins.tolist(), len(told)])):
-            entries["at"][i] = out.length
-            for place in range(begin, end):
-                out.write(told.of(place) + _END)
-            entries["size"][i] = out.length - entries["at"][i]
+        for piece in told.pieces():
+            out.write(piece)
     write_file(join(work.folder, f"{INDEX}-{work.number}"), entries.tobytes())
 
 

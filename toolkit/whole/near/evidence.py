@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import compress, pairwise
+from itertools import pairwise
 from typing import IO, Self
 
 import msgspec
@@ -26,7 +26,7 @@ from toolkit.whole.near.signing import ROW, SHINGLES
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import Sealed, read_sealed
 from toolkit.whole.sections import Sections, bounds_of, packed, unpacked, write_sections
-from toolkit.whole.sign import documents_of, names_of
+from toolkit.whole.sign import documents_of, names_at
 
 EVIDENCE = "evidence"
 _ROWS = 1 << 13  # whose keys are read at a time
@@ -185,15 +185,12 @@ def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
 
 def _names(work: ToRead, wanted: Array) -> Iterator[bytes]:
     """Yield the names of rows, which ascend; no text is read for them."""
-    import numpy as np
-
-    if not len(wanted):
-        return
-    is_wanted = np.zeros(work.signed.record.rows, dtype=np.uint8)
-    is_wanted[wanted] = 1
-    for line in compress(names_of(work.signed.folder, work.signed.shard), is_wanted.tobytes()):
-        found = msgspec.json.decode(line, type=dict[str, str])
+    for line in names_at(work.signed.folder, work.signed.shard, wanted):
+        found = _ROW_NAME.decode(line)
         yield _name(found["source"], found["id"])
+
+
+_ROW_NAME = msgspec.json.Decoder(dict[str, str])
 
 
 def _name(source: str, id_: str) -> bytes:

@@ -5,7 +5,7 @@ not depend on units: the values of the rows that have some, in the order of the 
 """
 
 from collections.abc import Iterator
-from itertools import compress
+from itertools import compress, repeat
 
 import msgspec
 import xxhash
@@ -58,11 +58,8 @@ class Gathered(ConfigStruct):
     removed: list[tuple[str, str, int]]
 
 
-class _Removed(msgspec.Struct):
-    duplicate_of: msgspec.Raw
-
-
-_REMOVED = msgspec.json.Decoder(_Removed)
+IS_KEPT = b'{"duplicate_of":null'
+"""What the value of a document that is kept begins with."""
 
 
 def gather_shard(work: ToGather, report: Report) -> Gathered:
@@ -82,7 +79,7 @@ def gather_shard(work: ToGather, report: Report) -> Gathered:
     told = [text[starts[i] : starts[i + 1]] for i in order.tolist()]
     data = packed([rows[order], sizes[order], np.frombuffer(b"".join(told), dtype=VALUES)])
     write_sealed(work.path, data)
-    are_gone = (bytes(_REMOVED.decode(value).duplicate_of) != b"null" for value in told)
+    are_gone = (not value.startswith(IS_KEPT) for value in told)
     gone = list(compress(rows[order].tolist(), are_gone))
     return Gathered(digest=xxhash.xxh3_128_hexdigest(data), removed=most_removed(work.signed, gone))
 
@@ -95,9 +92,7 @@ def values_of(path: str | None, rows: int) -> Iterator[NearCopies | msgspec.Raw]
         found, sizes, values = unpacked(read_sealed(path), TYPES)
         text, begin = values.tobytes(), 0
         for row, size in zip(found.tolist(), sizes.tolist(), strict=True):
-            for _ in range(at, row):
-                yield alone
+            yield from repeat(alone, row - at)
             yield msgspec.Raw(text[begin : begin + size])
             at, begin = row + 1, begin + size
-    for _ in range(at, rows):
-        yield alone
+    yield from repeat(alone, rows - at)

@@ -87,7 +87,9 @@ def distinct(hashes: Array) -> Array:
     import numpy as np
 
     found: Array = np.sort(hashes)
-    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
+    is_first = np.ones(len(found), dtype=bool)
+    np.not_equal(found[1:], found[:-1], out=is_first[1:])
+    return found[is_first]
 
 
 _find = Compiled(
