@@ -56,6 +56,11 @@ def looking(*folders: str) -> Iterator[None]:
         _looked_at, _read = before
 
 
+def is_listed(folder: str) -> bool:
+    """Return whether a block of `looking` answers for what is in a folder."""
+    return any(folder.rstrip("/") + "/" == each for each in _looked_at)
+
+
 def _listed_below(root: str) -> dict[str, Stat | None] | None:
     """Return what a block of `looking` has listed below a folder, sorted; None if it has not looked there."""
     whole = root.rstrip("/") + "/"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError
+from toolkit.storage.paths import looking
 from toolkit.storage.threads import for_each
 from toolkit.whole import resolve, sign, write
 from toolkit.whole.records import fates_folder, load_resolution
@@ -24,6 +25,11 @@ def look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool =
         shards: to look at.
         whole: whether these are all that are resolved together; else it is believed that nothing else has changed.
     """
+    with dataset.looking({entry.set, *entry.reads}), looking(sign.folder_of(dataset, entry)):
+        return _look(dataset, entry, shards, whole=whole)
+
+
+def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool) -> dict[str, str]:
     folder = sign.folder_of(dataset, entry)
     resolution = load_resolution(dataset, entry.set)
 

@@ -13,13 +13,14 @@ from toolkit.records import sets
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import json_files, store_of
 from toolkit.storage.json_files import json_digest
-from toolkit.storage.paths import join, list_files, remove_tree
+from toolkit.storage.paths import join, list_files, looking, remove_tree
 from toolkit.storage.threads import for_each
 from toolkit.tag.declared import digest_of
 from toolkit.whole.kind import Work
 from toolkit.whole.records import (
     Resolution,
     SignedShard,
+    copy_records,
     fates_folder,
     load_resolution,
     load_signatures,
@@ -40,7 +41,8 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
     """
     listed = [(other, shard) for other in entry.against for shard in other.shards()]
     listed += [(dataset, shard) for shard in shards]
-    found = for_each(lambda each: load_signatures(folder_of(each[0], entry), each[1]), listed)
+    with looking(*(folder_of(where, entry) for where in (*entry.against, dataset))):
+        found = for_each(lambda each: load_signatures(folder_of(each[0], entry), each[1]), listed)
     if missing := [shard for (_, shard), record in zip(listed, found, strict=True) if record is None]:
         raise DataError(
             f"expected the signatures of all shards, got none of {missing[0]}"
@@ -130,6 +132,7 @@ def resolve(
     made = sets.recorded_shards(dataset, entry.set)
     others = [each for each in made if each not in new.fates or before.get(each) != new.fates[each]]
     sets.forget_all(dataset, [entry.set], others)
+    copy_records(folder_of(dataset, entry), signed)
     json_files.save(resolution_path(dataset, entry.set), new)
     _remove_other_fates(dataset, entry.set, folder)
     return new

@@ -21,10 +21,11 @@ from toolkit.errors import DataError
 from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
 from toolkit.mix.settings import Joined, Stream
 from toolkit.records.outdated import check_lineage, content_of
-from toolkit.runs.executors import Report, Task
+from toolkit.records.sets import is_as_recorded
+from toolkit.runs.executors import Known, Report, Task
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, remove, remove_tree, size_of, stat
+from toolkit.storage.paths import join, looking, remove, remove_tree, size_of, stat
 from toolkit.storage.threads import for_each
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
@@ -86,9 +87,12 @@ def _works(
         dataset=dataset, entries=entries, folders=folders, shard="", max_document_bytes=max_document_bytes
     )
     paths = [dataset.shard_path(shard) for shard in shards]
+    found = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
+    with dataset.looking({name for entry in entries for name in entry.reads}), looking(*folders):
+        sizes, before = for_each(size_of, paths), for_each(as_it_was, found)
     return [
-        Task(path, msgspec.structs.replace(whole, shard=shard), size, key=shard)
-        for path, shard, size in zip(paths, shards, for_each(size_of, paths), strict=True)
+        Task(path, work, size, key=work.shard, known=Known(done, done.documents) if done else None)
+        for path, work, size, done in zip(paths, found, sizes, before, strict=True)
     ]
 
 
@@ -98,10 +102,20 @@ def folder_of(dataset: Dataset, entry: Entry) -> str:
 
 
 def is_signed(
-    dataset: Dataset, entry: Entry, folder: str, shard: str, state: ShardState | None, *, learn: bool = False
+    dataset: Dataset,
+    entry: Entry,
+    folder: str,
+    shard: str,
+    state: ShardState | None,
+    *,
+    learn: bool = False,
+    as_recorded: bool = False,
 ) -> bool:
-    """Return whether a shard's signatures are there, made from what there is now, with these settings."""
-    record = load_signatures(folder, shard, learn=learn)
+    """Return whether a shard's signatures are there, made from what there is now, with these settings.
+
+    `learn` and `as_recorded` as of `load_signatures`.
+    """
+    record = load_signatures(folder, shard, learn=learn, as_recorded=as_recorded)
     if record is None or state is None:
         return False
     if record.input.content != state.content or record.settings != entry.recorded:
@@ -116,13 +130,33 @@ def is_signed(
     return True
 
 
-def outdated(work: ShardToSign, state: ShardState | None, *, learn: bool = False) -> list[str]:
-    """Return the sets whose signatures of a shard must be made."""
+def outdated(
+    work: ShardToSign, state: ShardState | None, *, learn: bool = False, as_recorded: bool = False
+) -> list[str]:
+    """Return the sets whose signatures of a shard must be made; `learn` and `as_recorded` as of `load_signatures`."""
     return [
         entry.set
         for entry, folder in zip(work.entries, work.folders, strict=True)
-        if not is_signed(work.dataset, entry, folder, work.shard, state, learn=learn)
+        if not is_signed(work.dataset, entry, folder, work.shard, state, learn=learn, as_recorded=as_recorded)
     ]
+
+
+def as_it_was(work: ShardToSign) -> SignedRows | None:
+    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
+
+    Nothing is read but these, and nothing written.
+    """
+    dataset, shard = work.dataset, work.shard
+    try:
+        state = current(dataset, shard)
+        reads = {name for entry in work.entries for name in entry.reads}
+        if state is None or not all(is_as_recorded(dataset, name, shard) for name in reads):
+            return None
+        if outdated(work, state, as_recorded=True):
+            return None
+    except DataError:  # told when the shard is worked on
+        return None
+    return SignedRows(shard=shard, written=[], documents=state.rows)
 
 
 def sign_shard(work: ShardToSign, report: Report) -> SignedRows:

@@ -1,7 +1,7 @@
 """Step 3, per shard: the attribute file, from signatures and fates; no text is read."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -9,12 +9,14 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 from toolkit.records import sets
 from toolkit.records.outdated import is_outdated
-from toolkit.runs.executors import Report
+from toolkit.runs.executors import Known, Report, Task
 from toolkit.runs.progress import Share
 from toolkit.storage.outputs import RowOutput
+from toolkit.storage.threads import for_each
 from toolkit.whole.records import SignedShard
 from toolkit.whole.section import Entry
 from toolkit.whole.sign import names_of
@@ -48,6 +50,37 @@ def outdated(work: ShardToWrite, *, learn: bool = False) -> bool:
     dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
     state = row_index.current(dataset, shard)
     return is_outdated(dataset, entry.set, shard, state, entry.recorded, entry.reads, learn=learn)
+
+
+def works(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: str) -> list[Task[ShardToWrite]]:
+    """Return what is to be done of a dataset's own shards, of which `fates` has what was resolved."""
+    mine = [ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
+    with dataset.looking({entry.set, *entry.reads}):
+        before = for_each(as_it_was, mine)
+    return [
+        Task(
+            dataset.attribute_path(entry.set, work.signed.shard),
+            work,
+            work.signed.record.input.size,
+            key=work.signed.shard,
+            known=Known(done, done.documents) if done else None,
+        )
+        for work, done in zip(mine, before, strict=True)
+    ]
+
+
+def as_it_was(work: ShardToWrite) -> WrittenShard | None:
+    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
+
+    Nothing is read but these, and nothing written.
+    """
+    dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
+    try:
+        if not all(sets.is_as_recorded(dataset, name, shard) for name in (entry.set, *entry.reads)) or outdated(work):
+            return None
+    except DataError:  # told when the shard is worked on
+        return None
+    return WrittenShard(shard=shard, written=False, documents=work.signed.record.rows)
 
 
 def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:

@@ -151,12 +151,7 @@ class _Making:
         except ToolkitError as error:
             raise StepFailed(str(error)) from None
         fates = fates_folder(dataset, entry.set, resolution.key)
-        works = [write.ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
-        tasks = [
-            Task(dataset.attribute_path(entry.set, work.signed.shard), work, work.signed.record.input.size,
-                 key=work.signed.shard)
-            for work in works
-        ]  # fmt: skip
+        tasks = write.works(dataset, entry, signed, fates)
         written = [each.written for each in self._run(f"write {entry.set}", write.write_shard, tasks, noted=True)]
         documents = sum(each.record.rows for each in signed if each.own)
         compared = sum(each.record.compared for each in signed if each.own)
