@@ -104,6 +104,10 @@ def begin_held(project: Project, *arguments: str, ahead: int = 0, elsewhere: boo
     return process
 
 
+def claims(project: Project) -> list[Path]:
+    return list(project.root.rglob("claims/*.json"))
+
+
 def as_local(project: Project) -> None:
     """All that is there is what a command makes alone."""
     made = tree(project.data), tree(project.out)
@@ -146,6 +150,8 @@ def test_the_lease_of_a_machine_that_is_gone_ends(ahead: int, project: Project) 
     """Nobody here can know that it is gone, but by its claim, which is not renewed any more."""
     project.ok("ingest")
     gone = begin_held(project, "tag", ahead=ahead, elsewhere=True)
+    # one that had only begun would be waited for by a run that comes after it, by the random names of the two
+    assert wait_until(lambda: all('"waits":false' in claim.read_text() for claim in claims(project)))
     other = ["tag", "--overwrite", "tag.held-0={tagger: length}"]
     code, said = end(begin(project, *other))
     assert (code, "expected no other run" in said) == (2, True), said
@@ -154,7 +160,7 @@ def test_the_lease_of_a_machine_that_is_gone_ends(ahead: int, project: Project) 
     (project.root / "hold").unlink()
     code, said = end(begin(project, *other))
     assert (code, "expected no other run" in said) == (2, True), "it may just be slow"
-    for claim in project.root.rglob("claims/*.json"):
+    for claim in claims(project):
         os.utime(claim, (time.time() - LEASE - 1,) * 2)
     code, said = end(begin(project, "run"))
     assert code == 0, said

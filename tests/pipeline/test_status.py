@@ -187,7 +187,8 @@ def test_what_is_running_and_then_was_killed(processes: int, project: Project) -
     running = subprocess.Popen(command, start_new_session=True)
     try:
         waiting = [(2, 1, 0, 0)] if processes > 1 else [(2, 1, 0, 0), (1, 1, 0, 1)]
-        assert wait_until(lambda: status(project)[1]["tag picky-0"] in waiting), status(project)
+        assert wait_until(lambda: status(project)[1]["tag picky-0"] in waiting or running.poll() is not None)
+        assert running.poll() is None, status(project)
         # what a run is at is written behind what it has done
         assert wait_until(lambda: status(project)[2]["runs"][0]["doing"] == {"tag": ["s/b.jsonl.gz"]}), status(project)
         (run,) = status(project)[2]["runs"]

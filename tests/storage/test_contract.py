@@ -85,6 +85,13 @@ class _Empty(MemoryStore):
         return super().read(path, offset, length) if path in self._files else b""
 
 
+class _GoesOn(MemoryStore):
+    """Gives the last byte again behind the end."""
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        return super().read(path, offset, length) or super().read(path)[-1:]
+
+
 class _ListsOld(MemoryStore):
     """Lists sizes and stamps as they were when a file was first seen."""
 
@@ -104,6 +111,7 @@ class _ListsOld(MemoryStore):
 @pytest.mark.parametrize(
     ("store", "said"),
     [
+        (_GoesOn, "`read` of .*/10 at 10: 10 bytes are there: expected b'', got b'.'"),
         (_ListsOld, "what `listing` gives and is not what `stat` gives: expected {}, got {'~': "),
         (_Unsorted, "`files`, sorted by code point: expected"),
         (_Partial, "`stat` while a file is written, before `commit`: expected"),

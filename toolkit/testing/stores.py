@@ -80,7 +80,15 @@ def check_store(store: Store, root: str) -> None:
     """
     assert store.can_write, f"{root}: expected a store that can be written; check others by `check_readable_store`"
     store.check_writable(root, "the root")
-    for check in (_check_names, _check_writing, _check_together, _check_versions, _check_moving, _check_rivals):
+    for check in (
+        _check_names,
+        _check_ends,
+        _check_writing,
+        _check_together,
+        _check_versions,
+        _check_moving,
+        _check_rivals,
+    ):
         check(store, f"{root.rstrip('/')}/{check.__name__.strip('_')}")
         store.remove_tree(root)
         _equal(list(store.files(root)), [], f"the files below {root} after `remove_tree`")
@@ -160,6 +168,17 @@ def _check_listing(store: Store, root: str) -> None:
     store.remove(f"{root}/large")
     _equal([name for name, _ in store.listing(root)], sorted(NAMES), "the names of `listing` after `remove`")
     _write(store, f"{root}/~", b"~")
+
+
+def _check_ends(store: Store, root: str) -> None:
+    for content in (b"", b"ten bytes."):
+        _write(store, path := f"{root}/{len(content)}", content)
+        for offset in (0, 10, 11):
+            there = content[offset : offset + 5]
+            _equal(store.read(path, offset, 5), there, f"`read` of {path} at {offset}: {len(content)} bytes are there")
+            pieces = store.pieces(path)
+            _equal(pieces.read(offset, 5), there, f"`pieces` of {path} at {offset}: {len(content)} bytes are there")
+            pieces.close()
 
 
 def _check_writing(store: Store, root: str) -> None:
