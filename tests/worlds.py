@@ -228,7 +228,7 @@ EXTRA: dict[str, tuple[Made, Mapping[str, Any]]] = {
         | {"tag": LANGUAGE | QUALITY | {"tokens-0": {"tagger": "tokens", "tokenizer": f"recipe:{TOKENIZER[8:]}"}}},
     ),
     "near-duplicates.md": (_datasets("data/crawl"), {}),
-    "passages.md": (_datasets("data/crawl"), {}),
+    "passages.md": (_tokens, {}),
     "sampling.md": (_datasets("data/crawl"), {}),
     "storage.md": (_storage, {}),
     "tokens.md": (_tokens, OTHER),

@@ -1,5 +1,6 @@
 """Passages against a few lines of plain Python that look at each of them."""
 
+import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,18 @@ from toolkit.text import LineTable, Words
 from toolkit.whole.exact import runs
 from toolkit.whole.passages.stretches import Cut, stretches_of
 
+TOKENIZER = str(Path(__file__).parents[1] / "taggers" / "files" / "tokenizer.json")
+"""Byte-level: several of its tokens are one character, and blanks are part of tokens."""
+try:
+    from tokenizers import Tokenizer
+
+    LIBRARY = Tokenizer.from_file(TOKENIZER)
+    LIBRARY.no_truncation()
+    LIBRARY.no_padding()
+    UNITS = ["byte", "word", "token"]
+except ImportError:
+    UNITS = ["byte", "word"]
+
 SCORE = 'get(document.metadata, "score", 0)'
 ASKED = 'get(document.metadata, "asked", False)'
 
@@ -25,7 +38,7 @@ ASKED = 'get(document.metadata, "asked", False)'
 def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others: int = 0) -> list[list[Any]]:
     """The values of all documents but those of the first shards, which are of another dataset."""
     length, keep, scope = entry.get("length", 500), entry.get("keep", "first"), entry.get("scope", "all")
-    by_words = entry.get("unit") == "word"
+    unit = entry.get("unit", "byte")
     ordered = []
     for i, rows in enumerate(shards):
         for j, row in enumerate(rows):
@@ -36,16 +49,23 @@ def reference(shards: Sequence[Sequence[Row]], entry: Mapping[str, Any], others:
     values: list[list[Any]] = [[None] * len(rows) for rows in shards]
     for _, i, j, row in sorted(ordered, key=lambda each: each[:3]):
         within = {"all": 0, "source": row["source"]}.get(scope, row["metadata"]["label"])
-        words = words_of(row["text"]) if by_words else []
-        text = tuple(row["text"][slice(*word)] for word in words) if by_words else row["text"].encode()
+        words = words_of(row["text"]) if unit == "word" else []
+        text: Any = row["text"].encode()
+        if unit == "word":
+            text = tuple(row["text"][slice(*word)] for word in words)
+        elif unit == "token":
+            tokens = LIBRARY.encode(row["text"], add_special_tokens=False)
+            text = tuple(tokens.ids)
         seen = []
         for at in range(len(text) - length + 1) if not entry.get("when") or row["metadata"]["asked"] else ():
             passage = (within, text[at : at + length])
             if passage in known:
                 seen.append(at)
             known.add(passage)
-        if by_words:
-            values[i][j] = of_words(row["text"], words, {at + k for at in seen for k in range(length)})
+        if unit != "byte":
+            inside = {at + k for at in seen for k in range(length)}
+            of = of_words(row["text"], words, inside) if unit == "word" else of_tokens(row["text"], tokens, inside)
+            values[i][j] = of
             continue
         spans: list[list[float]] = []
         size = begin = 0
@@ -79,6 +99,26 @@ def of_words(text: str, words: Sequence[tuple[int, int]], seen: Collection[int])
             spans[-1][1] = words[number][1]
         else:
             spans.append([*words[number], 1.0])
+    return of_spans(text, spans)
+
+
+def of_tokens(text: str, tokens: Any, seen: Collection[int]) -> dict[str, Any]:
+    """The value of a document some of whose tokens are in repeats: of characters all whose tokens are."""
+    of_characters: list[list[int]] = [[] for _ in text]
+    for number, (start, end) in enumerate(tokens.offsets):
+        for place in range(start, end):
+            of_characters[place].append(number)
+    spans: list[list[float]] = []
+    for place, mine in enumerate(of_characters):
+        if mine and all(number in seen for number in mine):
+            if spans and spans[-1][1] == place:
+                spans[-1][1] = place + 1
+            else:
+                spans.append([place, place + 1, 1.0])
+    return of_spans(text, spans)
+
+
+def of_spans(text: str, spans: list[list[float]]) -> dict[str, Any]:
     parts = [text[int(start) : int(end)] for start, end, _ in spans]
     return {"spans": spans, "chars": sum(map(len, parts)), "bytes": sum(len(part.encode()) for part in parts)}
 
@@ -114,8 +154,10 @@ def corpora(draw: st.DrawFn) -> list[list[Row]]:
 
 @st.composite
 def entries(draw: st.DrawFn) -> dict[str, Any]:
-    unit = draw(st.sampled_from(["byte", "word"]))
+    unit = draw(st.sampled_from(UNITS))
     entry: dict[str, Any] = {"kind": "passages", "unit": unit}
+    if unit == "token":
+        entry["tokenizer"] = TOKENIZER
     entry["length"] = draw(st.sampled_from([10, 11, 17] if unit == "byte" else [5, 6]))
     entry["keep"] = draw(st.sampled_from(["first", {"max": SCORE}, {"min": SCORE}]))
     entry["scope"] = draw(st.sampled_from(["all", "source", 'get(document.metadata, "label", None)']))
@@ -123,6 +165,9 @@ def entries(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         entry["when"] = ASKED
     return entry
+
+
+TOKENS = {"unit": "token", "length": 5, "tokenizer": TOKENIZER} if "token" in UNITS else {"length": 10}
 
 
 def rows_of(*texts: str) -> list[Row]:
@@ -134,6 +179,7 @@ def rows_of(*texts: str) -> list[Row]:
 @given(corpora(), entries(), st.sampled_from([1, 3, 1 << 19]), st.integers(0, 2))
 @example([rows_of("-" * 30, "=" + "-" * 30)], {"kind": "passages", "length": 10}, 1, 0)
 @example([rows_of("a b c d e f", "x, a b  c\nd e, f")], {"kind": "passages", "unit": "word", "length": 5}, 1, 0)
+@example([rows_of("a € b € c € d", "x € b € c € d €")], {"kind": "passages"} | TOKENS, 1, 0)
 @example([rows_of("-" * 500)], {"kind": "passages", "length": 10}, 1, 0)  # more stretches than there is room for
 def test_values_are_those_of_the_reference(
     shards: list[list[Row]], entry: dict[str, Any], items: int, others: int
@@ -166,6 +212,32 @@ def test_repeats_of_words_are_found_whatever_white_space_is_between_them(tmp_pat
     assert texts[2][2:24] == "One,\ntwo  : three four"
 
 
+def test_spans_of_tokens_are_of_whole_characters_of_the_text_as_it_is(tmp_path: Path) -> None:
+    """White space that is no token is in them, and a character of several tokens only if all of these are repeats."""
+    pytest.importorskip("tokenizers")
+    file = json.loads(Path(TOKENIZER).read_text(encoding="utf-8"))
+    file |= {"pre_tokenizer": {"type": "Whitespace"}, "normalizer": {"type": "NFKC"}}
+    (tmp_path / "t.json").write_text(json.dumps(file), encoding="utf-8")
+    entry = {"kind": "passages", "unit": "token", "length": 5, "tokenizer": str(tmp_path / "t.json")}
+    texts = "one two", "x one\n two y", "afield", "\ufb01eld 2", "zioned, 3 \ufb01oned"
+    made = make(write_shards(tmp_path, named([rows_of(*texts)])), {"passages-0": entry})
+    (values,) = made.values.values()
+    assert [value["spans"] for value in values] == [[], [[2, 10, 1.0]], [], [[0, 4, 1.0]], [[11, 15, 1.0]]]
+    assert values[3]["bytes"] == 6
+
+
+def test_another_tokenizer_is_another_setting_and_its_place_is_none(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    for name, more in (("a.json", ""), ("b.json", ""), ("c.json", "\n")):
+        (tmp_path / name).write_text(Path(TOKENIZER).read_text(encoding="utf-8") + more, encoding="utf-8")
+    dataset = write_shards(tmp_path, named([rows_of("-" * 30)]))
+    entry = {"kind": "passages", "unit": "token", "length": 5}
+    assert make(dataset, {"passages-0": entry | {"tokenizer": str(tmp_path / "a.json")}}).written
+    assert not make(dataset, {"passages-0": entry | {"tokenizer": str(tmp_path / "b.json")}}).written
+    with pytest.raises(ConfigError, match="tokenizer"):
+        make(dataset, {"passages-0": entry | {"tokenizer": str(tmp_path / "c.json")}})
+
+
 def test_one_copy_of_overlapping_repeats_stays(tmp_path: Path) -> None:
     """As the docs say it: what goes is decided by the texts as they are, not by what is left of them."""
     a, b, c, d, e = ("".join(chr(97 + i) + str(j) for j in range(200)) for i in range(5))
@@ -181,6 +253,8 @@ def test_one_copy_of_overlapping_repeats_stays(tmp_path: Path) -> None:
         ({"length": "500 B"}, "length"),
         ({"unit": "line"}, "unit"),
         ({"unit": "word", "length": 4}, "length: expected a number of words from 5 to 100,000, got 4"),
+        ({"unit": "token"}, "tokenizer: expected a file `tokenizer.json` with `unit: token`, got none"),
+        ({"unit": "word", "tokenizer": "x"}, "tokenizer: expected it only with `unit: token`, got `unit: word`"),
         ({"keep": {}}, "keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}"),
     ],
 )

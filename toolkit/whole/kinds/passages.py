@@ -2,12 +2,13 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from toolkit.config.settings import Description
 from toolkit.errors import ConfigError
+from toolkit.storage import models
 from toolkit.whole.competing import Competing, seed_of
 from toolkit.whole.exact.pieces import Pieces
 from toolkit.whole.exact.runs import Layout, RunsOutput
@@ -16,7 +17,7 @@ from toolkit.whole.passages import resolving
 from toolkit.whole.passages.asking import PLACES
 from toolkit.whole.passages.gathering import Repeats, values_of
 from toolkit.whole.passages.stretches import Cut, buffer_of, stretches_of
-from toolkit.whole.passages.units import Unit, size_of, texts_of
+from toolkit.whole.passages.units import Counted, Unit
 from toolkit.whole.records import SignedShard
 
 
@@ -26,30 +27,56 @@ class _Lengths(NamedTuple):
     usual: int
 
 
-LENGTHS: dict[Unit, _Lengths] = {"byte": _Lengths(10, 1_000_000, 500), "word": _Lengths(5, 100_000, 50)}
+LENGTHS: dict[Unit, _Lengths] = {
+    "byte": _Lengths(10, 1_000_000, 500),
+    "word": _Lengths(5, 100_000, 50),
+    "token": _Lengths(5, 100_000, 50),
+}
 
 
 class Passages(Competing, kw_only=True):
     """Passages that stand at an earlier place, too."""
 
-    length: Annotated[int | None, Description(description="of a passage: the shortest repeat; 500 bytes, 50 words")] = (
-        None
-    )
+    NEUTRAL: ClassVar[frozenset[str]] = frozenset({"tokenizer"})  # the digest of its file is among the facts
+
+    length: Annotated[
+        int | None, Description(description="of a passage: the shortest repeat; 500 bytes, 50 words, 50 tokens")
+    ] = None
     unit: Annotated[
-        Unit, Description(description="what `length` counts: bytes in UTF-8, or words, between which white space is")
+        Unit,
+        Description(description="what `length` counts: bytes in UTF-8; words, between which white space is; or tokens"),
     ] = "byte"
+    tokenizer: Annotated[
+        str | None,
+        Description(description="with `unit: token`: a file `tokenizer.json`: path, URL, or a known name"),
+    ] = None
 
     def check(self) -> None:
         """Raise ConfigError for options that do not go together."""
         least, most, _ = LENGTHS[self.unit]
         if self.length is not None and not least <= self.length <= most:
             raise ConfigError(f"length: expected a number of {self.unit}s from {least} to {most:,}, got {self.length}")
+        if self.unit == "token" and self.tokenizer is None:
+            raise ConfigError("tokenizer: expected a file `tokenizer.json` with `unit: token`, got none")
+        if self.unit != "token" and self.tokenizer is not None:
+            raise ConfigError(f"tokenizer: expected it only with `unit: token`, got `unit: {self.unit}`")
         super().check()
+        if self.tokenizer is not None:
+            models.resolve(self.tokenizer)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the digest of the tokenizer."""
+        return {} if self.tokenizer is None else {"tokenizer": {"sha256": models.digest(self.tokenizer)}}
 
     @property
     def size(self) -> int:
         """Return the bytes of a passage, as it is looked at."""
-        return size_of(self.unit, self.length or LENGTHS[self.unit].usual)
+        return self.counted.size_of(self.length or LENGTHS[self.unit].usual)
+
+    @property
+    def counted(self) -> Counted:
+        """Return what its length counts."""
+        return Counted(unit=self.unit, tokenizer=self.tokenizer or "")
 
     @property
     def kept(self) -> float:
@@ -66,7 +93,7 @@ class Passages(Competing, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Find what stands somewhere before."""
-        return resolving.resolve(work, self.size, self.unit, ranks=self.keep != "first")
+        return resolving.resolve(work, self.size, self.counted, ranks=self.keep != "first")
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""
@@ -78,7 +105,7 @@ class _Signer(Signer):
 
     def __init__(self, kind: Passages, files: Files) -> None:
         super().__init__(kind, files)
-        self._cut, self._unit = Cut.of(kind.size), kind.unit
+        self._cut, self._counted = Cut.of(kind.size), kind.counted
         self._ranked, self._sign = kind.keep != "first", -1 if kind.descending else 1
         self._runs = RunsOutput(files, Layout(128, self._ranked, False))
         self._places = files.open(PLACES)
@@ -86,7 +113,7 @@ class _Signer(Signer):
 
     def add(self, block: Block) -> None:
         """Take the next documents."""
-        pairs = zip(texts_of(block.documents, self._unit), block.competes, strict=True)
+        pairs = zip(self._counted.texts_of(block.documents), block.competes, strict=True)
         texts = [text if competes else b"" for text, competes in pairs]
         none = [None] * len(texts)
         seeds = [0 if scope is None else seed_of(scope) for scope in block.values.get("scope", none)]

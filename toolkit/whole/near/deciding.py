@@ -20,7 +20,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.runs.executors import Report
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join
+from toolkit.storage.paths import join, size_of
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.components import Bins
 from toolkit.whole.near.decision import Best, decide
@@ -37,6 +37,7 @@ SHOWN = 3
 _BETWEEN = b"\t"  # name and value of a document; JSON has none
 _END = b"\n"
 _PIECE = 1 << 22  # bytes that are read at once
+_BIN = 1 << 22  # bytes of an index that are put in order at once, or up to twice as many; of a large one the 256th part
 
 
 class Cluster(ConfigStruct):
@@ -283,12 +284,13 @@ def index_units(work: ToIndex, report: Report) -> int:
 
     count = 0
     write_sealed(join(work.fates, MARKS), np.array(work.marks, dtype="<u8").tobytes())
+    paths = [join(work.folder, f"{INDEX}-{number}") for number in range(work.units)]
+    bits = min(8, (sum(size_of(path) for path in paths) // _BIN).bit_length())
     with Bins(COMPONENT) as bins, SealedOutput(join(work.fates, INDEX)) as out:
-        for number in range(work.units):
-            data = store_of(work.folder).read(join(work.folder, f"{INDEX}-{number}"))
-            entries = np.frombuffer(data, dtype=COMPONENT)
-            bins.add(entries, entries["high"] >> np.uint64(56))
-        for bin_ in range(1 << 8):
+        for path in paths:
+            entries = np.frombuffer(store_of(path).read(path), dtype=COMPONENT)
+            bins.add(entries, entries["high"] >> np.uint64(56) >> np.uint64(8 - bits))
+        for bin_ in range(1 << bits):
             if parts := list(bins.take(bin_)):
                 entries = np.concatenate(parts)
                 out.write(entries[np.argsort(entries["high"], kind="stable")].tobytes())

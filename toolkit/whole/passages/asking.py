@@ -20,7 +20,7 @@ from toolkit.text.kernels.signatures import Array
 from toolkit.whole.exact.resolving import Whole, grouped, parts_of
 from toolkit.whole.exact.runs import FIRST
 from toolkit.whole.passages.stretches import PLACE, first_bytes
-from toolkit.whole.passages.units import Unit, form_of
+from toolkit.whole.passages.units import Counted
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import read_sealed
 from toolkit.whole.sections import packed, write_sections
@@ -42,7 +42,7 @@ class ToAsk(ConfigStruct):
         signed: the shard.
         resolved: folder of what is known of equal stretches.
         length: bytes of a passage.
-        unit: what passages are counted in.
+        counted: what passages are counted in.
         units: how many there are.
         memory: bytes that may be used.
         folder: to write to.
@@ -51,7 +51,7 @@ class ToAsk(ConfigStruct):
     signed: SignedShard
     resolved: str
     length: int
-    unit: Unit
+    counted: Counted
     units: int
     memory: int
     folder: str
@@ -146,7 +146,7 @@ def ask_shard(work: ToAsk, report: Report) -> Asked:
 
 def _texts(work: ToAsk, documents: Iterator[DocumentRow]) -> Iterator[tuple[Stretch, list[bytes]]]:
     """Yield stretches with their texts, as many at a time as there is room for."""
-    form = form_of(work.unit)
+    form = work.counted.form
     for stretches in asked_runs(work):
         held: list[bytes] = []
         begin = size = 0

@@ -20,7 +20,7 @@ from toolkit.whole.exact.runs import FIRST
 from toolkit.whole.passages.asking import places_of
 from toolkit.whole.passages.comparing import COMPARED, FOUND
 from toolkit.whole.passages.stretches import first_bytes
-from toolkit.whole.passages.units import Unit, in_text
+from toolkit.whole.passages.units import Counted
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import read_sealed, write_sealed
 from toolkit.whole.sections import Sections, packed, unpacked
@@ -54,7 +54,7 @@ class ToGather(ConfigStruct):
         resolved: folder of what is known of equal stretches.
         units: how many were compared.
         length: bytes of a passage.
-        unit: what passages are counted in.
+        counted: what passages are counted in.
         folder: of what was compared.
         path: of its fates.
     """
@@ -63,7 +63,7 @@ class ToGather(ConfigStruct):
     resolved: str
     units: int
     length: int
-    unit: Unit
+    counted: Counted
     folder: str
     path: str
 
@@ -91,8 +91,10 @@ def gather_shard(work: ToGather, report: Report) -> Gathered:
     rows, starts, ends, sizes = (
         [np.concatenate(each) for each in zip(*columns, strict=True)] if columns else [np.empty(0, np.int64)] * 4
     )
-    if work.unit == "word":
-        starts, ends, sizes = in_text(work.signed, rows, starts, ends)
+    if work.counted.unit != "byte":
+        places = work.counted.in_text(work.signed, rows, starts, ends)
+        has_some = places[1] > places[0]  # a character may have many tokens, of which some are repeats
+        rows, starts, ends, sizes = _united(*(column[has_some] for column in (rows, *places)))
     which, firsts, counts = np.unique(rows, return_index=True, return_counts=True)
     total = np.add.reduceat(sizes, firsts) if len(which) else sizes
     typed = zip((which, counts, total, starts, ends), TYPES, strict=True)

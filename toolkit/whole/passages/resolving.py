@@ -12,7 +12,7 @@ from toolkit.whole.passages.asking import Asked, ToAsk, ask_shard
 from toolkit.whole.passages.comparing import COST, ToCompare, compare_unit
 from toolkit.whole.passages.gathering import FATES, SHOWN, Gathered, ToGather, gather_shard
 from toolkit.whole.passages.stretches import Cut
-from toolkit.whole.passages.units import Unit
+from toolkit.whole.passages.units import Counted
 
 _WORK = "work-"
 _DONE = "gathered.json"
@@ -32,7 +32,7 @@ class Done(ConfigStruct):
     notes: list[str]
 
 
-def resolve(work: Work, length: int, unit: Unit, *, ranks: bool) -> Resolved:
+def resolve(work: Work, length: int, counted: Counted, *, ranks: bool) -> Resolved:
     """Write the spans of all documents.
 
     What an earlier attempt has left is gone on with, until all is done: only then the folders of work go, one file
@@ -44,20 +44,20 @@ def resolve(work: Work, length: int, unit: Unit, *, ranks: bool) -> Resolved:
         if exists(path):  # it is damaged
             _remove_work(work.folder)
             remove(path)
-        done = _resolved(work, length, unit, ranks)
+        done = _resolved(work, length, counted, ranks)
         save(path, done)
     _remove_work(work.folder)
     return Resolved(done.fates, done.counts, done.notes)
 
 
-def _resolved(work: Work, length: int, unit: Unit, ranks: bool) -> Done:
+def _resolved(work: Work, length: int, counted: Counted, ranks: bool) -> Done:
     folder = join(work.folder, f"{_WORK}{work.memory}")
     parts, _ = resolve_parts(work, Layout(128, ranks, False, grouped=True), folder)
     passages = sum(part.grouped for part in parts) * Cut.of(length).runs
     units = max(1, -(-passages * COST // max(work.memory // 2, 1)))
-    asked = _ask(work, folder, length, unit, units)
+    asked = _ask(work, folder, length, counted, units)
     _compare(work, folder, length, units, ranks, asked)
-    gathered = _gather(work, folder, length, unit, units)
+    gathered = _gather(work, folder, length, counted, units)
     own = [each for each in work.shards if each.own]
     counts = {
         "bytes": sum(int(each.record.counts["bytes"]) for each in own),
@@ -81,7 +81,7 @@ def fates_path(folder: str, number: int) -> str:
     return join(folder, f"{FATES}-{number}")
 
 
-def _ask(work: Work, folder: str, length: int, unit: Unit, units: int) -> list[Asked]:
+def _ask(work: Work, folder: str, length: int, counted: Counted, units: int) -> list[Asked]:
     tasks = [
         Task(
             f"{each.shard} ({each.number})",
@@ -89,7 +89,7 @@ def _ask(work: Work, folder: str, length: int, unit: Unit, units: int) -> list[A
                 signed=each,
                 resolved=folder,
                 length=length,
-                unit=unit,
+                counted=counted,
                 units=units,
                 memory=work.memory,
                 folder=folder,
@@ -120,12 +120,12 @@ def _compare(work: Work, folder: str, length: int, units: int, ranked: bool, ask
     work.run("passages", compare_unit, tasks)
 
 
-def _gather(work: Work, folder: str, length: int, unit: Unit, units: int) -> list[Gathered]:
+def _gather(work: Work, folder: str, length: int, counted: Counted, units: int) -> list[Gathered]:
     tasks = []
     for each in work.shards:
         path = fates_path(work.folder, each.number)
         to_gather = ToGather(
-            signed=each, resolved=folder, units=units, length=length, unit=unit, folder=folder, path=path
+            signed=each, resolved=folder, units=units, length=length, counted=counted, folder=folder, path=path
         )
         tasks += [Task(f"{each.shard} ({each.number})", to_gather)] * each.own
     return work.run("gather", gather_shard, tasks)

@@ -1,88 +1,133 @@
-"""What the length of a passage counts: bytes, or words.
+"""What the length of a passage counts: bytes, words, or tokens.
 
-Where it counts words, the texts that are looked at are words alone, `BYTES` bytes for each: one that begins a character
-and others that continue it, with 49 bits of the word's hash. So a word is to all that follows what a character is, and
-spans are of whole words; `in_text` says where these are in the text. Words are the segments between Unicode's word
-boundaries that are not white space, so marks of punctuation are words, too.
+Where it counts words or tokens, the texts that are looked at are these alone, `BYTES` bytes for each: one that begins a
+character and others that continue it, with 49 bits of the hash of the word, or of the token's number. So a word is to
+all that follows what a character is, and spans are of whole words; `in_text` says where these are in the text. Words
+are the segments between Unicode's word boundaries that are not white space, so marks of punctuation are words, too.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
+from toolkit.config.settings import ConfigStruct
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.kernels.split_mix import finalized
 from toolkit.text.line_table import LineTable
+from toolkit.text.tokens import Tokenizer
 from toolkit.text.words import Words
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sign import documents_of
 
-Unit = Literal["byte", "word"]
+Unit = Literal["byte", "word", "token"]
 
 BYTES = 8
-"""Of a word."""
+"""Of a word, or a token."""
 
 
-def size_of(unit: Unit, length: int) -> int:
-    """Return the bytes of a passage, as it is looked at."""
-    return length if unit == "byte" else BYTES * length
+class Counted(ConfigStruct):
+    """What is counted, and the file of the tokenizer, where that is tokens."""
+
+    unit: Unit = "byte"
+    tokenizer: str = ""
+
+    def size_of(self, length: int) -> int:
+        """Return the bytes of a passage, as it is looked at."""
+        return length if self.unit == "byte" else BYTES * length
+
+    def texts_of(self, documents: Batch) -> list[bytes]:
+        """Return what is looked at of each document."""
+        if self.unit == "byte":
+            return [document.utf8 for document in documents]
+        if self.unit == "token":
+            return _tokens(self.tokenizer, [document.text for document in documents])
+        words = documents.words("segments")
+        return _hashed(words.hashes, words.bounds)
+
+    @property
+    def form(self) -> Callable[[str], bytes]:
+        """Return the function that gives what is looked at of a text."""
+        if self.unit == "byte":
+            return str.encode
+        if self.unit == "token":
+            return lambda text: _tokens(self.tokenizer, [text])[0]
+        return lambda text: _hashed((words := _split(text)).hashes, words.bounds)[0]
+
+    def in_text(self, signed: SignedShard, rows: Array, starts: Array, ends: Array) -> list[Array]:
+        """Return where spans of words or tokens are in the texts: first and last code points, and bytes; int64 each.
+
+        Args:
+            signed: the shard, some of whose texts are read.
+            rows: of the spans, which ascend.
+            starts: the word that each begins with.
+            ends: the word behind its last one.
+
+        Raises:
+            DataError: if the documents are others than those that have been signed.
+        """
+        is_wanted = np.zeros(signed.record.rows, dtype=bool)
+        is_wanted[rows] = True
+        found = np.zeros((4, len(rows)), dtype=np.int64)
+        if is_wanted.any():
+            edges = np.append(np.flatnonzero(np.append(True, np.diff(rows) != 0)), len(rows)).tolist()
+            documents = documents_of(signed, is_wanted)
+            for first, behind in pairwise(edges):
+                here, text = slice(first, behind), next(documents).text
+                found[:, here] = (
+                    _of_tokens(self.tokenizer, text, starts[here], ends[here])
+                    if self.unit == "token"
+                    else _of_words(text, starts[here], ends[here])
+                )
+            next(documents, None)  # which are held against what was signed when all have been read
+        return list(found)
 
 
-def texts_of(documents: Batch, unit: Unit) -> list[bytes]:
-    """Return what is looked at of each document."""
-    return [document.utf8 for document in documents] if unit == "byte" else _words(documents.words("segments"))
+@functools.lru_cache(maxsize=1)
+def _loaded(tokenizer: str) -> Tokenizer:
+    return Tokenizer(tokenizer)
 
 
-def form_of(unit: Unit) -> Callable[[str], bytes]:
-    """Return the function that gives what is looked at of a text."""
-    return str.encode if unit == "byte" else lambda text: _words(_split(text))[0]
+def _tokens(tokenizer: str, texts: Sequence[str]) -> list[bytes]:
+    tokens, bounds = _loaded(tokenizer).encode(texts)
+    return _hashed(tokens.astype(np.uint64), bounds)
 
 
 def _split(text: str) -> Words:
     return Words.of(LineTable.of([text]), "segments")
 
 
-def _words(words: Words) -> list[bytes]:
-    hashes = finalized(words.hashes)
+def _hashed(numbers: Array, bounds: Array) -> list[bytes]:
+    """Return what is looked at of texts, from a number of each word, and where those of each begin."""
+    hashes = finalized(numbers)
     found = np.empty((len(hashes), BYTES), dtype=np.uint8)
     found[:, 0] = hashes & np.uint64(0x7F)
     for i in range(1, BYTES):
         found[:, i] = np.uint64(0x80) | (hashes >> np.uint64(1 + 6 * i)) & np.uint64(0x3F)
     data = found.tobytes()
-    return [data[begin:end] for begin, end in pairwise((BYTES * words.bounds).tolist())]
+    return [data[begin:end] for begin, end in pairwise((BYTES * bounds).tolist())]
 
 
-def in_text(signed: SignedShard, rows: Array, starts: Array, ends: Array) -> tuple[Array, Array, Array]:
-    """Return where spans of words are in the texts: their first and last code points, and bytes; int64 each.
-
-    Args:
-        signed: the shard, some of whose texts are read.
-        rows: of the spans, which ascend.
-        starts: the word that each begins with.
-        ends: the word behind its last one.
-
-    Raises:
-        DataError: if the documents are others than those that have been signed.
-    """
-    is_wanted = np.zeros(signed.record.rows, dtype=bool)
-    is_wanted[rows] = True
-    found = np.zeros((3, len(rows)), dtype=np.int64)
-    if is_wanted.any():
-        edges = np.append(np.flatnonzero(np.append(True, np.diff(rows) != 0)), len(rows)).tolist()
-        documents = documents_of(signed, is_wanted)
-        for first, behind in pairwise(edges):
-            here = slice(first, behind)
-            found[:, here] = _places(next(documents).text, starts[here], ends[here])
-        next(documents, None)  # which are held against what was signed when all have been read
-    return found[0], found[1], found[2]
-
-
-def _places(text: str, starts: Array, ends: Array) -> Sequence[Array]:
+def _of_words(text: str, starts: Array, ends: Array) -> Sequence[Array]:
     words = _split(text)
     begins, behinds = words.starts[starts], words.ends[ends - 1]
     before = np.zeros(len(words.lines.utf8) + 1, dtype=np.int64)  # code points
     np.cumsum(words.lines.utf8 >= -64, out=before[1:])
-    return before[begins] - before[1], before[behinds] - before[1], behinds - begins
+    return before[begins] - before[1], before[behinds] - before[1], begins, behinds
+
+
+def _of_tokens(tokenizer: str, text: str, starts: Array, ends: Array) -> Sequence[Array]:
+    """Return the places of spans; a character that is also of a token outside of its span is not in it."""
+    places = np.array(_loaded(tokenizer).library.encode(text, add_special_tokens=False).offsets, dtype=np.int64)
+    firsts, lasts = places[starts, 0], places[ends - 1, 1]
+    before, behind = np.maximum(starts - 1, 0), np.minimum(ends, len(places) - 1)
+    firsts = np.where(starts > 0, np.maximum(firsts, places[before, 1]), firsts)
+    lasts = np.where(ends < len(places), np.minimum(lasts, places[behind, 0]), lasts)
+    lasts = np.maximum(firsts, lasts)
+    utf8 = np.zeros(len(text) + 1, dtype=np.int64)
+    points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    np.cumsum(1 + (points > 0x7F) + (points > 0x7FF) + (points > 0xFFFF), out=utf8[1:])
+    return firsts, lasts, utf8[firsts], utf8[lasts]
