@@ -11,11 +11,12 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from toolkit import distribution
+from toolkit import beginning, distribution
 from toolkit.commands.command_line import completion, parser
 from toolkit.commands.command_line.options import Options
 from toolkit.errors import ToolkitError, advice
-from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
+from toolkit.interrupts import STATUS, Terminated, is_terminated, keep_status, note_sigint, raise_on_sigterm
+from toolkit.runs import processes
 from toolkit.storage.addresses import hidden
 
 
@@ -74,10 +75,9 @@ def _without_command(given: Sequence[str], prog: str) -> int:
 def _run(options: Options) -> int:
     from toolkit.commands.carrying_out import carry_out
     from toolkit.data.excerpts import harmless, harmless_json
-    from toolkit.runs.processes import share_arenas
 
-    share_arenas()
-    outcome = carry_out(options)
+    processes.share_arenas()
+    outcome = carry_out(options, begun=_hear_signals)
     status = int(outcome.exit_code)
     try:
         if options.json:
@@ -125,10 +125,10 @@ def _called() -> str:
 
 def entry() -> NoReturn:
     """Run the console script, or tell the shell how a word can go on."""
+    beginning.end_by_signals()
     if completion.is_asked():
         completion.answer()
     from toolkit.data.excerpts import make_harmless
-    from toolkit.runs import processes
 
     processes.is_program = True
     _closed.update(processes.hold_standard_streams())
@@ -137,14 +137,16 @@ def entry() -> NoReturn:
     processes.import_no_scripts()
     processes.one_thread_each()
     make_harmless()
-    try:
+    status = main(prog=_called())
+    keep_status(status)
+    sys.exit(status)
+
+
+def _hear_signals() -> None:
+    """Let signals interrupt the command, which tidies up; until it has begun they end the program at once."""
+    if processes.is_program:
         raise_on_sigterm(Terminated)
         note_sigint()
-        status = main(prog=_called())
-    except KeyboardInterrupt as error:  # before a command has begun
-        status = _interrupted(error)
-    ignore_sigterm()
-    sys.exit(status)
 
 
 if __name__ == "__main__":
