@@ -9,6 +9,8 @@ get the names, and no later import, in whatever order, takes them away. Within t
 toolkit.tag import …``, never ``import toolkit.tag.…``.
 """
 
+from toolkit import beginning as _beginning  # noqa: F401, I001  # before all that takes time
+
 import toolkit.align
 import toolkit.annotate
 import toolkit.ingest

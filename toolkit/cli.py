@@ -11,11 +11,12 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from toolkit import distribution
+from toolkit import beginning, distribution
 from toolkit.commands.command_line import completion, parser
 from toolkit.commands.command_line.options import Options
 from toolkit.errors import ToolkitError, advice
-from toolkit.interrupts import STATUS, Terminated, ignore_sigterm, is_terminated, note_sigint, raise_on_sigterm
+from toolkit.interrupts import STATUS, Terminated, is_terminated, keep_status, note_sigint, raise_on_sigterm
+from toolkit.runs import processes
 from toolkit.storage.addresses import hidden
 
 
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     except ToolkitError as error:
         if debug:
             raise
-        _tell(f"error: {error}")
+        _tell(f"error: {_below(error)}")
         return error.exit_code
     except KeyboardInterrupt as error:
         return _interrupted(error)
@@ -74,10 +75,9 @@ def _without_command(given: Sequence[str], prog: str) -> int:
 def _run(options: Options) -> int:
     from toolkit.commands.carrying_out import carry_out
     from toolkit.data.excerpts import harmless, harmless_json
-    from toolkit.runs.processes import share_arenas
 
-    share_arenas()
-    outcome = carry_out(options)
+    processes.share_arenas()
+    outcome = carry_out(options, begun=_hear_signals)
     status = int(outcome.exit_code)
     try:
         if options.json:
@@ -97,7 +97,7 @@ def _run(options: Options) -> int:
     if outcome.failures:
         _tell(f"\n{len(outcome.failures)} failed:")
         for message in outcome.failures:
-            _tell(f"  {message}")
+            _tell(f"  {_below(message)}")
     return status
 
 
@@ -108,6 +108,11 @@ _closed: set[int] = set()
 def _tell(message: str) -> None:
     """Say something on standard error; on standard output, where the caller has closed the other."""
     print(message, file=sys.stdout if 2 in _closed and 1 not in _closed else sys.stderr, flush=True)
+
+
+def _below(message: object) -> str:
+    """Return a message whose further lines are indented: the name of a file, which may have lines, begins none."""
+    return str(message).replace("\n", "\n    ")
 
 
 def _interrupted(error: KeyboardInterrupt) -> int:
@@ -125,10 +130,10 @@ def _called() -> str:
 
 def entry() -> NoReturn:
     """Run the console script, or tell the shell how a word can go on."""
+    beginning.end_by_signals()
     if completion.is_asked():
         completion.answer()
     from toolkit.data.excerpts import make_harmless
-    from toolkit.runs import processes
 
     processes.is_program = True
     _closed.update(processes.hold_standard_streams())
@@ -137,14 +142,16 @@ def entry() -> NoReturn:
     processes.import_no_scripts()
     processes.one_thread_each()
     make_harmless()
-    try:
+    status = main(prog=_called())
+    keep_status(status)
+    sys.exit(status)
+
+
+def _hear_signals() -> None:
+    """Let signals interrupt the command, which tidies up; until it has begun they end the program at once."""
+    if processes.is_program:
         raise_on_sigterm(Terminated)
         note_sigint()
-        status = main(prog=_called())
-    except KeyboardInterrupt as error:  # before a command has begun
-        status = _interrupted(error)
-    ignore_sigterm()
-    sys.exit(status)
 
 
 if __name__ == "__main__":

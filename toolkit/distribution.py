@@ -3,16 +3,16 @@
 No other module writes that name, or a line that installs something: an index has other projects under similar names.
 """
 
-import re
-
-from toolkit.errors import MissingExtra
+TYPE_CHECKING = False  # nothing is imported here: `toolkit.beginning` reads the names, and cannot wait
+if TYPE_CHECKING:
+    from toolkit.errors import MissingExtra
 
 NAME = "tagmix"
 VERSION = "0.1.0"
 COMMANDS = ("toolkit", NAME)
 """The commands that it installs; the second is another name for the first."""
 
-_EXTRAS = re.compile(rf"""\b{NAME}\[([\w,-]+)\]|\bmissing_extra\(\s*["']([\w-]+)["']""")
+_EXTRAS = rf"""\b{NAME}\[([\w,-]+)\]|\bmissing_extra\(\s*["']([\w-]+)["']"""
 
 
 def version() -> str:
@@ -31,7 +31,7 @@ def install_line(extra: str = "") -> str:
     return f"pip install '{NAME}[{extra}]'" if extra else f"pip install {NAME}"
 
 
-def missing_extra(extra: str, what: str, package: str) -> MissingExtra:
+def missing_extra(extra: str, what: str, package: str) -> "MissingExtra":
     """Return the error to raise where a package of one of our extras is not installed.
 
     Args:
@@ -39,18 +39,23 @@ def missing_extra(extra: str, what: str, package: str) -> MissingExtra:
         what: needs the package (``Parquet files``, ``perplexity``).
         package: its name on package indexes.
     """
+    from toolkit.errors import MissingExtra
+
     return MissingExtra(f"expected the package {package} for {what}, got none: {install_line(extra)}")
 
 
 def extras_named(text: str) -> list[str]:
     """Return the extras that a source text, or a page, says how to install, each once, in their order."""
-    found = [name for names in _EXTRAS.findall(text) for name in "".join(names).split(",")]
+    import re
+
+    found = [name for names in re.findall(_EXTRAS, text) for name in "".join(names).split(",")]
     return list(dict.fromkeys(found))
 
 
 def requirements_of(extra: str) -> list[str]:
     """Return the names of the packages that an extra brings; none where it, or the installation, is not known."""
     import importlib.metadata
+    import re
 
     try:
         required = importlib.metadata.requires(NAME) or []

@@ -226,6 +226,11 @@ def few(names: Sequence[str]) -> str:
     return f"{len(names):,} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
+def quoted(text: str, chars: int = 200) -> str:
+    """Return a text in quotes; of one that is longer, so many characters: expressions may have thousands."""
+    return repr(text if len(text) <= chars else text[:chars] + "…")
+
+
 def short(value: Any, chars: int = 80) -> str:
     """Return a value as JSON, of which at most so many characters are shown."""
     text = msgspec.json.encode(value, enc_hook=int).decode()

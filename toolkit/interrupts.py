@@ -2,6 +2,7 @@
 
 import _thread
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -244,6 +245,8 @@ def interrupt() -> None:
     _send(signal.SIGINT)
 
 
-def ignore_sigterm() -> None:
-    """Ignore SIGTERM in a process that is about to end by itself, so that its status stays."""
+def keep_status(status: int) -> None:
+    """Let a process that is about to end by itself end with this status, though a signal comes meanwhile."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(status))

@@ -43,7 +43,7 @@ KINDS = {
 }
 """The first expression that a path below the root matches says its kind; folders are of the kind of their files."""
 
-_TEMPORARY = re.compile(r"\.(.+)\.[^.]+\.\d+-\d+\.\d+\.tmp")
+_TEMPORARY = re.compile(r"\.(.+)\.[^.]+\.\d+-\d+\.\d+\.tmp", re.DOTALL)
 
 
 def kind_of(path: str) -> str:
@@ -52,7 +52,7 @@ def kind_of(path: str) -> str:
     if written := _TEMPORARY.fullmatch(name):
         name = written[1]
     whole = f"{folder}/{name}" if folder else name
-    return next(kind for kind, expression in KINDS.items() if re.fullmatch(expression, whole))
+    return next(kind for kind, expression in KINDS.items() if re.fullmatch(expression, whole, re.DOTALL))
 
 
 def is_shown(path: str) -> bool:

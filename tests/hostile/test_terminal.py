@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Ran
+from tests.conftest import Ran, Run
 from tests.faults import corpus
 from tests.faults.cells import Bench
 from tests.faults.columns import COLUMNS, Column
@@ -147,3 +147,26 @@ def test_names_of_files_mislead_no_terminal(hostile: Bench, tmp_path: Path) -> N
     state = inputs()
     state["in/a/\x1b[31m\u202e.jsonl.gz"] = File("1700000000000000001", b"no rows")
     check(run(hostile, column, before=state), "a name")
+
+
+def test_an_error_about_a_path_with_lines_forges_none(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / f"a\n{FORGED}\x1b[2J"
+    (folder / "documents").mkdir(parents=True)
+    (folder / "documents" / f"b\n{FORGED}.jsonl").write_text("no row\n")
+    for command in ("validate", "tag"):
+        ran = run(command, f"dataset={folder}", *(['tag={"a-0": "length"}'] if command == "tag" else []))
+        assert ran.code
+        assert not [line for line in ran.err.split("\n") if line.startswith(FORGED) or misleading(line)], ran.err
+
+
+def test_an_error_shows_the_beginning_of_a_long_rule(run: Run, tmp_path: Path) -> None:
+    rule = " or ".join(f"document.chars > {number}" for number in range(300)) + " or nobody.knows"
+    (tmp_path / "c.yaml").write_text(json.dumps({
+        "dataset": str(tmp_path), "mix": {"rules": [{"drop": rule}], "output": {"format": "dolma", "path": "o"}},
+    }))  # fmt: skip
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "a.jsonl").write_text('{"id": "1", "text": "a", "source": "s"}\n')
+    ran = run("mix", "-c", tmp_path / "c.yaml")
+    assert ran.code == 2
+    assert "expected an attribute, got 'nobody'" in ran.err
+    assert len(ran.err) < 1000

@@ -1,10 +1,12 @@
 """SIGTERM, once; neither it nor SIGINT is lost."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.waiting import PATIENCE
 
 BEGIN = """
@@ -308,3 +310,63 @@ def test_a_signal_that_another_thread_gets_does_not_interrupt_the_start_of_a_pro
     code = BEGIN + ELSEWHERE.format(number=number, error=error, begin=begin)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert (run.returncode, run.stderr, run.stdout) == (0, "", "started\nended\n")
+
+
+IMPORTING = """
+import signal, sys
+sys.argv[0] = sys.orig_argv[-1]
+
+class Sends:
+    # sends the signal as soon as a module of ours is looked for
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.{number})
+
+sys.meta_path.insert(0, Sends())
+from toolkit.cli import entry
+sys.argv[1:] = ["taggers", "--json"]
+entry()
+"""
+
+MODULES = ("toolkit.config", "toolkit.cli", "toolkit.commands", "toolkit.commands.looking.taggers")
+"""Imported before a command has begun: the first of ours, the command line, the command."""
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(("number", "told"), [("SIGINT", "interrupted"), ("SIGTERM", "terminated")])
+def test_a_signal_while_the_command_line_is_imported_ends_it_with_a_word(module: str, number: str, told: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORTING.format(module=module, number=number), "bin/toolkit"],
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (
+        128 + getattr(signal, number), "", f"{told}; nothing had begun\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("begun", [["-m", "toolkit"], ["-m", "toolkit.reference"], ["-c", "import toolkit"]])
+def test_only_the_command_line_takes_signals(begun: list[str]) -> None:
+    """A program that imports us has its own."""
+    seen = "import sys; sys.orig_argv[1:] = {!r}; sys.argv[0] = {!r}; from toolkit import beginning; import signal; "
+    seen += "print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)"
+    ran = subprocess.run(
+        [sys.executable, "-c", seen.format(begun, begun[0])],
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    assert ran.stdout == f"{begun != ['-m', 'toolkit']}\n"
+
+
+def test_a_signal_at_the_end_changes_no_status() -> None:
+    program = """
+import signal, sys
+from toolkit.interrupts import keep_status, note_sigint
+note_sigint()
+keep_status(1)
+signal.raise_signal(signal.SIGTERM)
+signal.raise_signal(signal.SIGINT)
+sys.exit(2)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (1, "")

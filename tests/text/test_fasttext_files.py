@@ -137,7 +137,7 @@ WRONG = [
     *[("dense", {"model": value}, "a supervised fastText model") for value in (1, 2)],
     *[("dense", {"bucket": value}, "bucket") for value in (0, -5)],
     *[("dense", {"bucket": value}, "input") for value in (1, 1999, 2001, 2**31 - 1)],
-    *[("pruned", {"bucket": value}, "bucket") for value in (0, 2**28 + 1)],
+    *[("pruned", {"bucket": value}, "bucket") for value in (0, 50_000_000, 2**28 + 1)],
     ("pruned", {"bucket": 10}, "pruned bucket"),
     *[("dense", {"words": value}, "number of words") for value in (-1, -(2**31))],
     *[("dense", {"labels": value}, "number of labels") for value in (0, -1)],

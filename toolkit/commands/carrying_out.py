@@ -1,6 +1,7 @@
 """Carrying out a command: on the command line, and from Python."""
 
 import os
+from collections.abc import Callable
 from typing import cast
 
 from toolkit.commands.command_line import parser
@@ -12,8 +13,12 @@ from toolkit.storage.retrying import forget_hosts
 from toolkit.storage.roots import forget_roots, note_roots
 
 
-def carry_out(options: Options) -> Outcome:
+def carry_out(options: Options, begun: Callable[[], None] = lambda: None) -> Outcome:
     """Run the command of these options; return its outcome.
+
+    Args:
+        options: of the command.
+        begun: called when the configuration has been read, before anything is begun that would have to be ended.
 
     Raises:
         ToolkitError: for what concerns more than one task.
@@ -25,5 +30,7 @@ def carry_out(options: Options) -> Outcome:
     except OSError as error:
         raise ConfigError(f"the working directory is gone ({error.strerror}); change to one that exists") from None
     note_roots(options.targets if isinstance(options, Looking) else ())
-    with open_context(options) as context:
+    opened = open_context(options)
+    begun()
+    with opened as context:
         return cast("Outcome", parser.find(options.command).run(context, options))

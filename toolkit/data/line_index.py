@@ -27,7 +27,7 @@ _LONGEST = 256
 """Bytes of an argument at most; a number of 8 bytes has about 20 as text."""
 
 _NUMBERS = {"BININT", "BININT1", "BININT2", "LONG1", "INT", "LONG"}
-_AROUND = {"PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "MARK", "APPEND", "APPENDS"}
+_KEEPING, _ADDING = {"MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"}, {"APPEND", "APPENDS"}
 
 
 def path_of(path: str) -> str:
@@ -115,8 +115,7 @@ def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
         DataError: if there are others, or it is damaged; the pairs before that have been given.
     """
     expected = "expected a pickled list of pairs of numbers, as Modalities writes it, got"
-    numbers: list[int] = []
-    began, frame = False, 0
+    stack, frame = _Stack(), 0
     try:
         for instruction, argument, place in pickletools.genops(cast("IO[bytes]", _Short(stream))):
             name, at, number = instruction.name, place or 0, argument if type(argument) is int else -1
@@ -126,19 +125,52 @@ def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
                 raise ValueError(f"a frame up to byte {frame:,}, which {name} at byte {at:,} ends")
             if name == "FRAME":
                 frame = at + 9 + number
-            elif name in _NUMBERS and number >= 0:
-                numbers.append(number)
-            elif name == "TUPLE2" and began and len(numbers) == 2:
-                yield numbers[0], numbers[1]
-                numbers.clear()
-            elif name == "EMPTY_LIST" and not began:
-                began = True
-            elif name == "STOP" and began and not numbers:
-                return
-            elif name not in _AROUND:
+            elif not stack.takes(name, number):
                 raise DataError(f"{expected} {name} at byte {place}; it was not executed", path=path)
+            elif name == "TUPLE2":
+                yield stack.pair
+            elif name == "STOP":
+                return
     except (ValueError, UnicodeDecodeError, IndexError) as error:
         raise DataError(f"{expected} damaged data ({error})", path=path) from None
+
+
+class _Stack:
+    """What lies on the stack while a list of pairs of numbers is unpickled: the list, pairs to be added, numbers.
+
+    Attributes:
+        pair: that was made last.
+    """
+
+    def __init__(self) -> None:
+        self.pair = (0, 0)
+        self._began = self._marked = False
+        self._pairs = 0
+        self._numbers: list[int] = []
+
+    def takes(self, name: str, number: int) -> bool:
+        """Do an instruction; return whether it can be done here, in a list of pairs of numbers."""
+        between = self._began and not self._numbers
+        if name in _NUMBERS:
+            self._numbers.append(number)
+            return number >= 0 and self._began and len(self._numbers) <= 3 and (self._marked or not self._pairs)
+        if name == "TUPLE2" and len(self._numbers) == 2:
+            self.pair = (self._numbers[0], self._numbers[1])
+            self._numbers.clear()
+            self._pairs += 1
+            return True
+        if name == "EMPTY_LIST" and not self._began:
+            self._began = True
+            return True
+        if name == "MARK" and between and not self._marked and not self._pairs:
+            self._marked = True
+            return True
+        if name in _ADDING and between and self._marked is (name == "APPENDS") and (self._marked or self._pairs):
+            self._marked, self._pairs = False, 0
+            return True
+        if name in _KEEPING:  # on the top, which is no mark
+            return self._began and bool(self._numbers or self._pairs or not self._marked)
+        return name == "PROTO" or (name == "STOP" and between and not self._marked and not self._pairs)
 
 
 class _Short:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from toolkit.data.documents import Document
-from toolkit.errors import DataError
+from toolkit.errors import DataError, quoted
 from toolkit.rules import filters
 from toolkit.rules.blocklist import Watch
 from toolkit.rules.checker import Name
@@ -100,12 +100,12 @@ class CompiledRule:
         try:
             return function(*values)
         except Exception as error:
-            message = f"rule {self.rule.name!r} ({self.rule.place}) failed: {_describe(error)}"
+            message = f"rule {quoted(self.rule.name)} ({self.rule.place}) failed: {_describe(error)}"
             raise DataError(message).about(self.keys) from None
 
     def fault(self, message: str) -> DataError:
         """Return the error of a value that is not what the rule needs."""
-        return DataError(f"rule {self.rule.name!r} ({self.rule.place}): {message}").about(self.keys)
+        return DataError(f"rule {quoted(self.rule.name)} ({self.rule.place}): {message}").about(self.keys)
 
     @cached_property
     def keys(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.data import schema
 from toolkit.data.schema import ANY, BOOL, NEVER, STR, Type, infer, list_of, union
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, quoted
 from toolkit.rules import filters
 from toolkit.rules.checker import MAYBE, Facts, Name
 from toolkit.rules.compiled_rule import CompiledRule, Function, label_function
@@ -250,7 +250,7 @@ class Compiler:
 
 def refused(rule: Written, why: object) -> ConfigError:
     """Return the error of a rule that cannot be used."""
-    return ConfigError(f"{rule.place}: rule {rule.name!r}: {why}")
+    return ConfigError(f"{rule.place}: rule {quoted(rule.name)}: {why}")
 
 
 def _truth(found: Expression) -> str:

@@ -1,8 +1,9 @@
 """A session of queries: DuckDB in memory, with the views that queries name, which can write and open nothing."""
 
+import atexit
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from types import TracebackType
@@ -132,7 +133,7 @@ class Session:
             raise ConfigError("sql: expected a statement, got none")
         return Result(self, cursor, sql)
 
-    def batches(self, sql: str, rows: int = 8 * FETCHED) -> Iterator[Any]:
+    def batches(self, sql: str, rows: int = 8 * FETCHED) -> Generator[Any, None, None]:
         """Yield the schema of pyarrow of a query's result, then record batches of so many rows.
 
         Raises:
@@ -250,6 +251,11 @@ def reader(query: str, views: Views, *, memory: int, threads: int) -> Any:
         with stack:
             yield from batches
 
+    atexit.register(
+        stack.close
+    )  # one that is not read to its end holds a database, which complains if modules go first
+    stack.callback(batches.close)
+    stack.callback(atexit.unregister, stack.close)
     return pa.RecordBatchReader.from_batches(schema, read())
 
 

@@ -9,7 +9,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.data.row_index import ShardState
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, did_you_mean, quoted
 from toolkit.mix import joined_sets
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
@@ -109,7 +109,7 @@ def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *,
         of_jq = foreign.syntax == "jq" and foreign.match
         if of_jq and (guarded := {key for text in foreign.texts for key in filters.guarded_keys(text)} & lacked):
             notes.append(
-                f"{rule.place}: rule {rule.name!r}: some rows lack {min(guarded)!r}: `?` gives null there, which "
+                f"{rule.place}: rule {quoted(rule.name)}: some rows lack {min(guarded)!r}: `?` gives null there, which "
                 "compares, where Dolma gives nothing; a rule that tests for it first means the same in both"
             )
         missing = {text: filters.named_keys(text, foreign.syntax) - known for text in foreign.texts}
@@ -119,7 +119,7 @@ def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *,
         drops_all = foreign.keeps and all(missing.values())
         fails = drops_all or of_jq
         key = next((key for key in asked if fails or not _may_be_rare(key, joined, inline)), asked[0])
-        what = f"{rule.place}: rule {rule.name!r}: expected an attribute that a row has, got {key!r}"
+        what = f"{rule.place}: rule {quoted(rule.name)}: expected an attribute that a row has, got {key!r}"
         hint = did_you_mean(key, known) or f"; there are: {', '.join(sorted(known)) or 'none'}"
         if in_part or not (fails or not _may_be_rare(key, joined, inline)):
             notes.append(what + did_you_mean(key, known))

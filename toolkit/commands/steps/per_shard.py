@@ -18,7 +18,7 @@ from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, DataError, NoDocuments, few
+from toolkit.errors import ConfigError, DataError, NoDocuments, few, quoted
 from toolkit.ingest import attempts, superseded
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
@@ -179,7 +179,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
     for rule in settings.streams[0].rules:
         if rule.foreign:
             raise ConfigError(
-                f"{rule.place}: rule {rule.name!r}: with --per-shard, expected an expression, got "
+                f"{rule.place}: rule {quoted(rule.name)}: with --per-shard, expected an expression, got "
                 f"{rule.foreign.syntax}, whose patterns must be checked against the attributes of all "
                 f"shards; run without --per-shard"
             )

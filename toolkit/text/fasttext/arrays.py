@@ -309,9 +309,8 @@ def _summed(model: Model, n_words: int) -> Model:
 def _pruned(hashed: Array, kept: Array, bucket: int) -> tuple[Array, Array, Array]:
     """Return the rows of the kept buckets in the buckets' order, a bit for each bucket, and the sums of bits before."""
     kept = kept[np.argsort(kept[:, 0])]  # in which each is once
-    bits = np.zeros((bucket // 64 + 1) * 64, np.bool_)
-    bits[kept[:, 0]] = True
-    bitmap = np.packbits(bits, bitorder="little").view("<u8")
+    bitmap = np.zeros(bucket // 64 + 1, np.uint64)
+    np.bitwise_or.at(bitmap, kept[:, 0] >> 6, np.uint64(1) << (kept[:, 0] & 63).astype(np.uint64))
     counts = np.bincount(kept[:, 0] >> 6, minlength=len(bitmap))
     ranks = (np.cumsum(counts) - counts).astype(np.uint32)
     return _in_lines(hashed[kept[:, 1]].reshape(-1)), bitmap, ranks

@@ -8,6 +8,7 @@ Source: the format is that of fastText 0.9.2 (``fasttext.cc``, ``dictionary.cc``
 ``productquantizer.cc``), little-endian. Joulin et al. 2016, arXiv:1607.01759 and arXiv:1612.03651.
 """
 
+import math
 import mmap
 import os
 import struct
@@ -41,6 +42,8 @@ NGRAMS = 1 << 30
 """Of the n-grams of all known words together, which the fastText library holds in memory."""
 PRUNED_BUCKETS = 1 << 28
 """Of the buckets of a pruned model, each of which has a bit in memory."""
+UNLIKELY = 40
+"""Hashes are spread over all buckets: the kept ones lie in a part with a chance of ``e ** -UNLIKELY``, or are refused."""
 COUNT = 10**15
 """Of the counts of all labels together; fastText's tree takes this number for infinity."""
 DEPTH = 128
@@ -384,6 +387,9 @@ def _kept(reader: _Reader, n: int, bucket: int) -> Array | None:
             reader.check(field, f"from 0 to {most - 1}", low if low < 0 else high, low >= 0 and high < most)
             twice = found[1:][found[1:] == found[:-1]]
             reader.check(field, "each once", f"{twice[:1]} twice", not len(twice))
+    most = int(pairs[:, 0].max()) + 1 if n else bucket
+    likely = not n or n * math.log(bucket / most) < UNLIKELY
+    reader.check("bucket", f"about {most:,}, below which all {n:,} kept buckets are", f"{bucket:,}", likely)
     return pairs
 
 

@@ -44,8 +44,7 @@ class Tokenizer:
         self.library.encode_special_tokens = literal
         self.size: int = max(self.library.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         self._special = special
-        with open(resolve(model), "rb") as stream:
-            file = msgspec.json.decode(stream.read())
+        file = _read(resolve(model))
         of_file = [each for each in file.get("added_tokens") or () if each.get("content")]
         added = [each for each in of_file if not (literal and each.get("special"))]
         self._added = _by_beginning([each["content"] for each in added])
@@ -167,11 +166,22 @@ def load_tokenizer(model: str) -> Any:
     path = resolve(model)
     try:
         tokenizer = OfLibrary.from_file(path)
-    except Exception as error:  # the library raises nothing narrower
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # the library raises nothing narrower, and panics with what is no Exception
         raise ConfigError(f"{path}: expected a file of a tokenizer, got: {error}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+def _read(path: str) -> dict[str, Any]:
+    """Return what a file of a tokenizer holds, which the library has read, and some of what JSON does not allow."""
+    with open(path, "rb") as stream:
+        try:
+            return msgspec.json.decode(stream.read(), type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise ConfigError(f"{path}: expected a file of a tokenizer, got: {error}") from None
 
 
 def _by_beginning(tokens: Sequence[str]) -> dict[str, list[str]]:

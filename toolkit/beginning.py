@@ -1,0 +1,42 @@
+"""Signals while the command line is being imported: they end it at once, with a word and without a traceback.
+
+This module is imported before all others of ours, and imports next to nothing. What is interrupted is half a second of
+imports, of which nothing stays; libraries that are interrupted there have crashed.
+"""
+
+import os
+import signal
+import sys
+from types import FrameType
+
+from toolkit.distribution import COMMANDS
+
+SAID = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+
+def is_program() -> bool:
+    """Return whether this process is the command line: a console script, or ``python -m toolkit``."""
+    first, given = (getattr(sys, "argv", None) or [""])[0], sys.orig_argv
+    if first == "-m":  # as long as Python looks for the module
+        return ("-m", "toolkit") in zip(given, given[1:], strict=False)  # noqa: RUF007  # nothing more is imported
+    return (
+        os.path.basename(first) in COMMANDS and first in given
+    )  # what is begun by `multiprocessing` has only the first
+
+
+def end_by_signals() -> None:
+    """Let SIGINT and SIGTERM end the process at once, unless they are ignored, or another handler is there."""
+    for number in SAID:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    try:
+        os.write(2, f"{SAID[signal.Signals(number)]}; nothing had begun\n".encode())
+    finally:
+        os._exit(128 + number)
+
+
+if is_program():
+    end_by_signals()
