@@ -43,7 +43,7 @@ NGRAMS = 1 << 30
 PRUNED_BUCKETS = 1 << 28
 """Of the buckets of a pruned model, each of which has a bit in memory."""
 UNLIKELY = 40
-"""Hashes are spread over all buckets: the kept ones lie in a part with a chance of ``e ** -UNLIKELY``, or are refused."""
+"""Hashes spread over all buckets: the kept ones lie in a part with a chance of ``e ** -UNLIKELY``, or are refused."""
 COUNT = 10**15
 """Of the counts of all labels together; fastText's tree takes this number for infinity."""
 DEPTH = 128
