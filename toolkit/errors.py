@@ -226,6 +226,11 @@ def few(names: Sequence[str]) -> str:
     return f"{len(names):,} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
+def below(message: object) -> str:
+    """Return a message whose further lines are indented: the name of a file, which may have lines, begins none."""
+    return str(message).replace("\n", "\n    ")
+
+
 def quoted(text: str, chars: int = 200) -> str:
     """Return a text in quotes; of one that is longer, so many characters: expressions may have thousands."""
     return repr(text if len(text) <= chars else text[:chars] + "…")

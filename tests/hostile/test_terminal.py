@@ -153,10 +153,11 @@ def test_an_error_about_a_path_with_lines_forges_none(run: Run, tmp_path: Path) 
     folder = tmp_path / f"a\n{FORGED}\x1b[2J"
     (folder / "documents").mkdir(parents=True)
     (folder / "documents" / f"b\n{FORGED}.jsonl").write_text("no row\n")
-    for command in ("validate", "tag"):
-        ran = run(command, f"dataset={folder}", *(['tag={"a-0": "length"}'] if command == "tag" else []))
-        assert ran.code
-        assert not [line for line in ran.err.split("\n") if line.startswith(FORGED) or misleading(line)], ran.err
+    for command, place in (("stats", folder), ("head", folder / "documents" / f"b\n{FORGED}.jsonl")):
+        ran = run(command, place)
+        assert ran.code == 1
+        assert "expected a JSON object" in ran.err
+        assert not [line for line in ran.err.split("\n") if line.startswith(FORGED)], ran.err
 
 
 def test_an_error_shows_the_beginning_of_a_long_rule(run: Run, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from toolkit.commands.command_line.options import Options
 from toolkit.commands.words import in_words
 from toolkit.config.settings import Config, Source
 from toolkit.data import journals, row_index
+from toolkit.errors import below
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, grouped, workers
@@ -125,7 +126,7 @@ class Running:
                 if failed:
                     self._note(failed, self._stage.keys[result.name][0], result)
                 if result.failure and not quiet:
-                    progress.tell(f"failed: {result.failure.message}")
+                    progress.tell(f"failed: {below(result.failure.message)}")
                     if self.options.debug and result.failure.details:
                         progress.tell(result.failure.details)
         journals.begin(uuid.uuid4().hex)
