@@ -26,7 +26,8 @@ LEFT_OUT = {
 
 def modules(checkout: Path) -> tuple[Any, ...]:
     """Return DCLM's modules of steps; what they import without need is empty."""
-    for name in ("baselines", "baselines.core", "baselines.mappers"):
+    below = ("", ".core", ".mappers", ".mappers.filters", ".mappers.enrichers")
+    for name in (f"baselines{each}" for each in below):
         package = types.ModuleType(name)
         package.__path__ = [str(checkout / name.replace(".", "/"))]
         sys.modules[name] = package
