@@ -97,7 +97,7 @@ def _run(options: Options) -> int:
     if outcome.failures:
         _tell(f"\n{len(outcome.failures)} failed:")
         for message in outcome.failures:
-            _tell(f"  {below(message)}")
+            _tell(f"  {below(message, '    ')}")
     return status
 
 

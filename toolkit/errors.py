@@ -226,9 +226,9 @@ def few(names: Sequence[str]) -> str:
     return f"{len(names):,} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
-def below(message: object) -> str:
-    """Return a message whose further lines are indented: the name of a file, which may have lines, begins none."""
-    return str(message).replace("\n", "\n    ")
+def below(message: object, by: str = "  ") -> str:
+    """Return a message whose further lines are all indented: the name of a file, which may have lines, begins none."""
+    return re.sub(r"\n(?! )", "\n" + by, str(message))
 
 
 def quoted(text: str, chars: int = 200) -> str:

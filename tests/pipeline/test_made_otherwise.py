@@ -281,7 +281,7 @@ def test_documents_that_the_section_ingest_would_make_otherwise_are_refused(pipe
     ran = pipeline(command)
     assert ran.code == 2
     assert "expected documents as the section `ingest:` says" in ran.err
-    assert "trim.min_chars: 101 -> 50\nrun `toolkit ingest --overwrite`" in ran.err
+    assert "trim.min_chars: 101 -> 50\n  run `toolkit ingest --overwrite`" in ran.err
     pipeline.config["ingest"][0] |= {"source": "another", "trim": {"min_chars": 101}}
     pipeline.ok(command)  # other sources are not this section's
 
