@@ -194,7 +194,7 @@ def test_what_is_wrong_is_told_without_data(run: Run, tmp_path: Path) -> None:
     given = tmp_path / "wrong.yaml"
     given.write_text(WRONG)
     ran = run("config", "-c", str(given))
-    lines = ran.err.removeprefix("error: ").splitlines()
+    lines = [line.strip() for line in ran.err.removeprefix("error: ").splitlines()]
     assert (ran.code, ran.out) == (2, "")
     assert [line.removeprefix(f"{given}:").partition(":")[0] for line in lines] == [
         "3", "6", "8", "12", "13", "15", "18", "19"
