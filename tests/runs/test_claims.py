@@ -22,9 +22,9 @@ from toolkit.storage.outputs import write_file
 RUNS = 5
 
 
-def write_claim(path: Path, digest: str) -> None:
+def write_claim(path: Path, digest: str, *, waits: bool = False) -> None:
     """As a run of another machine does."""
-    claim = claims.Claim(holds={"the output": digest}, since=0.0, owner="elsewhere.1-1")
+    claim = claims.Claim(holds={"the output": digest}, since=0.0, owner="elsewhere.1-1", waits=waits)
     path.write_bytes(msgspec.json.encode(claim))
 
 
@@ -129,6 +129,31 @@ def test_the_claim_of_a_run_that_was_killed_ends(tmp_path: Path) -> None:
     os.utime(far, (time.time() - claims.LEASE - 1,) * 2)
     with claimed(str(tmp_path), "it", {"the output": "ours"}):
         assert not far.exists()
+
+
+def test_who_waits_a_while_says_for_whom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of another machine was killed before it held anything; the name of its claim is behind ours."""
+    monkeypatch.setattr(claims, "A_WHILE", 0.0)
+    monkeypatch.setattr(claims, "LOOK", 0.01)
+    far = tmp_path / "elsewhere.1-1.zz.json"
+    write_claim(far, "theirs", waits=True)
+    looks = []
+
+    def look(folder: str, *, own: str | None = None) -> list[claims.Held]:
+        looks.append(own)
+        if len(looks) == 4:
+            os.utime(far, (0, 0))
+        return held(folder, own=own)
+
+    monkeypatch.setattr(claims, "held", look)
+    with claimed(str(tmp_path), "it", {"the output": "ours"}):
+        assert not far.exists()
+    assert len(looks) == 4
+    said = capsys.readouterr().err
+    assert said.startswith("waiting: it: expected no other run with other settings on the output, got one that works")
+    assert said.count("\n") == 1
 
 
 def test_a_run_whose_claim_was_deleted_goes_on_alone_and_ends_beside_another(

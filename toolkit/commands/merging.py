@@ -22,11 +22,13 @@ def merge(journal: Journal, claimed: str, *, forgive: bool = False) -> None:
     Raises:
         Unreadable: if it is not known what there is.
     """
+    waiting = claims.Waiting()
     while journal.is_apart(forgive=forgive):
         with ExitStack() as stack:
             try:
                 stack.enter_context(_claimed(journal.folder, claimed))
-            except ConfigError:  # another one is at it; its claim ends with it, or by itself if it was killed
+            except ConfigError as error:  # another one is at it; its claim ends with it, or by itself if it was killed
+                waiting.tell(error)
                 time.sleep(claims.LOOK)
                 continue
             journal.merge(forgive=forgive)

@@ -12,6 +12,8 @@ So no clock decides who was first. A claim that has not been rewritten for `LEAS
 is that of a run which was killed; a run whose claim was deleted meanwhile, say because its machine slept, ends.
 """
 
+import math
+import sys
 import threading
 import time
 import uuid
@@ -37,6 +39,9 @@ RENEWED = 20.0
 
 LOOK = 0.2
 """Seconds between two looks at others that wait."""
+
+A_WHILE = 5.0
+"""Seconds after which a run that waits for another says so."""
 
 
 _left: set[str] = set()
@@ -124,6 +129,19 @@ def check(folder: str, what: str, holds: Mapping[str, str]) -> None:
     own.check(held(folder))
 
 
+class Waiting:
+    """Tells on standard error for whom a run waits, once, if that takes a while."""
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + A_WHILE
+
+    def tell(self, why: object) -> None:
+        """Say why it waits, if it is time."""
+        if time.monotonic() >= self._until:
+            self._until = math.inf
+            print(f"waiting: {why}", file=sys.stderr)
+
+
 class _Own:
     """A run's own claim, renewed by a thread.
 
@@ -146,9 +164,11 @@ class _Own:
         self._write()
         self._thread.start()
         others = met = self._others()
+        waiting = Waiting()
         while others:
             if self._gives_way_to(others):
-                raise ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
+                raise self._refused(others)
+            waiting.tell(self._refused(others))
             time.sleep(LOOK)
             others = self._others()
         with self._writing:
@@ -158,7 +178,7 @@ class _Own:
 
     def check(self, found: list[Held]) -> None:
         if others := [other for other in found if not other.claim.waits and self._contested(other)]:
-            raise ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
+            raise self._refused(others)
 
     def release(self) -> None:
         self._ended.set()
@@ -186,6 +206,9 @@ class _Own:
 
     def _gives_way_to(self, others: list[Held]) -> bool:
         return any(not other.claim.waits or _order(other.path) < _order(self._path) for other in others)
+
+    def _refused(self, others: list[Held]) -> ConfigError:
+        return ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
 
     def _met(self, others: list[Held]) -> str:
         first, name = others[0].claim, self._contested(others[0])[0]
