@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project
-from tests.waiting import wait_until
+from tests.waiting import explained, wait_until
 
 PICKY = """
 import time
@@ -186,17 +186,20 @@ def test_what_is_running_and_then_was_killed(processes: int, project: Project) -
     command = [sys.executable, "-m", "toolkit.cli", "tag", "-c", str(project.yaml), "--quiet"]
     running = subprocess.Popen(command, start_new_session=True)
     try:
-        waiting = [(2, 1, 0, 0)] if processes > 1 else [(2, 1, 0, 0), (1, 1, 0, 1)]
-        assert wait_until(lambda: status(project)[1]["tag picky-0"] in waiting or running.poll() is not None)
-        assert running.poll() is None, status(project)
-        # what a run is at is written behind what it has done
-        assert wait_until(lambda: status(project)[2]["runs"][0]["doing"] == {"tag": ["s/b.jsonl.gz"]}), status(project)
-        (run,) = status(project)[2]["runs"]
-        assert run["run"] == "toolkit tag"
-        assert "toolkit tag by " in project("status").out
-        other = project("tag", "--overwrite", "tag.picky-0.waits=null")
-        assert other.code == 2
-        assert "expected no other run with other settings on the set picky-0" in other.err
+        with explained(running):
+            waiting = [(2, 1, 0, 0)] if processes > 1 else [(2, 1, 0, 0), (1, 1, 0, 1)]
+            assert wait_until(lambda: status(project)[1]["tag picky-0"] in waiting or running.poll() is not None)
+            assert running.poll() is None, status(project)
+            # what a run is at is written behind what it has done
+            assert wait_until(lambda: status(project)[2]["runs"][0]["doing"] == {"tag": ["s/b.jsonl.gz"]}), status(
+                project
+            )
+            (run,) = status(project)[2]["runs"]
+            assert run["run"] == "toolkit tag"
+            assert "toolkit tag by " in project("status").out
+            other = project("tag", "--overwrite", "tag.picky-0.waits=null")
+            assert other.code == 2
+            assert "expected no other run with other settings on the set picky-0" in other.err
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
