@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tests.conftest import Ran
 from tests.faults.warm import Signal, Warm
@@ -142,7 +142,7 @@ class Track:
             store = store_of("s3://x")
             store.client.create_bucket(Bucket="races")  # type: ignore[attr-defined]
 
-    def __enter__(self) -> "Track":
+    def __enter__(self) -> Self:
         self.warm = [self._stack.enter_context(Warm()) for _ in range(MOST + LOOKERS)]
         return self
 
@@ -158,7 +158,9 @@ class Track:
         change = chance.choice(CHANGES) if chance.random() < 0.6 else ""
         chances = {chance.choice(FAULTS): 0.01, "503": 0.01} if place == "bucket" and chance.random() < 0.25 else {}
         faults = Faults(chances, seed=seed)
-        round_ = Round(f"{place} {seed}: {world.shape}, {world.finds}, {change or 'no change'}, {' '.join(sorted(chances))}")
+        round_ = Round(
+            f"{place} {seed}: {world.shape}, {world.finds}, {change or 'no change'}, {' '.join(sorted(chances))}"
+        )
         with contextlib.ExitStack() as stack:
             env = self.env
             if chances and (server := self.server):

@@ -8,7 +8,21 @@ from typing import Any
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 
-WORDS = "the of and a library opens at nine closed on Sundays because it is for people who read letters".split()
+WORDS = (
+    "the",
+    "of",
+    "library",
+    "opens",
+    "at",
+    "nine",
+    "closed",
+    "on",
+    "Sundays",
+    "because",
+    "people",
+    "read",
+    "letters",
+)
 
 SHAPES = ("plain", "many", "cut", "packed")
 """Few inputs, each a shard; so many that they are done in groups; inputs that are cut; small ones in packs."""
