@@ -186,7 +186,7 @@ class Track:
             for told in self._phase(workers, late, plan.looks, env):
                 self._judge(round_, told)
         more = ("--overwrite",) if change == "tagger" else ()
-        for command in ("run", "validate", "run"):
+        for command in ("run", "validate"):
             ran = self.warm[0].run([command, "-c", config, *(more if command == "run" else ())], env)
             round_.commands += 1
             if ran.code:
