@@ -49,6 +49,7 @@ class Pair:
         before: commands that have been done, before the change.
         between: commands that have been done since.
         looks: whether the first only looks: it may find what is there not yet, or no more.
+        reads: whether one of them reads what the other one replaces: it may be told so.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Pair:
     before: tuple[str, ...] = ()
     between: tuple[str, ...] = ()
     looks: bool = False
+    reads: bool = False
 
 
 _PLAIN = World("plain", "copies")
@@ -67,9 +69,17 @@ _RULE = World("plain", "nothing", "rule")
 _INPUT = World("plain", "copies", "input")
 _TAGGER = World("plain", "nothing", "tagger")
 
-_LOOKS = ("status -c {config} --json", "validate -c {config}", "stats {root}/data/documents", "stats {root}/out",
-          "head {root}/out -n 3", "head {root}/data/documents/s/b/01.jsonl.gz", "mix -c {config} --dry-run",
-          "tag -c {config} --dry-run", "mix -c {config} --explain 1")  # fmt: skip
+_LOOKS = (
+    "status -c {config} --json",
+    "validate -c {config}",
+    "stats {root}/data/documents",
+    "stats {root}/out",
+    "head {root}/out/documents/documents_part_1.jsonl.gz",
+    "head {root}/data/documents/s/b/01.jsonl.gz",
+    "mix -c {config} --dry-run",
+    "tag -c {config} --dry-run",
+    "mix -c {config} --explain 1",
+)
 
 PAIRS = (
     Pair("shares of run", "run -c {config} --shard 0/2", "run -c {config} --shard 1/2", _CUT),
@@ -89,8 +99,10 @@ PAIRS = (
     Pair("the whole and a share", "run -c {config}", "run -c {config} --shard 0/2", _INPUT, before=("run",)),
     Pair("ingest while it is tagged", "tag -c {config}", "ingest -c {config}", _INPUT, before=("ingest",)),
     Pair("tag while it is ingested", "ingest -c {config}", "tag -c {config}", _INPUT, before=("ingest",)),
-    Pair("tag while it is mixed", "mix -c {config}", "tag -c {config} --overwrite", _TAGGER, before=("run",)),
-    Pair("mix while it is tagged", "tag -c {config} --overwrite", "mix -c {config}", _TAGGER, before=("run",)),
+    Pair("tag while it is mixed", "mix -c {config}", "tag -c {config} --overwrite", _TAGGER, before=("run",),
+         reads=True),
+    Pair("mix while it is tagged", "tag -c {config} --overwrite", "mix -c {config}", _TAGGER, before=("run",),
+         reads=True),
     *(Pair(f"{look.split()[0]} {number} while it is made", look, "run -c {config}", _PLAIN, between=("ingest",),
            looks=True) for number, look in enumerate(_LOOKS)),
     *(Pair(f"{look.split()[0]} {number} while it is made anew", look, "run -c {config} --overwrite", _TAGGER,
@@ -274,6 +286,8 @@ class Meetings:
             met.said.append(f"{name} {ran.code}: {ran.err or ran.out}")
         if "Traceback" in ran.err:
             met.wrong.append(f"{name}: a traceback\n{ran.err}")
+        elif self._pair.reads and ran.code in (1, 2):
+            pass
         elif ran.code and not looks and not (ran.code == 2 and TOLD.search(ran.err)):
             met.wrong.append(f"{name}: status {ran.code}\n{ran.out}{ran.err}")
 
