@@ -82,6 +82,21 @@ def test_what_was_gone_when_it_was_read_is_listed_anew(store: Asked) -> None:
     assert store.asked["listing"] == 3
 
 
+def test_blocks_of_several_threads_end_in_any_order(store: Asked) -> None:
+    """As those of two pages of `toolkit view` that are loaded at once."""
+    first, second = looking("memory://x/a"), looking("memory://x/a", "memory://x/b")
+    first.__enter__()
+    second.__enter__()
+    assert exists("memory://x/a/1")
+    assert read_once("x", str) == "x"
+    first.__exit__(None, None, None)
+    assert exists("memory://x/b/5")
+    second.__exit__(None, None, None)
+    store.remove("memory://x/a/1")
+    assert not exists("memory://x/a/1")
+    assert read_once("x", lambda path: f"{path} anew") == "x anew"
+
+
 def test_a_listing_that_fails_fails_where_it_is_needed(store: Asked) -> None:
     store.refuses = True
     with looking("memory://x/a"):

@@ -34,7 +34,7 @@ from toolkit.storage.journal import Group
 from toolkit.storage.json_files import json_digest, load
 from toolkit.storage.outputs import HEAD, Output, write_file
 from toolkit.storage.paths import join, remove, stat
-from toolkit.storage.reading import open_stored
+from toolkit.storage.reading import open_stored, version_read
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
@@ -371,13 +371,8 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
             to_document(row, rows)
             index.add(entry_of(row), offset)
             offset += len(line) + 1
-    if before is None or stat(path) != before:
-        raise DataError(
-            "expected a file that does not change while it is read, got one that has changed; run "
-            "again when no program writes to it",
-            path=path,
-        )
-    return index.finish(before, lines.content or "", lines)
+    content = lines.content or ""
+    return index.finish(version_read(path, before, content), content, lines)
 
 
 def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndarray]":

@@ -192,13 +192,20 @@ def load_manifest(output: str) -> Manifest | None:
 
 def check_output(output: str) -> None:
     """Raise ConfigError if the output folder holds files that no mix of ours published."""
-    if load_manifest(output) or exists(journal_path(output)):
+    if _is_ours(output):
         return
     for relative in list_files(output):
+        if _is_ours(output):  # another run has just published it
+            return
         raise ConfigError(
             f"{join(output, relative)}: expected an empty folder, or the output of an earlier mix; "
             "choose another `output.path`, or move the files away"
         )
+
+
+def _is_ours(output: str) -> bool:
+    """Return whether a mix publishes, or has published, an output: while it does both is noted, so none is missed."""
+    return is_unfinished(output) or load_manifest(output) is not None
 
 
 def is_unfinished(output: str) -> bool:
@@ -222,15 +229,20 @@ def fault_of(output: str, manifest: Manifest) -> str:
 
 def check_rejected(output: str, folder: str) -> None:
     """Raise ConfigError if the folder for dropped documents has files that no mix of this output published."""
-    old = load_manifest(output)
-    ours = {normal(below(output, path)) for path in old.paths} if old else set()
+    ours = _published(output)
     for relative in list_files(folder):
         path = join(folder, relative)
-        if normal(path) not in ours and not exists(journal_path(output)):
+        if normal(path) not in ours and not is_unfinished(output) and normal(path) not in _published(output):
             raise ConfigError(
                 f"{path}: expected an empty folder for dropped documents, or that of an earlier mix; "
                 "choose another `rejected:`, or move the files away"
             )
+
+
+def _published(output: str) -> set[str]:
+    """Return the paths of the files of an output, as they can be compared."""
+    manifest = load_manifest(output)
+    return {normal(below(output, path)) for path in manifest.paths} if manifest else set()
 
 
 def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, str]:

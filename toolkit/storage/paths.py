@@ -53,8 +53,28 @@ class _Listing:
             self._made = None
 
 
+class _Block:
+    """A block of `looking`: the listings that it has begun, by folder, and what `read_once` has read in it, by path."""
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        self.listings = {folder.rstrip("/") + "/": _Listing(folder) for folder in folders}
+        self.read: dict[str, Any] = {}
+
+
+_blocks: list[_Block] = []
+"""The blocks of `looking` that threads are in, in the order in which they have begun; they end in any."""
+
 _looked_at: dict[str, _Listing] = {}
-"""What `looking` has listed, or will when it is asked for, by folder."""
+"""The listings of all blocks, by folder; of two the later one."""
+
+_beginning = threading.Lock()
+
+
+def _begin_or_end(change: Callable[[_Block], None], block: _Block) -> None:
+    global _looked_at
+    with _beginning:
+        change(block)
+        _looked_at = {folder: listing for each in _blocks for folder, listing in each.listings.items()}
 
 
 @contextmanager
@@ -65,15 +85,13 @@ def looking(*folders: str) -> Iterator[None]:
     Where files are looked at without a request, as on disk, each is looked at by itself. What `read_once` reads is read
     once in it.
     """
-    global _looked_at, _read
-    before = _looked_at, _read
     new = [folder for folder in dict.fromkeys(folders) if not store_of(folder).is_local and store_of(folder).can_list]
-    _read = {} if _read is None else _read
-    _looked_at = _looked_at | {folder.rstrip("/") + "/": _Listing(folder) for folder in new}
+    block = _Block(new)
+    _begin_or_end(_blocks.append, block)
     try:
         yield
     finally:
-        _looked_at, _read = before
+        _begin_or_end(_blocks.remove, block)
 
 
 def list_anew(folder: str) -> None:
@@ -100,17 +118,15 @@ def _listed_below(root: str) -> dict[str, Stat | None] | None:
     return None
 
 
-_read: dict[str, Any] | None = None
-"""What `read_once` has read, by path; None outside of blocks of `looking`."""
-
 _reading = threading.RLock()
 
 
 def read_once(path: str, read: Callable[[str], T]) -> T:
     """Return what a function reads of a file, which it always does in the same way; in `looking` it does so once."""
-    known = _read
-    if known is None:
+    block = next(iter(_blocks), None)
+    if block is None:
         return read(path)
+    known = block.read
     with _reading:
         if path not in known:
             known[path] = read(path)

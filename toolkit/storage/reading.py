@@ -10,8 +10,9 @@ from typing import IO, TYPE_CHECKING, Protocol, Self
 import xxhash
 
 from toolkit.errors import DAMAGED, DataError, advice
-from toolkit.storage import store_of
+from toolkit.storage import Stat, store_of
 from toolkit.storage.compression import Stored, inflated
+from toolkit.storage.paths import stat
 from toolkit.storage.threads import pool
 
 if TYPE_CHECKING:
@@ -280,6 +281,31 @@ def content_digest(path: str, digest: Digest | None = None) -> str:
         while block := stream.read(READ):
             digest.update(block)
     return digest.hexdigest()
+
+
+def version_read(path: str, before: Stat | None, content: str) -> Stat:
+    """Return the version of a file that was read, as it is now.
+
+    Another process that does the same work may have put the same bytes in its place meanwhile.
+
+    Args:
+        path: of the file.
+        before: its version when it was opened; None if it was not there.
+        content: the digest of what was read, by `content_digest`.
+
+    Raises:
+        DataError: if it is another file now.
+    """
+    now = stat(path)
+    if now and now == before:
+        return now
+    if now and before and now.size == before.size and content_digest(path) == content and stat(path) == now:
+        return now
+    raise DataError(
+        "expected a file that does not change while it is read, got one that has changed; run "
+        "again when no program writes to it",
+        path=path,
+    )
 
 
 def stored_digest(path: str, digest: Digest) -> str:

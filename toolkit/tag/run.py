@@ -29,7 +29,7 @@ from toolkit.storage.journal import Group
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import stat
-from toolkit.storage.reading import Lines
+from toolkit.storage.reading import Lines, version_read
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.tagger import Reference
 from toolkit.tag.values import ASKED, Effort, values_of
@@ -250,16 +250,12 @@ def _write(
                 index.add(entry, offset)
                 offset += size + 1
             report(tagged.documents, tagged.stored)
-    if before is None or stat(path) != before:
-        raise DataError(
-            "expected a file that does not change while it is read, got one that has changed; run "
-            "again when no program writes to it",
-            path=path,
-        )
+    content = lines.content or ""
+    read = version_read(path, before, content)
     if index:
-        return output, index.finish(before, lines.content or "", lines)
+        return output, index.finish(read, content, lines)
     assert state
-    if lines.content != state.content:
+    if content != state.content:
         row_index.forget(dataset, [shard])  # else the next run would believe it, too
         message = (
             f"expected the documents that {row_index.path_of(dataset, shard)} describes, got other "

@@ -26,6 +26,7 @@ from toolkit.runs.executors import Report, Task
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, looking, remove, remove_tree, size_of, stat
+from toolkit.storage.reading import version_read
 from toolkit.storage.threads import for_each
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
@@ -182,12 +183,7 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
             signing.add(block.number, documents, values)
             report(len(documents), block.documents.stored)
         signing.finish()
-    if stat(whole.path) != before:
-        raise DataError(
-            "expected a file that does not change while it is read, got one that has changed; run "
-            "again when no program writes to it",
-            path=whole.path,
-        )
+    version_read(whole.path, before, state.content)
     signing.record(state, digests)
     return SignedRows(shard=shard, written=todo, documents=state.rows)
 

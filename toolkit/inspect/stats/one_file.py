@@ -37,7 +37,7 @@ from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
-from toolkit.storage.reading import content_digest
+from toolkit.storage.reading import content_digest, version_read
 from toolkit.text.batch import in_blocks
 from toolkit.text.counting import COLUMNS, measure, measure_json
 from toolkit.text.kernels.signatures import Array
@@ -234,16 +234,12 @@ def count_file(work: CountJob, report: Report) -> CountResult:
             done(len(block))
         for number, table in enumerate(tables):
             groups.write(work.groups_path(number), iter(table))
-    if stat(work.path) != before:
-        raise DataError(
-            "expected a file that does not change while it is read, got one that has changed; run "
-            "again when no program writes to it",
-            path=work.path,
-        )
+    content = content or rows.content
+    read = version_read(work.path, before, content)
     record = Record(
-        size=before.size,
-        stamp=before.stamp,
-        content=content or rows.content,
+        size=read.size,
+        stamp=read.stamp,
+        content=content,
         attributes=attributes,
         label=work.label,
         documents=count,

@@ -26,7 +26,7 @@ from toolkit.records import outdated, sets
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.paths import exists, stat
-from toolkit.storage.reading import Lines
+from toolkit.storage.reading import Lines, version_read
 from toolkit.text.languages.labels import is_known
 
 SHOWN = 20
@@ -145,16 +145,13 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
                 raise _Unindexed
     except _Unindexed:
         return
-    if before is None or stat(path) != before:
-        findings.add(
-            DataError(
-                "expected a file that does not change while it is read, got one that has changed; run "
-                "again when no program writes to it",
-                path=path,
-            )
-        )
+    content = lines.content or ""
+    try:
+        read = version_read(path, before, content)
+    except DataError as error:
+        findings.add(error)
         return
-    state = index.finish(before, lines.content or "", lines)
+    state = index.finish(read, content, lines)
     if known and known.content != state.content:
         message = (
             f"expected the content that {row_index.path_of(dataset, shard)} describes, got other "

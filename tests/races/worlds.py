@@ -1,0 +1,110 @@
+"""What races are run over: inputs of several shapes, the configuration of all steps, and what one process makes."""
+
+import json
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import join
+
+WORDS = (
+    "the",
+    "of",
+    "library",
+    "opens",
+    "at",
+    "nine",
+    "closed",
+    "on",
+    "Sundays",
+    "because",
+    "people",
+    "read",
+    "letters",
+)
+
+SHAPES = ("plain", "many", "cut", "packed")
+"""Few inputs, each a shard; so many that they are done in groups; inputs that are cut; small ones in packs."""
+
+FINDS = ("nothing", "copies", "all")
+"""What is looked for over the whole dataset: nothing, duplicates, or also similar ones, a sample and ranks."""
+
+CHANGES = ("", "rule", "input", "tagger")
+"""What is changed before the second act: nothing, a rule of the mix, the inputs, the options of a tagger."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A corpus and its configuration, from which one process always makes the same bytes.
+
+    Attributes:
+        shape: of the inputs.
+        finds: what is looked for over the whole dataset.
+        change: that has been made; empty for none.
+    """
+
+    shape: str
+    finds: str
+    change: str = ""
+
+    @property
+    def sections(self) -> list[str]:
+        """The commands that do one after the other what `run` does."""
+        whole = {"nothing": [], "copies": ["dedup"], "all": ["dedup", "sample", "calibrate"]}[self.finds]
+        return ["ingest", "tag", *whole, "mix"]
+
+    def lay_out(self, root: str, processes: int) -> str:
+        """Write inputs and configuration below a root; return the path of the configuration."""
+        for name, data in self._inputs().items():
+            write_file(join(root, name), data)
+        path = join(root, "c.yaml")
+        write_file(path, json.dumps(self._config(root, processes)).encode())
+        return path
+
+    def _inputs(self) -> dict[str, bytes]:
+        count = 18 if self.shape == "many" else 8
+        found = {f"in/{'abc'[i % 3]}/{i:02}.jsonl": _rows(i, 4 + i % 5) for i in range(count)}
+        if self.change == "input":
+            found["in/a/00.jsonl"] = _rows(100, 3)
+            found["in/b/new.jsonl"] = _rows(101, 4)
+        return found
+
+    def _config(self, root: str, processes: int) -> dict[str, Any]:
+        entry: dict[str, Any] = {"format": "jsonl", "from": f"{root}/in/**/*.jsonl", "source": "s"}
+        entry |= {"cut": {"shard_size": "600 B"}, "packed": {"pack": "3 kB"}}.get(self.shape, {})
+        rules: list[dict[str, Any]] = [{"drop": "length.words < 6", "name": "short"}]
+        if self.change == "rule":
+            rules.append({"drop": "length.words > 40", "name": "long"})
+        shape = {"tagger": "line_shape", "short_chars": 30 if self.change == "tagger" else 20}
+        found: dict[str, Any] = {
+            "dataset": join(root, "data"),
+            "processes": processes,
+            "ingest": [entry],
+            "tag": {"length-0": "length", "shape-0": shape},
+            "mix": {
+                "attributes": ["length-0", "shape-0"],
+                "rules": rules,
+                "output": {"format": "dolma", "path": join(root, "out"), "part_size": "2 kB"},
+            },
+        }
+        if self.finds != "nothing":
+            found["dedup"] = {"exact-0": {"kind": "exact", "as": "exact"}}
+            rules.append({"drop": "exact.duplicate_of is not None", "name": "copies"})
+            found["mix"]["attributes"].append("exact-0")
+        if self.finds == "all":
+            found["dedup"]["near-0"] = {"kind": "near", "ngram": 2, "jaccard": 0.5}
+            found["sample"] = {"drawn-0": {"documents": 12}}
+            found["calibrate"] = {"rank-0": {"kind": "rank", "score": "length.words"}}
+            found["mix"]["attributes"] += ["near-0", "rank-0"]
+        return found
+
+
+def _rows(seed: int, count: int) -> bytes:
+    """Documents, of which some are in several inputs."""
+    rows = []
+    for number in range(count):
+        chance = random.Random(number if number % 4 == 3 else seed * 100 + number)
+        text = " ".join(chance.choices(WORDS, k=chance.randrange(3, 50)))
+        rows.append({"id": f"{seed}-{number}", "text": text.replace(" at ", "\n")})
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
