@@ -98,7 +98,7 @@ class MlFilter(Writer):
 
     def wants(self) -> dict[str, Wanted]:
         wanted = {"language": Wanted(self.language, Labelled, not_null=("label",))}
-        return wanted | ({"statistics": Wanted(self.statistics, Any)} if self.statistics else {})
+        return wanted | ({"statistics": Wanted(self.statistics, dict[str, Any])} if self.statistics else {})
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         known = document.metadata

@@ -58,7 +58,7 @@ def mixed_of(writer: Writer, document: Document, label: str = "en", annotations:
         option: [Prediction(label, 0.9) for _ in document.lines]
         if get_origin(wanted.type) is list
         else {"x": 1.5}
-        if wanted.type is Any
+        if get_origin(wanted.type) is dict
         else Prediction(label, 0.75)
         for option, wanted in writer.wants().items()
     }

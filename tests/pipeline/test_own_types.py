@@ -76,6 +76,7 @@ def test_parquet_types_are_those_of_all_files(tmp_path: Path, run: Run) -> None:
     """A column without nulls by the statistics of all files needs no test; with nulls in one file it does."""
     pq.write_table(pa.Table.from_pylist(_rows(4)), tmp_path / "a.parquet", row_group_size=2)
     pq.write_table(pa.Table.from_pylist(_rows(3)), tmp_path / "b.parquet")
+    pq.write_table(pa.Table.from_pylist(_rows(3)).slice(0, 0), tmp_path / "empty.parquet")  # has no nulls, either
     entry = f"format: parquet, from: {tmp_path}/*.parquet"
     for rule, said in [
         ('metadata.lang > "a"', "metadata.lang may be null here"),

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
@@ -204,3 +205,60 @@ def test_a_value_that_does_not_fit_names_its_document(asked: Project) -> None:
     ran = asked("tag")
     assert ran.code == 1
     assert re.search(r"a\.jsonl\.gz:2: when: `metadata\.n.*document 'd1'", ran.err), ran.err
+
+
+class Guess(msgspec.Struct):
+    """What a language is."""
+
+    label: str | None
+    prob: float
+
+
+class Sure(msgspec.Struct):
+    """What the language of a line is."""
+
+    label: str
+    prob: float
+
+
+class Language(Tagger):
+    """A label, or none."""
+
+    def tag(self, document: Document) -> Guess:
+        return Guess("en" if len(document.text) > 10 else None, 0.5)
+
+
+class Lines(Tagger):
+    """A label for each line."""
+
+    def tag(self, document: Document) -> list[Sure | None]:
+        return [Sure("en", 0.5) for _ in document.lines]
+
+
+@pytest.mark.parametrize(
+    ("output", "nulls"),
+    [
+        ({"format": "oscar"}, ["language is None or language.label is None", "line_language is None"]),
+        ({"format": "dolma", "by": "language"}, ["language is None or language.label is None"]),
+        ({"format": "text", "unit": "line"}, ["line_language is None"]),
+        ({"format": "ml_filter", "statistics": "language"}, ["language is None or language.label is None"]),
+    ],
+    ids=["oscar", "dolma", "text", "ml_filter"],
+)
+def test_a_format_takes_values_whose_nulls_rules_drop(asked: Project, output: Any, nulls: list[str]) -> None:
+    """Values of the document, of its lines, and objects; what is missing is told before anything runs."""
+    taggers = [{"tagger": f"{HERE}:Language", "as": "language"}, {"tagger": f"{HERE}:Lines", "as": "line_language"}]
+    asked.config["tag"]["language-0"] = {"taggers": taggers, "when": ASKED}
+    asked.config["mix"] = {"attributes": ["language-0"], "output": output | {"path": str(asked.out)}}
+    asked.ok("tag")
+    asked.config["mix"]["rules"] = []
+    for condition in nulls:
+        refused = asked("mix")
+        assert (refused.code, f"{{drop: {condition}, name: unidentified}}" in refused.err) == (2, True), refused.err
+        asked.config["mix"]["rules"].append({"drop": condition, "name": condition})
+    told = asked.ok("mix", "--json").json
+    texts = [row["text"] for row in asked.shard(SHARD)]
+    lines_only = output["format"] == "text"
+    assert told["totals"]["kept"] == sum(
+        1 for i, text in enumerate(texts) if is_asked(i) and (lines_only or len(text) > 10)
+    )

@@ -357,7 +357,7 @@ def _has(type_: Type, kind: str) -> bool:
 def fits(declared: Type, wanted: Type) -> bool:
     """Return whether values of the declared type can be given where the wanted type is expected.
 
-    An object may have more fields than are wanted.
+    An object may have more fields than are wanted. It can be given as a map to whose values its fields fit.
     """
     if declared in (wanted, NEVER) or ANY in (declared, wanted):
         return True
@@ -371,6 +371,9 @@ def fits(declared: Type, wanted: Type) -> bool:
         assert declared.item
         assert wanted.item
         return fits(declared.item, wanted.item)
+    if (declared.kind, wanted.kind) == ("object", "map"):
+        assert wanted.item
+        return all(fits(of_field, wanted.item) for _, of_field in declared.fields)
     if declared.kind == wanted.kind == "object":
         return all((t := declared.get(name)) is not None and fits(t, want) for name, want in wanted.fields)
     return False

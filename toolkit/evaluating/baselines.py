@@ -37,11 +37,12 @@ def of_sources(labels: Array, sources: Array, fold: Array, *, numbers: bool) -> 
 
     Args:
         labels: numbers, or codes.
-        sources: codes.
+        sources: codes, -1 for documents without one: they are a source, too.
         fold: of each document.
         numbers: whether labels are numbers, of which the mean is predicted.
     """
     found = np.empty(len(labels), dtype=np.float64 if numbers else np.int64)
+    sources = sources.astype(np.int64) + 1
     size = int(sources.max(initial=0)) + 1
     for number in range(FOLDS):
         own, others = fold == number, fold != number

@@ -128,24 +128,45 @@ def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[st
         for key in joined.keys:
             if key.name != name:
                 continue
-            type_: schema.Type | None = key.declared
-            for field in path:
-                type_ = type_.get(field) if type_ else None
-            for field in wanted.not_null:
-                if type_ is None or (inner := type_.get(field)) is None:
-                    continue
-                if inner.kind == "nullable" and f"{wanted.path}.{field}" not in known:
-                    raise ConfigError(
-                        f"{where}: {wanted.path}.{field} may be null here, and this format has no place for it; add "
-                        f"the rule {{drop: {wanted.path}.{field} is None, name: unidentified}}"
-                    )
             expected = schema.from_annotation(wanted.type, where)
+            type_: schema.Type | None = key.declared
+            for depth, field in enumerate(path, 1):
+                at = ".".join(wanted.path.split(".")[:depth])
+                type_ = _not_null(type_, at, f"{at} is None", known, where).get(field) if type_ else None
+            if type_ and expected.kind != "nullable" and expected != schema.ANY:
+                fields = [f"{wanted.path}.{field}" for field in wanted.not_null]
+                rule = " or ".join(f"{at} is None" for at in (wanted.path, *fields))
+                type_ = _not_null(type_, wanted.path, rule, known, where)
+            for field in wanted.not_null:
+                if type_ and (inner := type_.get(field)):
+                    _not_null(inner, at := f"{wanted.path}.{field}", f"{at} is None", known, where)
             if type_ is None or not schema.fits(_without_nulls(type_, wanted.not_null), expected):
                 raise ConfigError(f"{where}: expected an attribute of type {expected}, got {type_ or 'no such field'}")
             return Binding(set=i, key=key.key, path=path)
     names = [key.name for joined in sets for key in joined.keys]
     hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
     raise ConfigError(f"{where}: expected an attribute of the mix, got {name!r}{hint}")
+
+
+def _not_null(type_: schema.Type, path: str, rule: str, known: frozenset[str], where: str) -> schema.Type:
+    """Return a type without null.
+
+    Args:
+        type_: of the value.
+        path: of the value, among the attributes of the mix.
+        rule: the condition under which a document has to be dropped.
+        known: the paths that are not null in documents that stay.
+        where: for the message.
+
+    Raises:
+        ConfigError: if the value may be null in a document that stays.
+    """
+    if type_.kind == "nullable" and path not in known:
+        raise ConfigError(
+            f"{where}: {path} may be null here, and this format has no place for it; add the rule "
+            f"{{drop: {rule}, name: unidentified}}"
+        )
+    return type_.not_null
 
 
 def _without_nulls(type_: schema.Type, fields: Iterable[str]) -> schema.Type:

@@ -33,10 +33,12 @@ def _leaves(about: Any) -> list[str]:
 
 
 def leaves_with_nulls(about: Any) -> set[str]:
-    """Return the paths of the leaves of which not all row groups have statistics that count no null."""
+    """Return the paths of the leaves of which not all row groups with rows have statistics that count no null."""
     found = set()
     for group in range(about.num_row_groups):
         row_group = about.row_group(group)
+        if not row_group.num_rows:  # a file without rows has such a group, without statistics
+            continue
         for i in range(row_group.num_columns):
             column = row_group.column(i)
             statistics = column.statistics
