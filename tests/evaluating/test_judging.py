@@ -104,9 +104,9 @@ def test_a_source_predicts_by_other_folds_only() -> None:
     numbers = baselines.of_sources(labels.astype(float), sources, fold, numbers=True)
     assert numbers.tolist() == pytest.approx([2 / 3, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 2 / 3])
     nameless = np.where(sources == 0, -1, sources)  # an empty source has no code
-    for numbers in (False, True):
-        of_any = baselines.of_sources(labels.astype(float) if numbers else labels, sources, fold, numbers=numbers)
-        of_none = baselines.of_sources(labels.astype(float) if numbers else labels, nameless, fold, numbers=numbers)
+    for number in (False, True):
+        given = labels.astype(float) if number else labels
+        of_any, of_none = (baselines.of_sources(given, each, fold, numbers=number) for each in (sources, nameless))
         assert of_none.tolist() == of_any.tolist()
 
 
