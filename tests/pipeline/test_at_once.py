@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
-from toolkit.mix import publish
+from toolkit.mix import publish, stage
 from toolkit.storage.reading import Lines
 
 SHARD = "s/a.jsonl.gz"
@@ -96,6 +97,31 @@ def test_an_output_that_another_run_publishes_just_now_is_one_of_ours(
         monkeypatch.setattr(publish, name, publish_in_time(getattr(publish, name)))
     publish.check_output(str(project.out))
     publish.check_rejected(str(project.out), str(project.root / "rejected"))
+
+
+def test_a_mix_that_is_published_while_status_looks_is_done(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its shards, that are ready before and published then, none is missing."""
+    project.config["mix"] = {"rules": [], "output": {"format": "dolma", "path": str(project.out)}}
+    project.ok("tag")
+    project.ok("dedup")
+    project.ok("mix", "--shard", "0/1")
+    ready = project.root / "ready"
+    shutil.copytree(project.out, ready)
+    project.ok("mix")
+    published, made_from = project.root / "published", stage.made_from
+    project.out.rename(published)
+    ready.rename(project.out)
+
+    def publish_first(*arguments: Any) -> Any:
+        if published.exists():
+            shutil.rmtree(project.out)
+            published.rename(project.out)
+        return made_from(*arguments)
+
+    monkeypatch.setattr(stage, "made_from", publish_first)
+    ran = project("status")
+    assert ran.code == 0, ran.out
+    assert not published.exists()
 
 
 COMMANDS = ("tag", "dedup", "stats", "validate")
