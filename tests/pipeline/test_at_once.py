@@ -3,6 +3,8 @@
 import gzip
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
 from toolkit.mix import publish, stage
 from toolkit.storage.reading import Lines
+from toolkit.whole import sign
 
 SHARD = "s/a.jsonl.gz"
 ROWS = 5
@@ -97,6 +100,25 @@ def test_an_output_that_another_run_publishes_just_now_is_one_of_ours(
         monkeypatch.setattr(publish, name, publish_in_time(getattr(publish, name)))
     publish.check_output(str(project.out))
     publish.check_rejected(str(project.out), str(project.root / "rejected"))
+
+
+def test_the_same_share_twice_at_once_makes_signatures(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one does all of its work while the first one has its files open."""
+    finish, others = sign.Signing.finish, list[int]()
+
+    def finished(self: sign.Signing) -> None:
+        if not others:
+            others.append(0)
+            line = [sys.executable, "-m", "toolkit.cli", "dedup", "-c", str(project.yaml), "--shard", "0/1"]
+            others[0] = subprocess.run(line, check=False, capture_output=True).returncode
+        finish(self)
+
+    monkeypatch.setattr(sign.Signing, "finish", finished)
+    project.ok("dedup", "--shard", "0/1")
+    assert others == [0]
+    project.ok("dedup")
+    project.ok("tag")
+    project.ok("validate")
 
 
 def test_a_mix_that_is_published_while_status_looks_is_done(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
