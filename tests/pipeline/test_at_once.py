@@ -13,7 +13,9 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
+from toolkit.ingest import attempts
 from toolkit.mix import publish, stage
+from toolkit.runs import claims
 from toolkit.storage.reading import Lines
 from toolkit.whole import sign
 
@@ -100,6 +102,28 @@ def test_an_output_that_another_run_publishes_just_now_is_one_of_ours(
         monkeypatch.setattr(publish, name, publish_in_time(getattr(publish, name)))
     publish.check_output(str(project.out))
     publish.check_rejected(str(project.out), str(project.root / "rejected"))
+
+
+def test_a_shard_that_another_run_has_just_written_is_no_strangers(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record comes behind it, and its note may be lost; of a run that is alone nothing is to come."""
+    records, aside = project.data / ".toolkit/inputs", project.root / "aside"
+    records.rename(aside)
+    ran = project("ingest")
+    assert ran.code == 1
+    assert "expected no file here yet" in ran.err
+    shutil.rmtree(project.data / ".toolkit/ingest")
+
+    def record(seconds: float) -> None:
+        if aside.exists():
+            shutil.copytree(aside, records, dirs_exist_ok=True)
+            shutil.rmtree(aside)
+
+    monkeypatch.setattr(attempts.time, "sleep", record)
+    with claims.claimed(claims.folder_in(str(project.data / ".toolkit")), "it", {"the source 'other'": ""}):
+        project.ok("ingest")
+    project.ok("tag")
 
 
 def test_the_same_share_twice_at_once_makes_signatures(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

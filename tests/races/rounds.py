@@ -171,7 +171,7 @@ class Track:
                 self._act(round_, each, drawn(chance, each, root, config, again), root, config, env, again)
                 if round_.wrong:
                     break
-        if chances:  # an answer may have been lost that an upload was begun
+        if place == "bucket":  # a kill, or an answer that is lost, may leave an upload behind
             self.warm[0].run(["clean", root], {})
         round_.wrong += [f"left: {name}" for name in left(root) if not (world.is_per_shard and "/stage/" in name)]
         round_.faults = sum(faults.seen.values()) - faults.seen["none"]
