@@ -13,7 +13,6 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
-from toolkit.ingest import attempts
 from toolkit.mix import publish, stage
 from toolkit.runs import claims
 from toolkit.storage.reading import Lines
@@ -120,7 +119,7 @@ def test_a_shard_that_another_run_has_just_written_is_no_strangers(
             shutil.copytree(aside, records, dirs_exist_ok=True)
             shutil.rmtree(aside)
 
-    monkeypatch.setattr(attempts.time, "sleep", record)
+    monkeypatch.setattr("time.sleep", record)
     with claims.claimed(claims.folder_in(str(project.data / ".toolkit")), "it", {"the source 'other'": ""}):
         project.ok("ingest")
     project.ok("tag")
