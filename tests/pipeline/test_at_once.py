@@ -2,6 +2,9 @@
 
 import gzip
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +13,10 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
-from toolkit.mix import publish
+from toolkit.mix import publish, stage
+from toolkit.runs import claims
 from toolkit.storage.reading import Lines
+from toolkit.whole import sign
 
 SHARD = "s/a.jsonl.gz"
 ROWS = 5
@@ -96,6 +101,72 @@ def test_an_output_that_another_run_publishes_just_now_is_one_of_ours(
         monkeypatch.setattr(publish, name, publish_in_time(getattr(publish, name)))
     publish.check_output(str(project.out))
     publish.check_rejected(str(project.out), str(project.root / "rejected"))
+
+
+def test_a_shard_that_another_run_has_just_written_is_no_strangers(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record comes behind it, and its note may be lost; of a run that is alone nothing is to come."""
+    records, aside = project.data / ".toolkit/inputs", project.root / "aside"
+    records.rename(aside)
+    ran = project("ingest")
+    assert ran.code == 1
+    assert "expected no file here yet" in ran.err
+    shutil.rmtree(project.data / ".toolkit/ingest")
+
+    def record(seconds: float) -> None:
+        if aside.exists():
+            shutil.copytree(aside, records, dirs_exist_ok=True)
+            shutil.rmtree(aside)
+
+    monkeypatch.setattr("time.sleep", record)
+    with claims.claimed(claims.folder_in(str(project.data / ".toolkit")), "it", {"the source 'other'": ""}):
+        project.ok("ingest")
+    project.ok("tag")
+
+
+def test_the_same_share_twice_at_once_makes_signatures(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one does all of its work while the first one has its files open."""
+    finish, others = sign.Signing.finish, list[int]()
+
+    def finished(self: sign.Signing) -> None:
+        if not others:
+            others.append(0)
+            line = [sys.executable, "-m", "toolkit.cli", "dedup", "-c", str(project.yaml), "--shard", "0/1"]
+            others[0] = subprocess.run(line, check=False, capture_output=True).returncode
+        finish(self)
+
+    monkeypatch.setattr(sign.Signing, "finish", finished)
+    project.ok("dedup", "--shard", "0/1")
+    assert others == [0]
+    project.ok("dedup")
+    project.ok("tag")
+    project.ok("validate")
+
+
+def test_a_mix_that_is_published_while_status_looks_is_done(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its shards, that are ready before and published then, none is missing."""
+    project.config["mix"] = {"rules": [], "output": {"format": "dolma", "path": str(project.out)}}
+    project.ok("tag")
+    project.ok("dedup")
+    project.ok("mix", "--shard", "0/1")
+    ready = project.root / "ready"
+    shutil.copytree(project.out, ready)
+    project.ok("mix")
+    published, made_from = project.root / "published", stage.made_from
+    project.out.rename(published)
+    ready.rename(project.out)
+
+    def publish_first(*arguments: Any) -> Any:
+        if published.exists():
+            shutil.rmtree(project.out)
+            published.rename(project.out)
+        return made_from(*arguments)
+
+    monkeypatch.setattr(stage, "made_from", publish_first)
+    ran = project("status")
+    assert ran.code == 0, ran.out
+    assert not published.exists()
 
 
 COMMANDS = ("tag", "dedup", "stats", "validate")

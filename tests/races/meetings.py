@@ -283,7 +283,7 @@ class Meetings:
     def _judge(self, met: Met, name: str, ran: Ran) -> None:
         looks = name == "first" and self._pair.looks
         if ran.code:
-            met.said.append(f"{name} {ran.code}: {ran.err or ran.out}")
+            met.said.append(f"{name} {ran.code}: {ran.out}{ran.err}")
         if "Traceback" in ran.err:
             met.wrong.append(f"{name}: a traceback\n{ran.err}")
         elif self._pair.reads and ran.code in (1, 2):

@@ -12,14 +12,14 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from signal import SIGKILL
 from typing import NamedTuple, Self
 
 from tests.conftest import Ran
 from tests.faults.warm import Signal, Warm
-from tests.races.worlds import CHANGES, FINDS, SHAPES, World
+from tests.races.worlds import CHANGES, FINDS, OUTPUTS, SHAPES, World
 from tests.recipes import tree
 from tests.storage.faults import environment
 from tests.storage.servers import Faults, Seaweed, proxy
@@ -154,27 +154,26 @@ class Track:
         """Play a round in an empty place, `folder` or `bucket`."""
         chance = random.Random(f"{place} {seed}")
         root = join("s3://races" if place == "bucket" else str(self.folder), f"round-{seed}")
-        world = World(chance.choice(SHAPES), chance.choice(FINDS))
+        world = World(chance.choice(SHAPES), chance.choice(FINDS), output=chance.choice(OUTPUTS))
         processes = 1 if chance.random() < 0.8 else 2
         change = chance.choice(CHANGES) if chance.random() < 0.6 else ""
         chances = {chance.choice(FAULTS): 0.01, "503": 0.01} if place == "bucket" and chance.random() < 0.25 else {}
         faults = Faults(chances, seed=seed)
-        round_ = Round(
-            f"{place} {seed}: {world.shape}, {world.finds}, {change or 'no change'}, {' '.join(sorted(chances))}"
-        )
+        drawn_ = (world.shape, world.finds, world.output or "-", change or "no change", *sorted(chances))
+        round_ = Round(f"{place} {seed}: {', '.join(drawn_)}")
         with contextlib.ExitStack() as stack:
             env = self.env
             if chances and (server := self.server):
                 env = environment(stack.enter_context(proxy(lambda: server.port, faults)))
-            for number, each in enumerate([world, World(world.shape, world.finds, change)][: 2 if change else 1]):
+            for number, each in enumerate([world, replace(world, change=change)][: 2 if change else 1]):
                 config = each.lay_out(root, processes)
                 again = change if number else ""
                 self._act(round_, each, drawn(chance, each, root, config, again), root, config, env, again)
                 if round_.wrong:
                     break
-        if chances:  # an answer may have been lost that an upload was begun
+        if place == "bucket":  # a kill, or an answer that is lost, may leave an upload behind
             self.warm[0].run(["clean", root], {})
-        round_.wrong += [f"left: {name}" for name in left(root)]
+        round_.wrong += [f"left: {name}" for name in left(root) if not (world.is_per_shard and "/stage/" in name)]
         round_.faults = sum(faults.seen.values()) - faults.seen["none"]
         if not round_.wrong:
             remove_tree(root)
@@ -186,9 +185,9 @@ class Track:
         for workers, late in zip(plan.phases, plan.late, strict=True):
             for told in self._phase(workers, late, plan.looks, env):
                 self._judge(round_, told)
-        more = ("--overwrite",) if change == "tagger" else ()
-        for command in ("run", "validate"):
-            ran = self.warm[0].run([command, "-c", config, *(more if command == "run" else ())], env)
+        for command in ("run",) if world.is_per_shard else ("run", "validate"):
+            more = options(world, change) if command == "run" else ()
+            ran = self.warm[0].run([command, "-c", config, *more], env)
             round_.commands += 1
             if ran.code:
                 round_.wrong.append(f"the last {command}: status {ran.code}\n{ran.out}{ran.err}")
@@ -261,7 +260,7 @@ class Track:
         """What one process makes."""
         if world not in self._alone:
             root = str(self.folder / f"alone-{len(self._alone)}")
-            ran = self.warm[0].run(["run", "-c", world.lay_out(root, 1)], {})
+            ran = self.warm[0].run(["run", "-c", world.lay_out(root, 1), *options(world, "")], {})
             assert ran.code == 0, ran.out + ran.err
             self._alone[world] = made(root)
             remove_tree(root)
@@ -270,7 +269,7 @@ class Track:
 
 def made(root: str) -> dict[str, str]:
     """The sha256 of documents, attributes and output below a root."""
-    return {name: digest for name, digest in tree(root).items() if name.startswith(("data/", "out/"))}
+    return {name: digest for name, digest in tree(root).items() if name.startswith(("data/", "out"))}
 
 
 LEFT = re.compile(r"/(claims|segments|stage|parts|failed)/|\.started$|publishing\.json$|\.tmp$")
@@ -290,10 +289,17 @@ def plain(text: str) -> str:
     return re.sub(r"\d+", "N", text)[-600:]
 
 
+def options(world: World, change: str) -> tuple[str, ...]:
+    """Options of `run`, when this was changed before."""
+    return (("--overwrite",) if change == "tagger" else ()) + (("--per-shard",) if world.is_per_shard else ())
+
+
 def drawn(chance: random.Random, world: World, root: str, config: str, change: str) -> Plan:
     """What happens in an act: `change` is what was changed before it."""
-    more = ("--overwrite",) if change == "tagger" else ()
+    more = options(world, change)
     how = chance.choice(("shares", "shares", "steps", "same", "same steps", "mixed"))
+    if world.is_per_shard:
+        how = chance.choice(("shares", "same", "mixed"))
     count = chance.randrange(2, MOST + 1)
 
     def share(command: str, number: int) -> tuple[str, ...]:

@@ -34,6 +34,10 @@ CHANGES = ("", "rule", "input", "tagger")
 """What is changed before the second act: nothing, a rule of the mix, the inputs, the options of a tagger."""
 
 
+OUTPUTS = ("", "", "rejected", "shuffled", "budget", "zstd", "editions", "per shard")
+"""How the output is made: also dropped documents, shuffled, to a budget, by zstd, twice, input by input."""
+
+
 @dataclass(frozen=True)
 class World:
     """A corpus and its configuration, from which one process always makes the same bytes.
@@ -42,11 +46,18 @@ class World:
         shape: of the inputs.
         finds: what is looked for over the whole dataset.
         change: that has been made; empty for none.
+        output: how it is made, one of `OUTPUTS`.
     """
 
     shape: str
     finds: str
     change: str = ""
+    output: str = ""
+
+    @property
+    def is_per_shard(self) -> bool:
+        """Whether `run` deletes what was made of an input when it is mixed, which nothing of the whole may need."""
+        return self.output == "per shard" and self.finds == "nothing"
 
     @property
     def sections(self) -> list[str]:
@@ -97,6 +108,18 @@ class World:
             found["sample"] = {"drawn-0": {"documents": 12}}
             found["calibrate"] = {"rank-0": {"kind": "rank", "score": "length.words"}}
             found["mix"]["attributes"] += ["near-0", "rank-0"]
+        mix = found["mix"]
+        if self.output == "rejected":
+            mix["rejected"] = join(root, "out-rejected")
+        elif self.output == "shuffled":
+            mix["output"]["shuffle"] = {"seed": 1}
+        elif self.output == "budget" and self.finds == "nothing":  # else the stages that it needs are not there yet
+            mix["budget"] = {"documents": 20}
+        elif self.output == "zstd":
+            found["compression"] = "zstd"
+        elif self.output == "editions":
+            edition = {"rules": [{"drop": "length.words < 12", "name": "shorter"}]}
+            mix["editions"] = {"long": {**edition, "output": {"path": join(root, "out-long")}}}
         return found
 
 

@@ -8,6 +8,7 @@ and as inputs have failed; and each look at one must see what other processes ha
 """
 
 import re
+import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,10 +24,14 @@ from toolkit.errors import DataError
 from toolkit.ingest.plan import InputToIngest
 from toolkit.records import ingested
 from toolkit.records.ingested import InputRecord
+from toolkit.runs import claims
 from toolkit.storage import json_files
 from toolkit.storage.journal import Group
 from toolkit.storage.paths import exists, join, list_files, remove, stat_each
 from toolkit.storage.threads import for_each
+
+LOOKS = 50
+"""Times that it is looked whose a shard is, if another run works on the same inputs."""
 
 STARTED = ".json.started"
 TOGETHER = ".together.started"
@@ -185,12 +190,22 @@ class Claims:
         if shard in self.shards:
             return
         if path := _in_the_way(self._work, shard, set_name):
-            attempt = load_attempt(self._work.dataset, self._work.key)
-            noted = {*(attempt.shards if attempt else ()), *ingested.shards_now(self._work.dataset, [self._work.key])}
-            if shard not in noted:  # another attempt may have ended, or be at work
+            for _ in range(LOOKS):
+                if self._is_noted(shard):
+                    break
+                if not _is_shared(self._work.dataset):
+                    raise _not_ours(self._work, path)
+                time.sleep(claims.LOOK)
+            else:
                 raise _not_ours(self._work, path)
         self.shards.add(shard)
         self._write()
+
+    def _is_noted(self, shard: str) -> bool:
+        """Return whether a shard is the input's by another attempt, which may have ended, or be at work."""
+        dataset, key = self._work.dataset, self._work.key
+        attempt = load_attempt(dataset, key)
+        return shard in {*(attempt.shards if attempt else ()), *ingested.shards_now(dataset, [key])}
 
     def group(self) -> AbstractContextManager[Group]:
         """Return the group of a shard."""
@@ -205,7 +220,8 @@ class Claims:
     def _write(self) -> None:
         attempt = json_files.load(self._path, Attempt)
         self.shards |= set(attempt.shards if attempt else ())
-        json_files.save(self._path, _attempt_at(self._work, self.shards))
+        if attempt is None or self.shards != set(attempt.shards):  # another attempt may be adding to it
+            json_files.save(self._path, _attempt_at(self._work, self.shards))
 
 
 class Grouped:
@@ -284,6 +300,16 @@ def _attempt_at(work: InputToIngest, shards: Iterable[str] | None = None) -> Att
     """Return what is noted of an attempt at an input that may write some shards, by default the only one."""
     keys = [file.key for file in work.files] if work.is_pack else []
     return Attempt(input=work.name, shards=sorted([work.shard_name()] if shards is None else shards), keys=keys)
+
+
+def _is_shared(dataset: Dataset) -> bool:
+    """Return whether another run works on the inputs, too: of what it has just written the note may be to come.
+
+    Two attempts at an input have one note, and one that writes it may undo what the other has added meanwhile; when the
+    other has ended, there is a record.
+    """
+    held = claims.held(claims.folder_in(dataset.bookkeeping))
+    return sum(any(name.startswith("the source ") for name in each.claim.holds) for each in held) > 1
 
 
 def _in_the_way(work: InputToIngest, shard: str, set_name: str | None) -> str:

@@ -42,16 +42,25 @@ class Published:
     """
 
     def __init__(self, settings: MixSettings) -> None:
-        output = settings.output.path
+        output = self._output = settings.output.path
         manifest = publish.load_manifest(output)
+        self._digest = manifest and manifest.digest
+        self._is_unfinished = manifest is not None and publish.is_unfinished(output)
         if manifest and manifest.settings != settings.recorded():
             manifest = None
         self.fault = publish.fault_of(output, manifest) if manifest else ""
-        if manifest and (self.fault or publish.is_unfinished(output)):
+        if manifest and (self.fault or self._is_unfinished):
             manifest = None
         listed = manifest.inputs if manifest else []
         self._entries = {(e.stream, e.shard): _digest(e.documents, e.attributes) for e in listed}
         self.shards = len(self._entries)
+
+    def has_changed(self) -> bool:
+        """Return whether another mix has been published since: what it was made of is not there any more."""
+        manifest = publish.load_manifest(self._output)
+        if (manifest and manifest.digest) != self._digest:
+            return True
+        return self._is_unfinished and not publish.is_unfinished(self._output)
 
     def knows(self, work: ShardToMix) -> bool:
         """Return True if a shard is in it, as it was."""

@@ -98,7 +98,10 @@ def as_it_was(work: ShardToTag) -> TaggedShard | None:
     dataset, shard = work.dataset, work.shard
     state = row_index.current(dataset, shard)
     as_recorded = (sets.is_as_recorded(dataset, name, shard) for name in sets_of(work.plan))
-    if state is None or not all(as_recorded) or outdated(work, state):
+    try:
+        if state is None or not all(as_recorded) or outdated(work, state):
+            return None
+    except DataError:  # told when the shard is worked on
         return None
     return TaggedShard(shard=shard, written=[], documents=state.rows, seconds=0.0)
 

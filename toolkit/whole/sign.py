@@ -25,7 +25,7 @@ from toolkit.records.sets import is_as_recorded
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, looking, remove, remove_tree, size_of, stat
+from toolkit.storage.paths import join, list_files, looking, remove, size_of, stat
 from toolkit.storage.reading import version_read
 from toolkit.storage.threads import for_each
 from toolkit.text.batch import Batch
@@ -218,7 +218,8 @@ class Signing:
     def __enter__(self) -> Self:
         for _, folder in self._pairs:
             remove(signature_path(folder, self._shard))
-            remove_tree(join(folder, self._shard))
+            for name in list_files(join(folder, self._shard)):  # what another attempt at once has not ended stays
+                remove(join(folder, self._shard, name))
         places = [(entry, join(folder, self._shard)) for entry, folder in self._pairs]
         self._files = ExitStack()
         try:

@@ -1,6 +1,7 @@
 """Show what is done, running, failed and missing, and why."""
 
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -17,7 +18,7 @@ from toolkit.commands.steps import per_shard as per_shard_command
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
-from toolkit.data import row_index
+from toolkit.data import journals, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
 from toolkit.ingest import inputs as ingest_records
@@ -43,6 +44,9 @@ from toolkit.whole import section as dedup_section
 
 State = Literal["done", "running", "failed", "missing"]
 STATES: tuple[State, ...] = ("done", "running", "failed", "missing")
+
+LOOKS = 3
+"""Times that all is looked at if what is published changes meanwhile."""
 
 SHOWN, NAMED = 10, 3
 """Causes of what has failed, or is missing, in a stage that are told to people; and what is named for each."""
@@ -87,11 +91,15 @@ def run(context: Context, options: Options) -> Outcome:
         none = f"{options.config}: expected one of the sections {', '.join(STAGES)}; got none"
         raise ConfigError("\n".join([*context.faults, none]))
     context.options = msgspec.structs.replace(options, quiet=True)
-    look = _Look(context)
-    with look.from_listings():
-        stages = list(look.stages())
-        there = look.there() if look.faults else {}
-    done = not look.faults and all(one.is_done for one in stages)
+    for _ in range(LOOKS):
+        look = _Look(context)
+        with look.from_listings():
+            stages = list(look.stages())
+            there = look.there() if look.faults else {}
+        done = not look.faults and all(one.is_done for one in stages)
+        if done or not look.has_changed():
+            break
+        journals.begin(uuid.uuid4().hex)
     text = _text(stages, look.claims, done) + _faulty(look.faults, there)
     data = _data(stages, look.claims, done) | {"faults": look.faults, "there": there}
     outcome = Outcome(text=text, data=data, exit_code=2 if look.faults else int(not done))
@@ -126,6 +134,10 @@ class _Look:
         """Shards that are mixed and whose documents are gone, by key: whether they are in what is published."""
         self._lacks = False
         """True if a dataset that is mixed has no documents yet."""
+
+    def has_changed(self) -> bool:
+        """Return whether a mix was published meanwhile: what it was made of has gone, and counts as not begun."""
+        return self._published is not None and self._published.has_changed()
 
     @contextmanager
     def _noted(self, section: str) -> Iterator[None]:
@@ -254,7 +266,10 @@ class _Look:
             work = tagging.ShardToTag(
                 dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit
             )
-            return tagging.outdated(work, row_index.current(dataset, shard))
+            try:
+                return tagging.outdated(work, row_index.current(dataset, shard))
+            except DataError:  # what it is made from is being made just now
+                return list(plan.sets)
 
         todo = dict(zip(shards, for_each(look, shards), strict=True))
         gone = [Item(key, "done") for key in sorted(self._mixed.keys() - todo.keys())]
