@@ -106,8 +106,8 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
     if group.media_type != MEDIA_TYPES[".jsonl"]:
         other = next((path for path in group.paths if media_type(path) != MEDIA_TYPES[".jsonl"]), "none")
         raise ConfigError(
-            f"about.splits: expected data in JSON Lines that Croissant's reader takes (.jsonl, .jsonl.gz), got {other}; "
-            "leave the splits out: about.splits={}"
+            "about.splits: expected data in JSON Lines that Croissant's reader takes (.jsonl, .jsonl.gz), got "
+            f"{other}; leave the splits out: about.splits={{}}"
         )
     targets = [join(facts.root, path) for path in _split_paths(facts)]
     return [
