@@ -135,13 +135,15 @@ def test_settings_are_typed() -> None:
     ("text", "message"),
     [
         ("inner: {}", "c.yaml:1: expected the option 'name', which is missing"),
-        ("name: 3", "c.yaml:1: name: expected a text, got 3"),
+        ("name: 3", "c.yaml:1: name: expected a text, got 3; write it in quotes"),
+        ("name: 23.10", "c.yaml:1: name: expected a text, got 23.1; write it in quotes"),
+        ("name: true", "c.yaml:1: name: expected a text, got true"),
         (
             "name: a\ninner:\n  min_chars: -1",
             "c.yaml:3: inner.min_chars: expected a whole number of at least 0, got -1",
         ),
         ("name: a\nmany:\n- {}\n- min_chars: x", "c.yaml:4: many[1].min_chars: expected a whole number, got 'x'"),
-        ("name: a\ninner: {labels: [a, 1]}", "c.yaml:2: inner.labels[1]: expected a text, got 1"),
+        ("name: a\ninner: {labels: [a, 1]}", "c.yaml:2: inner.labels[1]: expected a text, got 1; write it in quotes"),
         ("name: a\nsize: 3 XB", "c.yaml:2: size: expected a size such as 1000000, 500 MB or 64 MiB, got '3 XB'"),
         ("- name", 'c.yaml:1: expected a mapping, got ["name"]'),
     ],

@@ -128,6 +128,10 @@ def test_parts_of_a_split_are_files_of_their_own(released: Project) -> None:
     assert (ran.code, "expected the output of a mix that parts its files" in ran.err) == (2, True)
     out = released.root / "parted"
     released.config["mix"]["output"]["path"] = str(out)
+    released.ok("croissant", "--of", "dataset")  # whose files no mix parts: each document has its split, as before
+    of_dataset = [row for path in (released.data / "splits").rglob("*.gz") for row in read_rows(path)]
+    assert {row["split"] for row in of_dataset} == {"train", "test"}
+    assert "0 findings" in released.ok("validate", released.data / "croissant.json").out
     released.ok("mix")
     released.ok("croissant")
     assert "0 findings" in released.ok("validate").out

@@ -140,3 +140,11 @@ def test_the_label_that_rules_see_is_no_folder(project: Project, label: str | No
     configure(project, [{"route": '"y"', "when": "n == 2 if n is not None else False"}], label=label)
     ran = project.run("mix", "-c", first, "--compare", saved(project, "other.yaml"), "--json").json
     assert ran["relabelled"] == {"x/documents -> y": 1}
+    configure(project, [{"route": '"x/" + label', "when": "n is not None and n < 3"}, {"route": '"y"'}], label=label)
+    explained = project.run("mix", "-c", saved(project, "routes.yaml"), "--explain", "-n", "1", "--rule", 'route "y"')
+    assert "routes it to y" in explained.out
+    first, *_ = project.run("mix", "-c", saved(project, "routes.yaml"), "--explain", "1", "--json").json["documents"]
+    steps = {step["rule"]: step for step in first["steps"]}
+    assert steps['route "x/" + label']["verdict"] == "routes it to x/documents"
+    assert steps['route "x/" + label']["values"]["label"] == "documents"
+    assert steps['route "y"']["verdict"] == "routes nothing: an earlier rule has routed it"

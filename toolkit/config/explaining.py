@@ -56,7 +56,11 @@ def explained(text: str, path: Path, value: Any, type_: Any, what: str) -> str:
         return in_words(text)
     if text.startswith("Expected `"):  # of msgspec; an option that can be left out need not be null
         text = in_words(text.partition(", got ")[0].replace(" | null`", "`")).replace("an object", "a mapping")
-    return in_words(text) if ", got " in text else f"{in_words(text)}, got {_shown(value)}"
+    said = in_words(text)
+    if ", got " in said:
+        return said
+    number = isinstance(value, int | float) and not isinstance(value, bool)  # of 23.10 the last digit is lost by now
+    return f"{said}, got {_shown(value)}" + ("; write it in quotes" if number and said == "expected a text" else "")
 
 
 def _shown(value: Any) -> str:

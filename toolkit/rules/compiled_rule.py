@@ -55,6 +55,10 @@ class CompiledRule:
         """Return the output folder of a document, or piece of one, that the format gives this label."""
         return label
 
+    def takes_label(self) -> bool:
+        """Return whether ``label`` in its expression is the label that the format gives, and not that of the rules."""
+        return False
+
     def watches(self) -> Watch | None:
         """Return what notes the entries of a blocklist that documents match, for a kind that has one."""
         return None

@@ -18,8 +18,10 @@ from toolkit.mix.effects.stretches import show as show_stretches
 from toolkit.mix.join import Joint, ShardToMix, at_document, inputs_of, joint_rows
 from toolkit.rules import RuleSet
 from toolkit.rules.compiled_rule import CompiledRule
+from toolkit.rules.compiling import LABEL
 from toolkit.rules.expression_tree import parse
 from toolkit.rules.expressions import paths_in
+from toolkit.rules.written import Role
 from toolkit.runs.executors import Report
 from toolkit.tag.sample import key_of
 
@@ -183,7 +185,14 @@ def _explain(
     steps = []
     for i, each in enumerate(rules.compiled):
         verdict = each.verdict(values) if i <= last else "is not reached"
-        steps.append(RuleStep(each.rule.name, verdict, plain(each.watched(values))))
+        watched = each.watched(values)
+        if each.rule.ROLE is Role.ROUTES:
+            folder = rules.folder(*values) if rules.folder else None
+            if each.takes_label():
+                watched |= {LABEL: folder}
+            if not isinstance(outcome, int) and each.holds(values):
+                verdict = _routing(rules, i, folder, values)
+        steps.append(RuleStep(each.rule.name, verdict, plain(watched)))
     dropping = rules.compiled[outcome] if isinstance(outcome, int) else None
     place = f"{work.name}:{number}"
     about = deciding if deciding >= 0 else outcome if isinstance(outcome, int) else None
@@ -200,6 +209,15 @@ def _explain(
         document.text[:HEAD],
         [each for rule in reached for each in of_rule(rule, document, values)],
     )
+
+
+def _routing(rules: RuleSet, i: int, folder: str | None, values: list[Any]) -> str:
+    """Return what a rule that holds does to the folder of a document: the first one decides."""
+    if i not in rules.applied(*values):
+        return "routes nothing: an earlier rule has routed it"
+    if folder is None and rules.compiled[i].takes_label():
+        return "routes it"  # a format that gives each piece of a document a label tells it when it writes
+    return f"routes it to {rules.route([i], folder or '', *values)}"
 
 
 def _reason(rule: CompiledRule, values: list[Any]) -> RuleStep:

@@ -9,6 +9,7 @@ from toolkit.data.schema import STR
 from toolkit.rules.checker import Name
 from toolkit.rules.compiled_rule import CompiledRule, Function, Values
 from toolkit.rules.compiling import LABEL, Compiler
+from toolkit.rules.expressions import paths_in
 from toolkit.rules.rule import Form, Rule
 from toolkit.rules.written import Role
 
@@ -37,14 +38,19 @@ class Route(Rule):
         given = names if LABEL in compiler.attributes else {**names, LABEL: Name(STR, "given_label")}
         found = compiler.value(self, given, self.expression, STR, "a text, the folder")
         value = compiler.function(found.code, "given_label")
-        return Routes(self, names, compiler.function, condition, value)
+        takes = given is not names and LABEL in paths_in(self.expression, given)
+        return Routes(self, names, compiler.function, condition, value, takes)
 
 
 @dataclass(frozen=True, eq=False)
 class Routes(CompiledRule):
-    """Gives the output folder, which `value` computes."""
+    """Gives the output folder, which `value` computes; `takes` says whether it uses the label of the format."""
 
     value: Function
+    takes: bool
+
+    def takes_label(self) -> bool:
+        return self.takes
 
     def folder(self, label: str, values: Values) -> str:
         found = self.run(self.value, (*values, label))

@@ -17,7 +17,7 @@ from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import STR
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.facts import Facts, Field, File, PathField, RecordType, Split
-from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, suffix_of
+from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, media_type, suffix_of
 from toolkit.inspect.describe.facts.rows import apart
 from toolkit.inspect.documents import text_at
 from toolkit.mix.splitting import split_of
@@ -104,7 +104,11 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
     """
     group = facts.groups[0]
     if group.media_type != MEDIA_TYPES[".jsonl"]:
-        raise ConfigError(f"about.splits: expected data in JSON Lines that readers take, got {group.paths[0]}")
+        other = next((path for path in group.paths if media_type(path) != MEDIA_TYPES[".jsonl"]), "none")
+        raise ConfigError(
+            "about.splits: expected data in JSON Lines that Croissant's reader takes (.jsonl, .jsonl.gz), got "
+            f"{other}; leave the splits out: about.splits={{}}"
+        )
     targets = [join(facts.root, path) for path in _split_paths(facts)]
     return [
         SplitJob(
