@@ -33,6 +33,8 @@ def parent(pid: int) -> int:
 def _home(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The number of a nursery, which is gone behind the test."""
     monkeypatch.setattr(nursery, "PACKAGES", ())  # other tests have imported modules that begin threads
+    for shared in ("_open", "_users"):  # with what other tests have left open
+        monkeypatch.setattr(nursery, shared, [])
     before = children()
     with nursery.opened():
         (pid,) = children() - before
