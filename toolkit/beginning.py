@@ -24,9 +24,8 @@ def is_program() -> bool:
     first, given = (getattr(sys, "argv", None) or [""])[0], sys.orig_argv
     if first == "-m":  # as long as Python looks for the module
         return ("-m", "toolkit") in zip(given, given[1:], strict=False)  # noqa: RUF007  # nothing more is imported
-    return (
-        os.path.basename(first) in COMMANDS and first in given
-    )  # what is begun by `multiprocessing` has only the first
+    # what is begun by `multiprocessing` has only the first
+    return os.path.basename(first) in COMMANDS and first in given
 
 
 def end_by_signals() -> None:

@@ -16,7 +16,7 @@ from typing import NoReturn
 from toolkit import beginning, distribution
 from toolkit.commands.command_line import completion, parser
 from toolkit.commands.command_line.options import Options
-from toolkit.errors import ToolkitError, advice, below
+from toolkit.errors import ToolkitError, advice, indented
 from toolkit.interrupts import STATUS, Terminated, is_terminated, keep_status, note_sigint, raise_on_sigterm
 from toolkit.runs import processes
 from toolkit.storage.addresses import hidden
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     except ToolkitError as error:
         if debug:
             raise
-        _tell(f"error: {below(error)}")
+        _tell(f"error: {indented(error)}")
         return error.exit_code
     except KeyboardInterrupt as error:
         return _interrupted(error)
@@ -99,7 +99,7 @@ def _run(options: Options) -> int:
     if outcome.failures:
         _tell(f"\n{len(outcome.failures)} failed:")
         for message in outcome.failures:
-            _tell(f"  {below(message, '    ')}")
+            _tell(f"  {indented(message, '    ')}")
     return status
 
 

@@ -226,7 +226,7 @@ def few(names: Sequence[str]) -> str:
     return f"{len(names):,} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
-def below(message: object, by: str = "  ") -> str:
+def indented(message: object, by: str = "  ") -> str:
     """Return a message whose further lines are all indented: the name of a file, which may have lines, begins none."""
     return re.sub(r"\n(?! )", "\n" + by, str(message))
 

@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.errors import Unreadable
 from toolkit.storage import Stat, paths
-from toolkit.storage.paths import exists, list_files, list_stats, looking, read_once, stat
+from toolkit.storage.paths import exists, list_anew, list_files, list_stats, looking, read_once, stat
 from toolkit.testing import MemoryStore
 
 
@@ -69,6 +69,17 @@ def test_what_is_written_before_the_next_block_is_seen_in_it(store: Asked) -> No
             now = stat("memory://x/a/1")
             assert now
             assert now.size == len(content)
+
+
+def test_what_was_gone_when_it_was_read_is_listed_anew(store: Asked) -> None:
+    with looking("memory://x/a", "memory://x/b"):
+        assert [list(list_files(f"memory://x/{folder}")) for folder in "ab"] == [["1", "2"], ["5"]]
+        for name in ("a/1", "b/5"):
+            store.remove(f"memory://x/{name}")
+        list_anew("memory://x/a/below")
+        assert [list(list_files(f"memory://x/{folder}")) for folder in "ab"] == [["2"], ["5"]]
+    list_anew("memory://x/a")
+    assert store.asked["listing"] == 3
 
 
 def test_a_listing_that_fails_fails_where_it_is_needed(store: Asked) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from toolkit.commands.command_line.options import Options
 from toolkit.commands.words import in_words
 from toolkit.config.settings import Config, Source
 from toolkit.data import journals, row_index
-from toolkit.errors import below
+from toolkit.errors import indented
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, grouped, workers
@@ -109,7 +109,7 @@ class Running:
             for task in listed:
                 if task.known is None:
                     continue
-                found[task.name] = Result(task.name, task.known.value)
+                found[task.name] = Result(task.name, cast("R", task.known))
                 progress.report(task.known.documents, 0)
                 progress.end(task.size, 0)
                 if failed:
@@ -126,7 +126,7 @@ class Running:
                 if failed:
                     self._note(failed, self._stage.keys[result.name][0], result)
                 if result.failure and not quiet:
-                    progress.tell(f"failed: {below(result.failure.message)}")
+                    progress.tell(f"failed: {indented(result.failure.message)}")
                     if self.options.debug and result.failure.details:
                         progress.tell(result.failure.details)
         journals.begin(uuid.uuid4().hex)

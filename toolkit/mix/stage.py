@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -22,7 +23,7 @@ from toolkit.mix.orphans.judging import Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle.frames import hash_bytes, hash_of, sizes_of
 from toolkit.runs.blocks import in_order, threads_for
-from toolkit.runs.executors import Known, Report, Result, Task
+from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.journal import Earlier, Group, Journal, Place
@@ -112,7 +113,7 @@ class ShardMixed(ConfigStruct):
 
     shard: str
     skipped: bool
-    rows: int
+    documents: int
 
 
 def stage_path(output: str, digest: str, key: str) -> str:
@@ -192,19 +193,22 @@ def as_it_was(work: ShardToMix) -> ShardMixed | None:
         return None
     now = inputs_now(work)
     made = made_from(work, *now) if now else None
-    return ShardMixed(shard=work.shard, skipped=True, rows=made.totals.rows) if made else None
+    return ShardMixed(shard=work.shard, skipped=True, documents=made.totals.rows) if made else None
 
 
 def shard_tasks(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
-    """Return a task for each shard, named by its path (streams may share one), with its size, and if it has been done.
+    """Return a task for each shard, named by its path (streams may share one), with its size."""
+    sizes = for_each(size_of, [work.path for work in works])
+    return [Task(work.name, work, size, key=work.key) for work, size in zip(works, sizes, strict=True)]
+
+
+def tasks_to_mix(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
+    """Return `shard_tasks` for `mix_shard`; nothing is to be done of those that have been encoded.
 
     Call it in a block of `looking`.
     """
-    sizes, before = for_each(size_of, [work.path for work in works]), for_each(as_it_was, works)
-    return [
-        Task(work.name, work, size, key=work.key, known=Known(found, found.rows) if found else None)
-        for work, size, found in zip(works, sizes, before, strict=True)
-    ]
+    before = for_each(as_it_was, works)
+    return [replace(task, known=found) for task, found in zip(shard_tasks(works), before, strict=True)]
 
 
 def mix_together(tasks: list[Task[ShardToMix]], report: Report) -> list[Result[ShardMixed]]:
@@ -228,7 +232,7 @@ def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> S
     state, inputs = inputs_of(work, learn=True)
     if made := made_from(work, state.content, inputs):
         report(made.totals.rows, 0)
-        return ShardMixed(shard=work.shard, skipped=True, rows=made.totals.rows)
+        return ShardMixed(shard=work.shard, skipped=True, documents=made.totals.rows)
     with nullcontext(group) if group else _group(work) as own:
         with ExitStack() as stack:
             output = stack.enter_context(StageOutput(work, own))
@@ -236,7 +240,7 @@ def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> S
                 output.write(encoded)
                 report(encoded.counted.totals.rows, encoded.stored)
         output.record(state, inputs)
-    return ShardMixed(shard=work.shard, skipped=False, rows=state.rows)
+    return ShardMixed(shard=work.shard, skipped=False, documents=state.rows)
 
 
 def _group(work: ShardToMix) -> Group:

@@ -73,6 +73,11 @@ class InputPassed(ConfigStruct):
     ingested: run.IngestedInput
     tagged: list[str]
 
+    @property
+    def documents(self) -> int:
+        """Return how many it has."""
+        return self.ingested.documents
+
 
 class InputMixed(ConfigStruct):
     """The outcome of an input whose documents have gone.

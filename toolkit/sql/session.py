@@ -251,9 +251,8 @@ def reader(query: str, views: Views, *, memory: int, threads: int) -> Any:
         with stack:
             yield from batches
 
-    atexit.register(
-        stack.close
-    )  # one that is not read to its end holds a database, which complains if modules go first
+    # one that is not read to its end holds a database, which complains if modules go first
+    atexit.register(stack.close)
     stack.callback(batches.close)
     stack.callback(atexit.unregister, stack.close)
     return pa.RecordBatchReader.from_batches(schema, read())

@@ -34,7 +34,26 @@ def stat_each(paths: Sequence[str]) -> list[Stat | None]:
     return for_each(stat, paths)
 
 
-_looked_at: dict[str, Callable[[], dict[str, Stat | None]]] = {}
+class _Listing:
+    """The listing of a folder, made when it is first asked for, once, whatever threads ask."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._made: dict[str, Stat | None] | None = None
+
+    def __call__(self) -> dict[str, Stat | None]:
+        with self._lock:
+            if self._made is None:
+                self._made = _stats(self._folder, store_of(self._folder).listing(self._folder))
+            return self._made
+
+    def forget(self) -> None:
+        with self._lock:
+            self._made = None
+
+
+_looked_at: dict[str, _Listing] = {}
 """What `looking` has listed, or will when it is asked for, by folder."""
 
 
@@ -42,18 +61,26 @@ _looked_at: dict[str, Callable[[], dict[str, Stat | None]]] = {}
 def looking(*folders: str) -> Iterator[None]:
     """Answer `stat`, and listings, of folders from one listing of each, made when it is first asked for.
 
-    For a block that decides from many files, while this process writes none of them. Where files are looked at without
-    a request, as on disk, each is looked at by itself. What `read_once` reads is read once in it.
+    For a block that decides from many files, while this process writes none of them; if others do, see `list_anew`.
+    Where files are looked at without a request, as on disk, each is looked at by itself. What `read_once` reads is read
+    once in it.
     """
     global _looked_at, _read
     before = _looked_at, _read
     new = [folder for folder in dict.fromkeys(folders) if not store_of(folder).is_local and store_of(folder).can_list]
     _read = {} if _read is None else _read
-    _looked_at = _looked_at | {folder.rstrip("/") + "/": _once(folder) for folder in new}
+    _looked_at = _looked_at | {folder.rstrip("/") + "/": _Listing(folder) for folder in new}
     try:
         yield
     finally:
         _looked_at, _read = before
+
+
+def list_anew(folder: str) -> None:
+    """Let a block of `looking` list again what a folder lies in: what it has listed has been gone when it was read."""
+    for each, listing in _looked_at.items():
+        if f"{folder.rstrip('/')}/".startswith(each):
+            listing.forget()
 
 
 def is_listed(folder: str) -> bool:
@@ -89,20 +116,6 @@ def read_once(path: str, read: Callable[[str], T]) -> T:
             known[path] = read(path)
         found: T = known[path]
     return found
-
-
-def _once(folder: str) -> Callable[[], dict[str, Stat | None]]:
-    """Return what gives the listing of a folder, which is made once, whatever threads ask."""
-    lock = threading.Lock()
-    made: list[dict[str, Stat | None]] = []
-
-    def listed() -> dict[str, Stat | None]:
-        with lock:
-            if not made:
-                made.append(_stats(folder, store_of(folder).listing(folder)))
-            return made[0]
-
-    return listed
 
 
 def size_of(path: str) -> int:

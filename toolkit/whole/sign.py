@@ -22,7 +22,7 @@ from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_
 from toolkit.mix.settings import Joined, Stream
 from toolkit.records.outdated import check_lineage, content_of
 from toolkit.records.sets import is_as_recorded
-from toolkit.runs.executors import Known, Report, Task
+from toolkit.runs.executors import Report, Task
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, looking, remove, remove_tree, size_of, stat
@@ -91,7 +91,7 @@ def _works(
     with dataset.looking({name for entry in entries for name in entry.reads}), looking(*folders):
         sizes, before = for_each(size_of, paths), for_each(as_it_was, found)
     return [
-        Task(path, work, size, key=work.shard, known=Known(done, done.documents) if done else None)
+        Task(path, work, size, key=work.shard, known=done)
         for path, work, size, done in zip(paths, found, sizes, before, strict=True)
     ]
 

@@ -13,7 +13,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 from toolkit.records import sets
 from toolkit.records.outdated import is_outdated
-from toolkit.runs.executors import Known, Report, Task
+from toolkit.runs.executors import Report, Task
 from toolkit.runs.progress import Share
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.threads import for_each
@@ -63,7 +63,7 @@ def works(dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: 
             work,
             work.signed.record.input.size,
             key=work.signed.shard,
-            known=Known(done, done.documents) if done else None,
+            known=done,
         )
         for work, done in zip(mine, before, strict=True)
     ]

@@ -20,7 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
-from toolkit.runs.executors import Known, Report, Task
+from toolkit.runs.executors import Report, Task
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import Plan
@@ -190,10 +190,9 @@ class _Annotating:
             self._fault(f"{why}; answers are kept, and the same command goes on")
         return not (failed or asks.limits.why)
 
-    def _known(self, name: str, shard: str) -> Known:
+    def _known(self, name: str, shard: str) -> tagging.TaggedShard:
         record = sets.load_record(self.dataset, name, shard)
-        rows = record.rows if record else 0
-        return Known(tagging.TaggedShard(shard=shard, written=[], documents=rows, seconds=0.0), rows)
+        return tagging.TaggedShard(shard=shard, written=[], documents=record.rows if record else 0, seconds=0.0)
 
     def _tell(
         self, name: str, annotator: Annotator, asks: asking.Asking, done: list[tagging.TaggedShard], failed: list[str]

@@ -23,7 +23,7 @@ from toolkit.ingest import section as ingest_section
 from toolkit.one_pass import one_input
 from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
-from toolkit.runs.executors import Known, P, R, Report, Result, Task
+from toolkit.runs.executors import P, R, Report, Result, Task
 from toolkit.runs.grouped import Work
 from toolkit.runs.room import Need
 from toolkit.storage import store_of
@@ -157,10 +157,7 @@ def _ingest(
     context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords
 ) -> list[Result[ingesting.IngestedInput]]:
     before = _before(context, works)
-    tasks = [
-        Task(task_name(work), work, key=work.key, known=Known(found, found.documents) if found else None)
-        for work, found in zip(works, before, strict=True)
-    ]
+    tasks = [Task(task_name(work), work, key=work.key, known=found) for work, found in zip(works, before, strict=True)]
     return run_inputs(context, "ingest", Work(ingesting.ingest_input, ingesting.ingest_together), tasks, works, noted)
 
 
@@ -182,7 +179,7 @@ def _ingest_on(
                 task_name(work),
                 ahead.of(work),
                 key=work.key,
-                known=Known(one_input.InputPassed(ingested=found, tagged=[]), found.documents) if found else None,
+                known=one_input.InputPassed(ingested=found, tagged=[]) if found else None,
             )
             for work, found in zip(works, _before(context, works), strict=True)
         ]

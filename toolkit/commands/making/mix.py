@@ -159,7 +159,7 @@ def _mix(context: Context, prepared: PreparedMix) -> Outcome:
     publish.finish_interrupted(output)
     with stage.looking(settings):
         manifest = unchanged.whole(listed) if listed and not prepared.unreadable else None
-        tasks = [] if manifest else stage.shard_tasks(listed)
+        tasks = [] if manifest else stage.tasks_to_mix(listed)
     if manifest:
         return publishing.already(context, settings, manifest)
     noted = FailureRecords(work_folder(output), "mix")
@@ -185,7 +185,7 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
     noted = FailureRecords(work_folder(output), "mix")
     with stage.looking(settings):
         todo = [] if unchanged.among(listed) else listed
-        tasks = stage.shard_tasks(todo)
+        tasks = stage.tasks_to_mix(todo)
     needs = context.disk.of_mixes(tasks)
     stage.records_of(output, settings.stage_digest())  # which the end of the command will merge
     results = context.run(

@@ -21,7 +21,7 @@ from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError, amount, short
 from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.records.failures import FailureRecords
-from toolkit.runs.executors import Known, Result, Task
+from toolkit.runs.executors import Result, Task
 from toolkit.runs.grouped import Work
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, values
@@ -158,7 +158,7 @@ def _tasks(dataset: Dataset, plan: Plan, works: Sequence[tagging.ShardToTag]) ->
             work,
             sizes.get(work.shard),
             key=work.shard,
-            known=Known(found, found.documents) if found else None,
+            known=found,
         )
         for work, found in zip(works, before, strict=True)
     ]

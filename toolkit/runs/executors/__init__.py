@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ToolkitError
@@ -33,12 +33,12 @@ Admits = Callable[["Task[Any]", bool], bool]
 """Asked in the calling process before a task is given away, and whether others are running: False if it must wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What became of a task that need not be begun, and how many documents it was about."""
+class Done(Protocol):
+    """What became of a task."""
 
-    value: Any
-    documents: int
+    @property
+    def documents(self) -> int:
+        """Return how many documents it was about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Task(Generic[P]):
         size: bytes of its input, as stored; None if that is not known. The largest tasks are begun first, so that no
             core is left with one at the end.
         processes: that the task itself keeps busy.
-        known: what became of it, if that is known: then no executor gets it.
+        known: what becomes of it, if that is known before: then no executor gets it.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Task(Generic[P]):
     size: int | None = None
     processes: int = 1
     key: str = ""
-    known: Known | None = None
+    known: Done | None = None
 
 
 @dataclass(frozen=True, slots=True)

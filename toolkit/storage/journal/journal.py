@@ -15,7 +15,7 @@ from toolkit.storage.journal.entries import Contents, Entry, Place, header, line
 from toolkit.storage.journal.state import State
 from toolkit.storage.json_files import tell_damage
 from toolkit.storage.outputs import RowOutput, Together
-from toolkit.storage.paths import join, list_files, remove
+from toolkit.storage.paths import join, list_anew, list_files, remove
 from toolkit.storage.threads import for_each
 
 T = TypeVar("T")
@@ -202,13 +202,14 @@ class Journal:
         """Read all that there is.
 
         Segments that are gone when they are read have been merged meanwhile: what was read may be older than the merge,
-        so all is looked at again.
+        so all is looked at again, and listed anew, also in a block of `looking`.
         """
         for _ in range(LOOKS):
             try:
                 return self._look_once()
             except FileNotFoundError:
-                continue
+                for folder in (self.folder, *(each.folder for each in self._earlier)):
+                    list_anew(folder)
         raise Unreadable(f"expected records that can be read, they changed {LOOKS} times meanwhile", path=self.folder)
 
     def _look_once(self) -> _Found:
