@@ -1,6 +1,5 @@
 """How long texts are: lines, code points, bytes and words, counted in compiled code; the same numbers everywhere."""
 
-import functools
 from collections.abc import Sequence
 
 import msgspec
@@ -13,9 +12,12 @@ COLUMNS = ("lines", "chars", "bytes", "words", "unicode_words")
 """What `measure` gives of each text, in this order."""
 
 _PADDING = 16
-"""Bytes behind the last text, for code that reads several at once."""
+"""Bytes before the first text and behind the last, for code that reads several at once."""
 
-_measure = Compiled("toolkit.text.kernels.counting:measure", "int8* int64* int64 int64 int8* int64*")
+_ROOM = 256
+"""Bytes for compiled code to work in."""
+
+_measure = Compiled("toolkit.text.kernels.counting:measure", "int8* int64* int64 int64 uint8* int64*")
 _unescape = Compiled("toolkit.text.kernels.counting:unescape", "int8* int64* int64 int64 int8* int64* int64* int64*")
 _unicode_words = Compiled(
     "toolkit.text.kernels.words:unicode_words",
@@ -73,11 +75,11 @@ def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool
     import numpy as np
 
     pieces = [text.encode() if isinstance(text, str) else text for text in texts]
-    bounds = np.zeros(len(pieces) + 1, dtype=np.int64)
-    np.cumsum([len(piece) + 1 for piece in pieces], out=bounds[1:])  # a line feed between them parts their words
-    utf8 = np.frombuffer(bytearray(b"\n").join([*pieces, b"\n" * _PADDING]), dtype=np.int8)
+    bounds = np.cumsum([_PADDING, *[len(piece) + 1 for piece in pieces]])  # a line feed between them parts their words
+    padding = b"\n" * _PADDING
+    utf8 = np.frombuffer(bytearray(b"\n").join([padding[1:], *pieces, padding]), dtype=np.int8)
     found = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
-    _measure(utf8, bounds, len(pieces), joined, _kinds(), found)
+    _measure(utf8, bounds, len(pieces), joined, np.empty(_ROOM, dtype=np.uint8), found)
     if unicode and pieces:
         found[:, -1] = _count_unicode_words(utf8, bounds)
     return found
@@ -107,17 +109,6 @@ def measure_json(
         utf8[bounds[-1] : bounds[-1] + _PADDING] = 10
         found[:, -1] = _count_unicode_words(utf8, bounds)
     return found, np.flatnonzero(bad).tolist()
-
-
-@functools.cache
-def _kinds() -> Array:
-    import numpy as np
-
-    kinds = np.zeros(256, dtype=np.int8)
-    kinds[[*range(9, 14), *range(28, 33)]] = 1
-    kinds[0x80:0xC0] = 2
-    kinds[[0xC2, 0xE1, 0xE2, 0xE3]] = 3
-    return kinds
 
 
 def _count_unicode_words(utf8: Array, bounds: Array) -> Array:

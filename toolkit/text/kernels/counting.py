@@ -32,64 +32,63 @@ def _is_ascii_space(byte: Any) -> Any:
 
 
 _STRETCH = 128
-"""Bytes that are looked at in one go, at most 252: so many, and 3 of a code point, are counted in a byte."""
+"""Bytes that are looked at in one go, at most 255: so many are counted in a byte."""
 
 
 @_inline
-def _usual(utf8: Any, begin: Any, end: Any) -> Any:
-    """Count line feeds, bytes that continue a code point, and words that begin behind the first byte.
+def _counted(utf8: Any, at: Any, size: Any, spaces: Any) -> Any:
+    """Count the line feeds of a stretch, bytes that continue a code point, and words that end before it or in it.
 
-    Loops without branches and stores, with sums of a byte, become instructions on many bytes at once. The number of
-    words holds where the last of the results is 0: no byte begins a code point beyond ASCII that may be white space.
+    Loops without branches, with sums of a byte, become instructions on many bytes at once. `spaces` has, from 3 on, how
+    many bytes the white space has that ends at each byte, 0 where none does; before, that of the three bytes before.
     """
-    feeds, inside, words, unusual = numba.uint8(0), numba.uint8(0), numba.uint8(0), numba.uint8(0)
-    for i in range(begin, end):
-        byte = utf8[i]
+    feeds, inside, words = numba.uint8(0), numba.uint8(0), numba.uint8(0)
+    for i in range(size):
+        first, second, byte = utf8[at + i - 2], utf8[at + i - 1], utf8[at + i]
+        one = numba.uint8(_is_ascii_space(byte))
+        two = numba.uint8((second == -62) & ((byte == -123) | (byte == -96)))  # U+0085, U+00A0
+        last = (byte <= -118) | (byte == -88) | (byte == -87) | (byte == -81)
+        general = ((second == -128) & last) | ((second == -127) & (byte == -97))  # U+2000 to U+205F
+        others = ((first == -31) & (second == -102)) | ((first == -29) & (second == -128))  # U+1680, U+3000
+        three = numba.uint8(((first == -30) & general) | (others & (byte == -128)))
+        spaces[3 + i] = numba.uint8(one | (two << 1) | three | (three << 1))
         feeds = numba.uint8(feeds + numba.uint8(byte == 10))
         inside = numba.uint8(inside + numba.uint8(byte < -64))
-        unusual |= numba.uint8(byte == -62) | numba.uint8(numba.uint8(byte + 31) <= 2)
-    for i in range(begin + 1, end):
-        words = numba.uint8(words + numba.uint8(_is_ascii_space(utf8[i - 1]) & (_is_ascii_space(utf8[i]) ^ 1)))
-    return numba.int64(feeds), numba.int64(inside), numba.int64(words), unusual
+    for i in range(size):  # a word ends where white space is that has none before it
+        space = spaces[3 + i]
+        one, two, three = (space == 1) & (spaces[2 + i] == 0), (space == 2) & (spaces[1 + i] == 0), space == 3
+        words = numba.uint8(words + numba.uint8(one | two | (three & (spaces[i] == 0))))
+    return numba.int64(feeds), numba.int64(inside), numba.int64(words)
 
 
-def measure(utf8: Any, bounds: Any, texts: Any, joined: Any, kinds: Any, found: Any) -> None:
+def measure(utf8: Any, bounds: Any, texts: Any, joined: Any, spaces: Any, found: Any) -> None:
     """Fill rows of `found` with lines, code points, bytes and words.
 
     Args:
-        utf8: int8, texts with a line feed behind each.
+        utf8: int8, texts with a line feed behind each; two bytes before the first.
         bounds: int64 (texts + 1), where each begins, and the end of all.
         texts: how many.
         joined: 1 if line feeds stand between lines, not behind each.
-        kinds: int8 (256), of bytes: 1 for white space, 2 for what continues a code point, 3 for what may begin one that
-            is white space.
+        spaces: uint8 (3 + `_STRETCH`), room to work in.
         found: int64 (texts, 5), the last column is left alone.
     """
     for text in range(texts):
-        begin, end = bounds[text], bounds[text + 1] - 1
-        lines, inside, words, space = numba.int64(0), numba.int64(0), numba.int64(0), numba.int64(1)
-        at = begin
+        at, end = bounds[text], bounds[text + 1]  # with the line feed behind it, where its last word ends
+        size = end - 1 - at
+        feeds, inside, words = numba.int64(0), numba.int64(0), numba.int64(0)
+        for j in range(3):
+            spaces[j] = numba.uint8(1)  # no word is before it
         while at < end:
-            stop = min(at + _STRETCH, end)
-            while utf8[stop] < -64:  # inside a code point
-                stop += 1
-            feeds, more, begun, unusual = _usual(utf8, at, stop)
-            if unusual:
-                for i in range(at, stop):
-                    kind = numba.int64(kinds[utf8[i] & 255])
-                    if kind == 3:
-                        kind = _is_space(utf8, i)
-                    now = (kind & 1) | ((kind >> 1) & space)  # what continues a code point is what its first byte was
-                    words += space & (now ^ 1)
-                    space = now
-            else:
-                words += begun + (space & (_is_ascii_space(utf8[at]) ^ 1))
-                space = _is_ascii_space(utf8[stop - 1])
-            lines, inside, at = lines + feeds, inside + more, stop
-        if end > begin and (joined or utf8[end - 1] != 10):
-            lines += 1
+            length = min(numba.int64(_STRETCH), end - at)
+            more_feeds, more_inside, more_words = _counted(utf8, at, length, spaces)
+            feeds, inside, words, at = feeds + more_feeds, inside + more_inside, words + more_words, at + length
+            for j in range(3):
+                spaces[j] = spaces[length + j]
+        lines = feeds
+        if size == 0 or (not joined and utf8[end - 2] == 10):
+            lines -= 1
         row = text * 5
-        found[row], found[row + 1], found[row + 2], found[row + 3] = lines, end - begin - inside, end - begin, words
+        found[row], found[row + 1], found[row + 2], found[row + 3] = lines, size - inside, size, words
 
 
 @_inline
