@@ -9,6 +9,7 @@ from toolkit.commands.command_line.options import Looking, Options
 from toolkit.commands.opening import open_context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.errors import ConfigError
+from toolkit.storage.journal import apart
 from toolkit.storage.retrying import forget_hosts
 from toolkit.storage.roots import forget_roots, note_roots
 
@@ -32,5 +33,5 @@ def carry_out(options: Options, begun: Callable[[], None] = lambda: None) -> Out
     note_roots(options.targets if isinstance(options, Looking) else ())
     opened = open_context(options)
     begun()
-    with opened as context:
+    with apart.for_run(), opened as context:
         return cast("Outcome", parser.find(options.command).run(context, options))

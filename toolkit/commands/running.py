@@ -10,7 +10,7 @@ from typing import Any, cast
 from toolkit.commands.command_line.options import Options
 from toolkit.commands.words import in_words
 from toolkit.config.settings import Config, Source
-from toolkit.data import journals, row_index
+from toolkit.data import journals
 from toolkit.errors import indented
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
@@ -19,6 +19,7 @@ from toolkit.runs.executors import P, R, Report, Result, Task, always
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.progress import Progress
 from toolkit.runs.room import Needs, Room
+from toolkit.storage.journal import apart
 
 
 @dataclass
@@ -135,7 +136,7 @@ class Running:
     def _task(self, work: grouped.Work[P, R]) -> Callable[[Any, Report], Any]:
         """Return what does a task: it knows the records as they are now, and keeps no index if nothing is kept."""
         knowing: Callable[[Any, Report], Any] = partial(journals.knowing, uuid.uuid4().hex, work)
-        return knowing if self.options.keeps_indexes else partial(row_index.looking, knowing)
+        return knowing if self.options.keeps_indexes else partial(apart.looking, knowing)
 
     @contextmanager
     def here(self, facts: Callable[[], list[str]]) -> Iterator[None]:

@@ -14,10 +14,8 @@ members, row groups.
 """
 
 import struct
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
@@ -30,7 +28,7 @@ from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.errors import DataError
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
-from toolkit.storage.journal import Group
+from toolkit.storage.journal import Group, apart
 from toolkit.storage.json_files import json_digest, load
 from toolkit.storage.outputs import HEAD, Output, write_file
 from toolkit.storage.paths import join, remove, stat
@@ -90,37 +88,14 @@ class DamagedIndex(DataError):
     """A row index is not what it was when it was written."""
 
 
-_apart: dict[tuple[str, str], ShardState | None] = {}
-"""Shards, below the records of their dataset, whose index is in `_folder`, with its state when it is complete."""
-
-_folder = ""
-"""Where indexes are made that are not kept; empty if they are."""
-
-
-def looking(function: Callable[[P, A], R], payload: P, report: A) -> R:
-    """Call the function of a task of a command that only looks: indexes that it makes are there for the call alone."""
-    with not_kept():
-        return function(payload, report)
-
-
-@contextmanager
-def not_kept() -> Iterator[None]:
-    """Let indexes that are made within the ``with`` block be there for it alone: it writes nothing to the dataset."""
-    global _folder
-    with tempfile.TemporaryDirectory(prefix="row-indexes-") as folder:
-        _folder = folder
-        try:
-            yield
-        finally:
-            _folder = ""
-            _apart.clear()
-
-
 def path_of(dataset: Dataset, shard: str) -> str:
     """Return the path of a shard's row index."""
-    if (key := (dataset.bookkeeping, shard)) in _apart:
-        return join(_folder, xxhash.xxh3_64_hexdigest("\0".join(key).encode()) + ".bin")
-    return _kept_path(dataset, shard)
+    return _base(dataset, shard) + ".bin"
+
+
+def _base(dataset: Dataset, shard: str) -> str:
+    """Return the path of a shard's row index without its suffix."""
+    return apart.found(dataset.bookkeeping, shard) or _kept_path(dataset, shard).removesuffix(".bin")
 
 
 def _kept_path(dataset: Dataset, shard: str) -> str:
@@ -128,7 +103,7 @@ def _kept_path(dataset: Dataset, shard: str) -> str:
 
 
 def _begins_path(dataset: Dataset, shard: str) -> str:
-    return path_of(dataset, shard).removesuffix(".bin") + BEGINS
+    return _base(dataset, shard) + BEGINS
 
 
 def _head(path: str) -> str:
@@ -189,7 +164,9 @@ class RowIndexOutput:
 
     def __init__(self, dataset: Dataset, shard: str, *, replaced: bool = False, group: Group | None = None) -> None:
         self._dataset, self._shard, self._group = dataset, shard, group
-        self._path = path_of(dataset, shard)
+        self._apart = group is None and apart.is_needed(dataset.bookkeeping)
+        kept = _kept_path(dataset, shard).removesuffix(".bin")
+        self._base = apart.path_of(dataset.bookkeeping, shard) if self._apart else kept
         self._documents = dataset.shard_path(shard)
         self._reader = reader_of(dataset)
         self._replaced = replaced
@@ -200,7 +177,7 @@ class RowIndexOutput:
         self.inline_keys: set[str] = set()
 
     def __enter__(self) -> Self:
-        self._output = Output(self._path, self._group.files if self._group else None, digest=False)
+        self._output = Output(self._base + ".bin", self._group.files if self._group else None, digest=False)
         self._output.__enter__()
         return self
 
@@ -272,9 +249,9 @@ class RowIndexOutput:
             head: the first `HEAD` bytes of the file, if it is not there yet.
         """
         if lines and lines.begins:
-            write_file(_begins_path(self._dataset, self._shard), msgspec.json.encode(lines.begins))
+            write_file(self._base + BEGINS, msgspec.json.encode(lines.begins))
         elif self._reader:
-            remove(_begins_path(self._dataset, self._shard))
+            remove(self._base + BEGINS)
         state = ShardState(
             size=found.size,
             stamp=found.stamp,
@@ -290,8 +267,8 @@ class RowIndexOutput:
             source=lines.source if lines else "",
         )
         place, record = (journals.ROWS, self._shard), msgspec.json.encode(state)
-        if (key := (self._dataset.bookkeeping, self._shard)) in _apart:
-            _apart[key] = state
+        if self._apart:
+            write_file(self._base + apart.RECORD, record)
         elif self._group:
             self._group.save(place, record)
         elif _load(self._dataset, self._shard) != state:
@@ -343,8 +320,8 @@ def forget(dataset: Dataset, shards: Collection[str]) -> None:
 
 
 def _load(dataset: Dataset, shard: str) -> ShardState | None:
-    if state := _apart.get((dataset.bookkeeping, shard)):
-        return state
+    if made := apart.found(dataset.bookkeeping, shard):
+        return load(made + apart.RECORD, ShardState)
     state = journals.of(dataset).load(journals.ROWS, shard, ShardState)
     return state if state and state.version == VERSION else None
 
@@ -360,8 +337,6 @@ def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
 
 def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
     """Read a shard and write its row index; return its state."""
-    if _folder:
-        _apart[dataset.bookkeeping, shard] = None
     path = dataset.shard_path(shard)
     before = stat(path)
     with RowIndexOutput(dataset, shard) as index, dataset.lines(shard, max_bytes, digest=True) as lines:
@@ -396,7 +371,7 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
     state = _load(dataset, shard)
     if state and (chars, size) != (state.chars, state.bytes):
         remedy = "delete it, and run again"
-        if not _folder:
+        if not apart.is_needed(dataset.bookkeeping):
             forget(dataset, [shard])
             remedy = "it was deleted, run again"
         raise DamagedIndex(

@@ -18,6 +18,7 @@ from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.records.sets import set_folder
 from toolkit.storage import Stat
+from toolkit.storage.journal import apart
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import join, stat
 from toolkit.storage.reading import stored_digest
@@ -38,7 +39,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 def seen_before(dataset: Dataset, set_name: str, shard: str) -> bool:
     """Return whether an attribute file that another program wrote is as it was when `look_at` read it."""
-    seen = load(_seen_path(dataset, set_name, shard), Seen)
+    seen = _load(dataset, set_name, shard)
     return seen is not None and Stat(seen.size, seen.stamp) == stat(dataset.attribute_file(set_name, shard))
 
 
@@ -56,12 +57,23 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     found = stat(path)
     if found is None:
         raise missing_file(path, dataset, shard)
-    cache = _seen_path(dataset, set_name, shard)
-    seen = load(cache, Seen)
+    seen = _load(dataset, set_name, shard)
     if seen is None or Stat(seen.size, seen.stamp) != found:
         seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
-        save(cache, seen)
+        _save(dataset, set_name, shard, seen)
     return seen
+
+
+def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
+    made = apart.found(dataset.bookkeeping, set_name, shard)
+    return load(made + apart.RECORD if made else _seen_path(dataset, set_name, shard), Seen)
+
+
+def _save(dataset: Dataset, set_name: str, shard: str, seen: Seen) -> None:
+    path = _seen_path(dataset, set_name, shard)
+    if apart.is_needed(dataset.bookkeeping):
+        path = apart.path_of(dataset.bookkeeping, set_name, shard) + apart.RECORD
+    save(path, seen)
 
 
 def _look_at_table(path: str, found: Stat) -> Seen:

@@ -74,7 +74,7 @@ def check(context: Context, *, shares_output: bool = False) -> Checked:
     found, checked = Faults(), Checked()
     sets = _checked_sets(context, found, checked)
     settings = _checked_outputs(context, found, sets)
-    if context.has_dataset or any(map(context.has, ("ingest", *MAKING))):
+    if not context.options.dry_run and (context.has_dataset or any(map(context.has, ("ingest", *MAKING)))):
         with found.noted():
             dataset = context.dataset
             for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
@@ -140,7 +140,7 @@ def _checked_outputs(context: Context, found: Faults, sets: Mapping[str, records
 
 def _checked_mix(context: Context, sets: Mapping[str, records.SetSchema], *, complete: bool) -> MixSettings:
     """Return the settings of a mix, checked; its rules only where all sets are known."""
-    settings = preparation.settings_of(context)
+    settings = preparation.settings_of(context, writes=not context.options.dry_run)
     preparation.check_output(settings)
     if complete:
         preparation.check(context, settings, sets)

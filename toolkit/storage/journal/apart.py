@@ -1,0 +1,106 @@
+"""Where row indexes, and what was seen of files of others, go if they are not kept among the records of their dataset.
+
+They are not kept where a command only shows what would be (`not_kept`), nor where nobody may write: whoever may only
+read a dataset can still look at it. Then they are in a folder of this machine, for the task or for the run.
+"""
+
+import atexit
+import functools
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import xxhash
+
+from toolkit.errors import ConfigError
+from toolkit.storage.paths import check_writable, join
+
+P = TypeVar("P")
+A = TypeVar("A")
+R = TypeVar("R")
+
+_VARIABLE = "_TOOLKIT_APART"
+"""Carries the folder of a run to the processes of this machine that work for it."""
+
+RECORD = ".json"
+"""Ends the path of a record that is made apart."""
+
+_of_task = ""
+"""The folder of a task of a command that keeps nothing; empty for others."""
+
+
+def looking(function: Callable[[P, A], R], payload: P, report: A) -> R:
+    """Call the function of a task of a command that keeps nothing: what it makes is there for the call alone."""
+    with not_kept():
+        return function(payload, report)
+
+
+@contextmanager
+def not_kept() -> Iterator[None]:
+    """Let what is made within the ``with`` block be there for it alone: nothing is written to the dataset."""
+    global _of_task
+    with tempfile.TemporaryDirectory(prefix="row-indexes-") as folder:
+        _of_task = folder
+        try:
+            yield
+        finally:
+            _of_task = ""
+
+
+@contextmanager
+def for_run() -> Iterator[None]:
+    """Let what cannot be kept within the ``with`` block be there for it, in all processes of this machine."""
+    if _VARIABLE in os.environ:  # a run within a run
+        yield
+        return
+    os.environ[_VARIABLE] = join(tempfile.gettempdir(), f"row-indexes-{uuid.uuid4().hex}")
+    try:
+        yield
+    finally:
+        _may_keep.cache_clear()
+        shutil.rmtree(os.environ.pop(_VARIABLE), ignore_errors=True)
+
+
+def is_needed(bookkeeping: str) -> bool:
+    """Return whether what is made of a dataset cannot be, or is not to be, among its records."""
+    return bool(_of_task) or not _may_keep(bookkeeping)
+
+
+@functools.lru_cache(64)
+def _may_keep(bookkeeping: str) -> bool:
+    try:
+        check_writable(bookkeeping, "")
+    except ConfigError:
+        return False
+    return True
+
+
+def path_of(bookkeeping: str, *names: str) -> str:
+    """Return the path, without suffix, of what is called so of a dataset with this folder of records."""
+    return join(_folder(), xxhash.xxh3_128_hexdigest("\0".join((bookkeeping, *names)).encode()))
+
+
+def found(bookkeeping: str, *names: str) -> str | None:
+    """Return the path, without suffix, of what was made apart in this run on this machine; None if it was not.
+
+    It is whole when there is a file with the suffix `RECORD`.
+    """
+    folder = _of_task or os.environ.get(_VARIABLE)
+    if not folder or not os.path.isdir(folder):
+        return None
+    path = path_of(bookkeeping, *names)
+    return path if os.path.exists(path + RECORD) else None
+
+
+def _folder() -> str:
+    if _of_task:
+        return _of_task
+    if _VARIABLE not in os.environ:  # a worker on another machine, or no command
+        made = os.environ[_VARIABLE] = tempfile.mkdtemp(prefix="row-indexes-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+    os.makedirs(os.environ[_VARIABLE], mode=0o700, exist_ok=True)
+    return os.environ[_VARIABLE]
