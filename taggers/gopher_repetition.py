@@ -11,13 +11,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
 from taggers._options import Language, PaperSplitter, Variant, check_language
-from toolkit import Batch, Document, Example, Tagger
+from toolkit import Batch, ConfigError, Document, Example, Tagger
 from toolkit.text import (
     SPACE,
     Array,
@@ -82,8 +82,8 @@ class GopherRepetition(Tagger):
       blank lines. A line or paragraph is a duplicate if an equal one comes before it, so of two equal lines one is a
       duplicate. ``…_line_share`` and ``…_paragraph_share`` are shares of all lines and paragraphs, ``…_char_share`` are
       shares of the characters of all stripped lines.
-    - n-grams consist of the words that `splitter` finds, regardless of case, and may cross line ends. Only characters
-      of words count; shares are shares of the characters of all words.
+    - n-grams consist of the words that `splitter` finds, and may cross line ends. They are compared regardless of
+      case, or, with `case`, with it. Only characters of words count; shares are shares of the characters of all words.
     - ``top_ngram_char_share``: the number of occurrences of the most frequent n-gram times its characters; if several
       are equally frequent, the first one counts. It is 0 if the n-gram occurs once, and at most 1, although occurrences
       may overlap.
@@ -128,6 +128,11 @@ class GopherRepetition(Tagger):
         ),
         Example("日本語、日本語", NOTHING | {"top_2gram_char_share": 0.6666666666666666, "top_3gram_char_share": 1.0}),
         Example(
+            "a b A b a b",
+            NOTHING | {"top_2gram_char_share": 0.6666666666666666},
+            options={"case": True},
+        ),
+        Example(
             "a b a b a b a b",
             NOTHING | {
                 "top_2gram_char_share": 0.8, "top_3gram_char_share": 1.0, "top_4gram_char_share": 1.4,
@@ -140,10 +145,16 @@ class GopherRepetition(Tagger):
     variant: Variant = "paper"
     splitter: PaperSplitter = "unicode"
 
+    case: Annotated[
+        bool, msgspec.Meta(description="with the variant `paper`: whether n-grams in other upper or lower case differ")
+    ] = False
+
     language: Language = None
 
     def check(self) -> None:
         check_language(self.variant, self.language)
+        if self.case and self.variant != "paper":
+            raise ConfigError(f"case: expected the variant paper with it, got {self.variant!r}")
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Repetition]:
         batch = Batch.of(documents)
@@ -151,7 +162,8 @@ class GopherRepetition(Tagger):
         if self.variant == "datatrove":
             return list(map(_datatrove, texts, batch.datatrove_words(self.language)))
         if self.variant == "paper":
-            columns = [*_lines(batch.lines), *_ngrams(Sequences.of(batch.words(self.splitter), folded=True), 1.0)]
+            words = Sequences.of(batch.words(self.splitter), folded=not self.case)
+            columns = [*_lines(batch.lines), *_ngrams(words, 1.0)]
         elif self.variant == "redpajama":
             plain = Words.of(LineTable.of(list(map(_without_punctuation, texts))), "white_space")
             columns = [*_lines(batch.lines), *_ngrams(Sequences.of(plain), np.inf)]

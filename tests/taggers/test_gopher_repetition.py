@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taggers.gopher_repetition import GopherRepetition, Repetition
-from toolkit import Document
+from toolkit import ConfigError, Document
 
 TEXT = (
     "The small museum opens at 9.30 a.m. #culture … and closes at five...\n"
@@ -46,14 +46,14 @@ def again(parts: Sequence[Sequence[str]]) -> tuple[float, float]:
     return sum(seen) / max(len(parts), 1), chars / max(sum(sizes), 1)
 
 
-def slow_paper(text: str) -> Repetition:
+def slow_paper(text: str, *, case: bool = False) -> Repetition:
     lines = [line.strip() for line in Document(text).lines]
     paragraphs = [list(group) for some, group in itertools.groupby(lines, bool) if some]
     shares = [*again([[line] for line in lines if line]), *again(paragraphs)]
     words = Document(text).words
     sizes = list(map(len, words))
     for n in range(2, 11):
-        ngrams = [tuple(map(str.lower, words[i : i + n])) for i in range(len(words) - n + 1)]
+        ngrams = [tuple(map(str if case else str.lower, words[i : i + n])) for i in range(len(words) - n + 1)]
         counts = Counter(ngrams)
         if n < 5:
             top, count = max(counts.items(), key=lambda item: item[1], default=((), 0))
@@ -70,14 +70,22 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=80).map("".join) | st.text("a
 
 
 @settings(deadline=None)
-@given(st.lists(TEXTS, min_size=1, max_size=4))
-def test_paper_is_as_defined_in_any_batch(texts: list[str]) -> None:
-    assert GopherRepetition().tag_batch([Document(text) for text in texts]) == [slow_paper(text) for text in texts]
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.booleans())
+def test_paper_is_as_defined_in_any_batch(texts: list[str], case: bool) -> None:
+    found = GopherRepetition(case=case).tag_batch([Document(text) for text in texts])
+    assert found == [slow_paper(text, case=case) for text in texts]
 
 
 def test_paper_is_as_defined_on_real_documents(shared: Path) -> None:
     texts = real_texts(shared)
-    assert GopherRepetition().tag_batch([Document(text) for text in texts]) == [slow_paper(text) for text in texts]
+    for case in (False, True):
+        found = GopherRepetition(case=case).tag_batch([Document(text) for text in texts])
+        assert found == [slow_paper(text, case=case) for text in texts]
+
+
+def test_case_is_of_the_variant_paper() -> None:
+    with pytest.raises(ConfigError, match="case: expected the variant paper with it, got 'dolma'"):
+        GopherRepetition(variant="dolma", case=True).check()
 
 
 def test_paragraphs_end_with_the_document() -> None:
