@@ -61,7 +61,7 @@ def test_a_full_disk_names_the_file_that_is_written(command: str, room: int, noi
     named = re.findall(
         r"(\S+): expected a file that can be written, got: File too large; the file system, or", ran.stderr
     )
-    assert named
+    assert named, ran.stderr
     assert not [path for path in named if path.startswith(str(noisy.root / "in"))]
     assert "Traceback" not in ran.stderr
     assert [stray for stray in strays(noisy.root) if stray.endswith(".tmp")] == []

@@ -37,6 +37,7 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         monkeypatch.setattr(nursery, shared, [])
     before = children()
     with nursery.opened():
+        assert wait_until(lambda: len(children() - before) == 1)  # a process has no command while it becomes another
         (pid,) = children() - before
         yield pid
     assert wait_until(lambda: children() <= before)

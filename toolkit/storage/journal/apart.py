@@ -24,7 +24,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 _VARIABLE = "_TOOLKIT_APART"
-"""Carries the folder of a run to the processes of this machine that work for it."""
+"""Carries the name of a run's folder to the processes of this machine that work for it."""
 
 RECORD = ".json"
 """Ends the path of a record that is made apart."""
@@ -57,12 +57,14 @@ def for_run() -> Iterator[None]:
     if _VARIABLE in os.environ:  # a run within a run
         yield
         return
-    os.environ[_VARIABLE] = join(tempfile.gettempdir(), f"row-indexes-{uuid.uuid4().hex}")
+    os.environ[_VARIABLE] = uuid.uuid4().hex
     try:
         yield
     finally:
         _may_keep.cache_clear()
-        shutil.rmtree(os.environ.pop(_VARIABLE), ignore_errors=True)
+        if made := _of_run():
+            shutil.rmtree(made, ignore_errors=True)
+        del os.environ[_VARIABLE]
 
 
 def is_needed(bookkeeping: str) -> bool:
@@ -89,18 +91,30 @@ def found(bookkeeping: str, *names: str) -> str | None:
 
     It is whole when there is a file with the suffix `RECORD`.
     """
-    folder = _of_task or os.environ.get(_VARIABLE)
-    if not folder or not os.path.isdir(folder):
+    folder = _of_task or _of_run()
+    if not folder:
         return None
     path = path_of(bookkeeping, *names)
     return path if os.path.exists(path + RECORD) else None
+
+
+def _of_run() -> str | None:
+    """Return the folder of the run; None if there is none, as on a machine without room for temporary files."""
+    try:
+        return folder if os.path.isdir(folder := _path_of_run()) else None
+    except OSError:
+        return None
+
+
+def _path_of_run() -> str:
+    return join(tempfile.gettempdir(), f"row-indexes-{os.environ.get(_VARIABLE, '')}")
 
 
 def _folder() -> str:
     if _of_task:
         return _of_task
     if _VARIABLE not in os.environ:  # a worker on another machine, or no command
-        made = os.environ[_VARIABLE] = tempfile.mkdtemp(prefix="row-indexes-")
-        atexit.register(shutil.rmtree, made, ignore_errors=True)
-    os.makedirs(os.environ[_VARIABLE], mode=0o700, exist_ok=True)
-    return os.environ[_VARIABLE]
+        os.environ[_VARIABLE] = uuid.uuid4().hex
+        atexit.register(shutil.rmtree, _path_of_run(), ignore_errors=True)
+    os.makedirs(_path_of_run(), mode=0o700, exist_ok=True)
+    return _path_of_run()
