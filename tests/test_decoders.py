@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.marks import slow
+
 PROGRAM = """
 import sys, threading
 import msgspec
@@ -42,8 +44,10 @@ LINE = """b'{"a":{},"b":[{"a":[{}],"b":{"q":[1,{}]}}]}'"""
     ("before", "read"),
     [
         ("", f"decoded({LINE}, names['C'])"),
-        ("", "decoder_of(names['BC'[threading.get_ident() % 2]])"),
-        ("know_types()", "msgspec.convert({'a': {}, 'b': [{'a': [{}]}]}, names['C'])"),
+        *slow(
+            ("", "decoder_of(names['BC'[threading.get_ident() % 2]])"),
+            ("know_types()", "msgspec.convert({'a': {}, 'b': [{'a': [{}]}]}, names['C'])"),
+        ),
     ],
     ids=["decoded", "decoder_of", "know_types"],
 )

@@ -396,6 +396,7 @@ def test_the_answer_that_comes_later_counts_whatever_clocks_say(tmp_path: Path) 
     assert found.text == "later"
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_there_stops_the_run_at_the_first_request(project: Annotated) -> None:
     project.write([f"text {i}" for i in range(30)])
     with socket.socket() as deaf:

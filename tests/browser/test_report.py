@@ -52,7 +52,7 @@ def opened(browser: Browser, address: str, width: int, *, dark: bool) -> None:
     browser.wait("document.querySelector('#scores canvas') || (document.getElementById('scores').scrollIntoView(), 0)")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), *slow((800, True), (1400, False))])
+@pytest.mark.parametrize(("width", "dark"), slow((360, False), (800, True), (1400, False)))
 def test_it_is_quiet_alone_and_as_wide_as_the_window(browser: Browser, page: str, width: int, dark: bool) -> None:
     opened(browser, page, width, dark=dark)
     assert browser.console() == []
@@ -66,6 +66,7 @@ def test_people_without_a_mouse_or_eyes_can_use_it(browser: Browser, page: str, 
     assert browser.axe() == []
 
 
+@pytest.mark.slow
 def test_what_hostile_documents_have_stays_text(browser: Browser, page: str) -> None:
     show(browser, page)
     choose(browser, "en")

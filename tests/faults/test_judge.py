@@ -37,6 +37,7 @@ def test_a_broken_toolkit_is_found(cell: str, change: str, question: str, folder
     assert question in {each[0] for wrong in played.wrong.values() for each in wrong}
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_undisturbed_is_no_measure(folder_bench: Bench) -> None:
     column = replace(COLUMN["tag"], name="tag wrongly", command="tag --limit no")
     with pytest.raises(RuntimeError, match=r"tag wrongly: expected status 0 of it undisturbed, got .*--limit"):

@@ -99,6 +99,7 @@ def campaign(folder: Path, seeds: range) -> str:
     )
 
 
+@pytest.mark.slow
 def test_a_few_mutants(folder: Path) -> None:
     campaign(folder, range(60))
 

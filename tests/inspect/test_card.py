@@ -196,6 +196,7 @@ ADDED = "# about the paper\npaper: https://example.org/paper   # kept\nannotatio
 GIVEN = "# toolkit: keep own\nlicense: other   # ours\ntask_categories: [fill-mask]\n# toolkit: end own\n"
 
 
+@pytest.mark.slow
 def test_what_the_user_wrote_stays(released: Project) -> None:
     released.ok("card")
     text = card(released.out)
@@ -329,6 +330,7 @@ def test_a_dataset_has_a_configuration_for_its_documents_and_for_each_set(small:
     }
 
 
+@pytest.mark.slow
 def test_a_release_without_records_has_a_card(released: Project) -> None:
     released.ok("card")
     before = head(released.out)

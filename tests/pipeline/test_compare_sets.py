@@ -129,6 +129,7 @@ def test_what_varies_little_about_a_large_mean_is_counted_exactly() -> None:
     assert constant.correlation is None
 
 
+@pytest.mark.slow
 def test_it_is_the_same_by_several_processes_and_other_documents_by_another_seed(versions: Project) -> None:
     one = compare(versions, "v-0", "v-1")
     versions.config["executor"] = {"type": "local"}

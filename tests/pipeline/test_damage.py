@@ -140,6 +140,7 @@ def test_damaged_rows_of_an_index_are_named_and_made_anew(project: Project) -> N
     assert tree(project.root) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["records", "index"])
 def test_a_dry_run_writes_nothing_about_what_is_damaged(damage: str, project: Project) -> None:
     """It indexes the documents for itself alone; what it says is the same."""

@@ -21,7 +21,7 @@ from tests.faults.places import Strike
 from tests.faults.warm import Signal
 
 UNCOLLECTED = f"{__name__}:collect_nothing"
-_QUICK, _SLOW = ("run",), ("ingest", "tag", "mix-recipe", "dedup", "train", "annotate", "sql", "report", "view")
+_SLOW = ("run", "ingest", "tag", "mix-recipe", "dedup", "train", "annotate", "sql", "report", "view")
 
 
 def collect_nothing() -> None:
@@ -45,7 +45,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def _marks(name: str) -> list[pytest.MarkDecorator]:
-    return [] if name in _QUICK else [pytest.mark.slow, *([] if name in _SLOW else [pytest.mark.long])]
+    return [pytest.mark.slow] if name in _SLOW else [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.mark.parametrize(

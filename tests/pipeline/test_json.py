@@ -68,6 +68,7 @@ def commands() -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_no_command_gives_numbers_as_texts(pipeline: Project, run: Run, commands: list[list[str]]) -> None:
     rejected = pipeline.root / "rejected"
     pipeline.config["mix"]["rejected"] = str(rejected)

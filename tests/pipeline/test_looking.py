@@ -56,6 +56,7 @@ def test_no_document_is_shown_twice(looked_at: Project) -> None:
         assert len({each["id"] for each in found}) == 15
 
 
+@pytest.mark.slow
 def test_documents_of_a_rule_are_drawn_from_all_that_there_are(looked_at: Project) -> None:
     long = [id for id, chars in length(looked_at).items() if chars > 90]
     drawn = sorted(long, key=lambda each: key_of(row_hash("s", each), 4))[:20]

@@ -167,6 +167,7 @@ def test_inputs_wait_until_there_is_room(project: Project, monkeypatch: pytest.M
     assert not all(answers)
 
 
+@pytest.mark.slow
 def test_a_run_whose_inputs_become_larger_than_expected_stops_and_goes_on(project: Project) -> None:
     """Each input is a thousand times as large as it is stored, of which nothing tells beforehand."""
     for number in range(INPUTS):

@@ -182,13 +182,10 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shapes() -> Iterator[Any]:
-    """All recipes for inputs that become a shard each; those that differ most for inputs that become several, or less.
-
-    The others, where slow tests are run.
-    """
+    """All recipes for inputs that become a shard each, several, or less; most where slow tests are run."""
     for recipe in RECIPES:
         for name, ingest in {"whole": {}, "cut": {"shard_size": "2 kB"}, "packed": {"pack": "1 MB"}}.items():
-            often = name == "whole" or recipe in ("oscar", "whole")
+            often = recipe == "oscar" or (name == "whole" and recipe in ("text", "signed", "whole"))
             yield pytest.param(ingest, recipe, id=f"{recipe}-{name}", marks=() if often else pytest.mark.slow)
 
 
@@ -212,6 +209,7 @@ def test_nothing_is_read_back(tmp_path: Path, run: Run, recipe: str) -> None:
     assert set(told.get("tag", {}).get("written", {}).values()) <= {3}
 
 
+@pytest.mark.slow
 def test_a_large_input_is_passed_by_several_processes(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -313,6 +313,7 @@ class Killer(Text):
 '''
 
 
+@pytest.mark.slow
 def test_killed_within_a_pack_and_run_again(notes: Project) -> None:
     mark, code = notes.root / "mark", notes.root / "killer.py"
     code.write_text(KILLER.replace("MARK_PATH", repr(str(mark))))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Ran, Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.pipeline.hub_server import TOKEN, Hub, Repo, serving
 from tests.pipeline.test_publish import ABOUT
@@ -83,6 +84,7 @@ def _publish(project: Project, run: Run, *arguments: Any, give_up: float = 20) -
     return run("publish", "-c", project.yaml, "--to", TO, *arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_pieces", [False, True])
 def test_all_of_an_output_in_one_commit(mixed: Project, hub: Hub, run: Run, in_pieces: bool) -> None:
     hub.in_pieces = in_pieces
@@ -119,6 +121,7 @@ def test_a_public_one_is_fetched_by_anybody(
     assert "expected hf://datasets/USER/NAME" in run("fetch", "hf://me/letters", "--label", "fr").err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 def test_another_version_replaces_what_the_last_one_had(mixed: Project, hub: Hub, run: Run) -> None:
     assert _publish(mixed, run).code == 0
@@ -156,15 +159,17 @@ def test_what_fails_for_a_while_is_asked_again(mixed: Project, hub: Hub, run: Ru
 @pytest.mark.parametrize(
     ("kind", "status", "said"),
     [
-        ("look", 401, "expected a token that the Hub knows, got 401"),
         ("create", 403, "expected a token that may write me/letters, got 403 (told to fail with 403)"),
-        ("preupload", 403, "expected a token that may write me/letters"),
-        ("tree", 404, "expected the dataset and its branch, got 404"),
         ("commit", 409, "got 409 another change at the same time"),
-        ("create", 429, "got 429 too many requests"),
-        ("put", 403, "expected a token that may write"),
-        ("put", 500, "got 500"),
-        ("commit", 413, "expected the Hub to take the files, got 413"),
+        *slow(
+            ("look", 401, "expected a token that the Hub knows, got 401"),
+            ("preupload", 403, "expected a token that may write me/letters"),
+            ("tree", 404, "expected the dataset and its branch, got 404"),
+            ("create", 429, "got 429 too many requests"),
+            ("put", 403, "expected a token that may write"),
+            ("put", 500, "got 500"),
+            ("commit", 413, "expected the Hub to take the files, got 413"),
+        ),
     ],
 )
 def test_what_stays_is_told_and_a_rerun_goes_on(
@@ -234,6 +239,7 @@ def test_findings_come_before_anything_is_made(mixed: Project, hub: Hub, run: Ru
     assert "nothing is published" in ran.out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 def test_many_files_take_several_commits_and_the_card_is_in_the_last(
     mixed: Project, hub: Hub, run: Run, monkeypatch: pytest.MonkeyPatch

@@ -120,6 +120,7 @@ def test_a_dry_run_of_a_mix_counts_what_the_mix_then_drops(pipeline: Project) ->
             assert expected[key] == got[key]
 
 
+@pytest.mark.slow
 def test_one_and_two_processes_give_the_same_bytes_in_small_parts(pipeline: Project, tmp_path: Path, run: Run) -> None:
     part_size = 3000
     pipeline.config["mix"]["output"]["part_size"] = "3 kB"

@@ -401,6 +401,7 @@ def test_a_share_that_fails_says_so_and_nothing_is_published_without_it(project:
     project.ok("run")
 
 
+@pytest.mark.slow
 def test_runs_with_the_same_settings_share_an_output_and_others_are_told(project: Project) -> None:
     project.ok("ingest")
     project.ok("tag")

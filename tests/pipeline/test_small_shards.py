@@ -59,6 +59,7 @@ def each_by_itself(project: Project, monkeypatch: pytest.MonkeyPatch, *commands:
     return found
 
 
+@pytest.mark.slow
 def test_groups_come_to_the_same_as_each_shard_by_itself(many: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = each_by_itself(many, monkeypatch, "ingest", "tag", "mix")
     for processes in (1, 2):

@@ -173,6 +173,7 @@ def numbers(counts: dict[str, Any]) -> Counts:
     return {name: number for name, number in counts.items() if name != "unicode_words"}
 
 
+@pytest.mark.slow
 def test_a_mix_notes_what_it_read_and_what_it_kept(labelled: Project) -> None:
     labelled.config["mix"]["rules"].append({"replace": "spans", "by": "…\u2028"})
     labelled.config["executor"] = {"type": "local"}

@@ -481,6 +481,7 @@ def test_own_taggers_run_wherever_they_are(where: str, executor: str, installed:
     assert (os.getpid() in {each["pid"] for each in found}) == (executor == "in_process")
 
 
+@pytest.mark.slow
 def test_own_taggers_run_in_the_processes_of_one_shard(
     installed: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

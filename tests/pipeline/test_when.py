@@ -80,6 +80,7 @@ def test_documents_that_are_not_asked_get_null(asked: Project) -> None:
     assert "picky may be null here: test it first" in asked("mix", "--dry-run").err
 
 
+@pytest.mark.slow
 def test_the_bytes_depend_on_nothing_but_the_settings(asked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one pass with the set that it reads, alone, and by two processes: which then do not decode other texts."""
     asked.ok("tag")

@@ -201,6 +201,7 @@ def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
     assert None not in done
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("kind", ["itself", *slow("helper", "deaf")])
 def test_a_worker_that_holds_too_much_is_ended_and_its_task_fails(

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
+from tests.marks import slow
 from tests.waiting import PATIENCE
 
 BEGIN = """
@@ -221,7 +222,7 @@ def test_a_signal_is_heard_once(case: str) -> None:
     assert run.stdout.splitlines()[-1] == "tidied"
 
 
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("number", ["SIGTERM", *slow("SIGINT")])
 @pytest.mark.parametrize("case", EACH)
 def test_neither_signal_is_lost(case: str, number: str) -> None:
     code = BEGIN + f"note_sigint()\nNUMBER = signal.{number}\n" + EACH[case]

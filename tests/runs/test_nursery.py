@@ -104,6 +104,7 @@ def test_where_it_is_killed_processes_end_and_their_work_is_done_by_new_interpre
     assert wait_until(lambda: not is_alive(first[1]))
 
 
+@pytest.mark.slow
 def test_one_that_has_threads_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nursery, "PACKAGES", (*nursery.PACKAGES, "tests"))
     monkeypatch.setitem(sys.modules, "tests.runs.threaded", ModuleType("threaded"))  # not imported here

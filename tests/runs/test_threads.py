@@ -26,6 +26,7 @@ class Threads(Tagger):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core has one thread in any case")
 def test_a_worker_has_two_threads_whatever_the_taggers(

@@ -244,6 +244,7 @@ def _around(code: str, *, texts: bool = False) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_goes_around_the_stores() -> None:
     """A new store must need no edit elsewhere, so nobody else tells one from another, or speaks with a server."""
     paths = [path for folder in ("toolkit", "taggers", "mixers") for path in (ROOT / folder).rglob("*.py")]

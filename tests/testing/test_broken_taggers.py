@@ -204,6 +204,7 @@ def test_a_broken_tagger_is_found(tagger: type[Tagger], message: str) -> None:
         check_tagger(tagger)
 
 
+@pytest.mark.slow
 def test_a_sound_tagger_is_none_of_these() -> None:
     check_tagger(Sound)
     check_tagger(Sound())

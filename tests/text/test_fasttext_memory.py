@@ -34,6 +34,7 @@ def predict_between_guards(paths: list[str]) -> None:
     assert guards.calls >= 4 * len(paths)
 
 
+@pytest.mark.slow
 def test_nothing_outside_the_arrays_is_read_or_written(tmp_path: Path) -> None:
     kinds = ["hs, pruned, of word n-grams, without norms", "softmax, long word n-grams", "ova", "words alone"]
     paths = [trained(tmp_path / f"{i}.bin", **KINDS[kind]) for i, kind in enumerate(kinds)]
