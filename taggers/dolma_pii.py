@@ -29,10 +29,10 @@ LOCAL = re.compile(r"[^\s@]*+")
 
 IN_URL = r"[^\s()<>]"
 LAST_OF_URL = r"[^\s`!()\[\]{};:'\".,<>?«»“”‘’]"
-BRACKETED = rf"\((?:{IN_URL}++|\({IN_URL}++\))*+\)"
+BRACKETED = rf"\((?>(?:{IN_URL}++|\({IN_URL}++\))*)\)"
 URL = re.compile(
     r"\x08(?:https?://|www\d{0,3}[.]|[a-z0-9.\-]+[.][a-z]{2,4}/)"
-    rf"(?:{IN_URL}|{BRACKETED})(?:(?!{LAST_OF_URL}){IN_URL})*+(?:{BRACKETED}|{LAST_OF_URL})",
+    rf"(?:{IN_URL}|{BRACKETED})(?>(?:(?!{LAST_OF_URL}){IN_URL})*)(?:{BRACKETED}|{LAST_OF_URL})",
     re.IGNORECASE,
 )
 r"""A URL behind a backspace: in Dolma ``\b`` is not a word's boundary. It shows whether there is one, not its end."""

@@ -19,7 +19,7 @@ _DOMAIN = re.compile(
     rf"(?:xn--[A-Za-z0-9-]{{1,59}}(?<!-)|[A-Za-z]{{2,63}}(?![A-Za-z0-9])|[{LETTERS}]{{2,63}}(?![{LETTERS}0-9])))"
 )
 _LOCAL_BACKWARDS = re.compile(
-    rf"(?:[{LETTERS}0-9_]|-++(?=[{LETTERS}0-9_])|(?<!^)[.'](?=[{LETTERS}0-9_])|[%+~&](?=[{LETTERS}0-9_]))++"
+    rf"(?>(?:[{LETTERS}0-9_]|-++(?=[{LETTERS}0-9_])|(?<!^)[.'](?=[{LETTERS}0-9_])|[%+~&](?=[{LETTERS}0-9_]))+)"
 )
 
 

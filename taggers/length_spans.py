@@ -146,14 +146,15 @@ def _pattern() -> re.Pattern[bytes]:
     """Return what stands between word boundaries; the rules of UAX #29 are in brackets."""
     x = "[xz]*+"  # [WB4]
     in_word, in_number = f"[:.']{x}(?=[abh])", f"[,.']{x}(?=1)"
-    letter = f"[ab]{x}(?:{in_word})?+"  # [WB5 to WB7]
-    number = f"1{x}(?:{in_number})?+"  # [WB8 to WB12]
+    letter = f"[ab]{x}(?>(?:{in_word})?)"  # [WB5 to WB7]
+    number = f"1{x}(?>(?:{in_number})?)"  # [WB8 to WB12]
     hebrew = f"h{x}(?:{in_word}|\"{x}(?=h)|(?!'))"  # [WB7b, WB7c]
     last = f"h{x}'{x}"  # [WB7a]
-    run, kana, low = f"(?:{letter}|{number}|{hebrew})++", f"(?:k{x})++", f"(?:[_~]{x})++"
-    word = f"(?=[abh1k_~])(?:(?:{run}|{kana})?+{low})*+(?:{run}(?:{last})?+|{last}|{kana})?+"  # [WB13 to WB13b]
-    first = f"{word}|rn|[rnv]| ++{x}|f{x}(?:f{x})?+|.{x}"  # [WB3 to WB3b, WB3d, WB15, WB16, WB999]
-    return re.compile(f"(?:{first})(?:(?<=z)(?:p{x}|(?=b){word}))*+".encode())  # [WB3c]
+    run, kana, low = f"(?>(?:{letter}|{number}|{hebrew})+)", f"(?>(?:k{x})+)", f"(?>(?:[_~]{x})+)"
+    before, end = f"(?>(?:(?>(?:{run}|{kana})?){low})*)", f"(?>(?:{run}(?>(?:{last})?)|{last}|{kana})?)"
+    word = f"(?=[abh1k_~]){before}{end}"  # [WB13 to WB13b]
+    first = f"{word}|rn|[rnv]| ++{x}|f{x}(?>(?:f{x})?)|.{x}"  # [WB3 to WB3b, WB3d, WB15, WB16, WB999]
+    return re.compile(f"(?:{first})(?>(?:(?<=z)(?:p{x}|(?=b){word}))*)".encode())  # [WB3c]
 
 
 SEGMENT = _pattern()

@@ -13,12 +13,12 @@ from toolkit.storage.reading import Decompressed
 _BLOCK = 1 << 20
 _BLANK = b" \t\r\n"
 
-_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_TEXT = rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"'
 
-_BETWEEN = re.compile(rb'(?:[^",\[\]{}]++|' + _TEXT + rb")*+[,\[\]{}]", re.DOTALL)
+_BETWEEN = re.compile(rb'(?>(?:[^",\[\]{}]++|' + _TEXT + rb")*)[,\[\]{}]", re.DOTALL)
 """All up to the next bracket or comma that is in no text."""
 
-_INSIDE = re.compile(rb'(?:[^"\[\]{}]++|' + _TEXT + rb")*+[\[\]{}]", re.DOTALL)
+_INSIDE = re.compile(rb'(?>(?:[^"\[\]{}]++|' + _TEXT + rb")*)[\[\]{}]", re.DOTALL)
 """All up to the next bracket."""
 
 

@@ -348,7 +348,7 @@ BAD_ROW = (ValueError, OverflowError, RecursionError, MemoryError)
 MAX_NESTING = 120
 """Lists and objects in each other that a document may have; parsers of other languages end at 128."""
 
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_BRACKETS = re.compile(rb'"(?>(?:[^"\\]|\\.)*)"|[\[{]|[\]}]', re.DOTALL)
 
 
 def is_nested_too_deeply(line: bytes) -> bool:
