@@ -1,4 +1,4 @@
-"""What the command line does before it is imported: signals end it at once, with a word and without a traceback.
+"""What the command line does before it is imported: names are in UTF-8, and signals end it at once, with a word.
 
 This module is imported before all others of ours, and imports next to nothing. What is interrupted is half a second of
 imports, of which nothing stays; libraries that are interrupted there have crashed.
@@ -28,6 +28,17 @@ def is_program() -> bool:
     return os.path.basename(first) in COMMANDS and first in given
 
 
+def use_utf8() -> None:
+    """Begin again in Python's UTF-8 mode, where the locale has another encoding.
+
+    There, names of files would be other texts, so that ids that are made of them would be other ones; what is printed
+    would be no JSON in UTF-8, or an error at the first letter that the encoding lacks.
+    """
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
+        os.environ["PYTHONUTF8"] = "1"  # for the processes that this one begins
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606  # the same program
+
+
 def end_by_signals() -> None:
     """Let SIGINT and SIGTERM end the process at once, unless they are ignored, or another handler is there."""
     for number in SAID:
@@ -43,5 +54,6 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 if is_program():
+    use_utf8()
     end_by_signals()
     gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 from toolkit import beginning, distribution
@@ -85,10 +86,12 @@ def _run(options: Options) -> int:
         if options.json:
             import msgspec
 
-            print(harmless_json(msgspec.json.encode(outcome.data).decode()))
+            _print_in_utf8(harmless_json(msgspec.json.encode(outcome.data).decode()))
         elif outcome.text:
-            as_it_is = outcome.for_programs and not sys.stdout.isatty()
-            print(outcome.text if as_it_is else harmless(outcome.text))
+            if outcome.for_programs and not sys.stdout.isatty():
+                _print_in_utf8(outcome.text)
+            else:
+                print(harmless(outcome.text))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -101,6 +104,12 @@ def _run(options: Options) -> int:
         for message in outcome.failures:
             _tell(f"  {indented(message, '    ')}")
     return status
+
+
+def _print_in_utf8(text: str) -> None:
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    print(text)
 
 
 _closed: set[int] = set()
@@ -139,6 +148,8 @@ def entry() -> NoReturn:
     processes.import_no_scripts()
     processes.one_thread_each()
     make_harmless()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # what PYTHONIOENCODING, or a terminal, has no letter for
     status = main(prog=_called())
     keep_status(status)
     _end(status)
