@@ -110,7 +110,7 @@ class Seaweed:
             self._process.wait()
         for port in (self.port, *self._others.values()):  # a server of somebody else could not use their names again
             for number in (port, port + 10_000):
-                for left in Path("/tmp").glob(f"seaweedfs-*-{number}.sock"):  # noqa: S108  # that is where it has them
+                for left in Path("/tmp").glob(f"seaweedfs-*-{number}.sock"):  # that is where it has them
                     left.unlink(missing_ok=True)
 
 
