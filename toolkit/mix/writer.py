@@ -426,8 +426,7 @@ def part_name(stem: str, suffix: str, number: int, parts: int) -> str:
     return f"{stem}{suffix}" if parts == 1 else f"{stem}_part_{number}{suffix}"
 
 
-@functools.lru_cache(1 << 12)
-@functools.lru_cache(1024)  # each piece of a document is asked about
+@functools.lru_cache(1 << 12)  # each piece of a document is asked about
 def check_label(label: str) -> str:
     """Return the label, if it cannot lead out of the output folder.
 
@@ -442,7 +441,6 @@ def check_label(label: str) -> str:
 
 
 @functools.lru_cache(1 << 12)
-@functools.lru_cache(1024)
 def check_folder(label: str) -> str:
     """Return the label as `check_label` does; it may lead into folders: ``a/b``."""
     for part in label.split("/"):
