@@ -160,23 +160,29 @@ def held(found: Measured, plain: dict[str, Plain], rows: list[tuple[Any, Any]]) 
 
 WEIGHTS = st.integers(0, 3)
 SCALE = st.integers(0, 4).map(float)
+BEYOND = st.integers(-8, 28).map(lambda quarters: quarters / 4)
+"""Predictions between the ranks of the scale, and on both sides of it."""
 
 
 def repeated(rows: list[tuple[Any, Any, int]]) -> list[tuple[Any, Any]]:
     return [(label, prediction) for label, prediction, weight in rows for _ in range(weight)]
 
 
-@given(st.lists(st.tuples(SCALE, SCALE, WEIGHTS), min_size=1, max_size=20).filter(lambda rows: bool(repeated(rows))))
+@given(st.lists(st.tuples(SCALE, BEYOND, WEIGHTS), min_size=1, max_size=20).filter(lambda rows: bool(repeated(rows))))
 def test_numbers_with_weights_are_those_of_repeated_documents(rows: list[tuple[float, float, int]]) -> None:
     labels, predictions, weights = zip(*rows, strict=True)
+
+    def on_scale(measure: Plain) -> Plain:
+        return lambda rows: measure([(a, min(max(math.floor(b + 0.5), min(labels)), max(labels))) for a, b in rows])
+
     plain: dict[str, Plain] = {
         "spearman": spearman,
         "mae": lambda rows: sum(abs(a - b) for a, b in rows) / len(rows),
         "rmse": lambda rows: math.sqrt(sum((a - b) ** 2 for a, b in rows) / len(rows)),
-        "accuracy": lambda rows: sum(a == b for a, b in rows) / len(rows),
-        "macro_f1": f1,
-        "kappa": quadratic,
-        "alpha": ordinal,
+        "accuracy": on_scale(lambda rows: sum(a == b for a, b in rows) / len(rows)),
+        "macro_f1": on_scale(f1),
+        "kappa": on_scale(quadratic),
+        "alpha": on_scale(ordinal),
     }
     held(measured(numbers(labels, predictions), weights), plain, repeated(rows))
     interval = measured(numbers(labels, predictions, scale=False), weights)["alpha"]

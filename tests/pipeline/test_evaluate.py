@@ -1,7 +1,9 @@
 """``toolkit evaluate``: predictions of sets against labels of sets, of files, of documents; and what is refused."""
 
 import json
+import math
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,24 @@ def test_scores_are_those_of_the_documents(judged: Project) -> None:
     assert {each["group"] for each in found["groups"]["source"]} == {"web", "books"}
     assert {each["group"] for each in found["groups"]["language"]} == {"en", "de"}
     assert {*found["all"]["scores"]} == {"edu-1.score", "edu-0.score", "majority", "source"}
+
+
+def test_scores_beyond_the_labels_count_as_the_ends_of_their_scale(judged: Project) -> None:
+    """Labels are 0 to 4, and the old score goes from -5 to 9."""
+    found = evaluate(judged, "edu-0.score", "--against", "labels.score")
+    rows = [row["metadata"] for row in rows_of(judged) if row["metadata"]["label"] is not None]
+    pairs = [(row["label"], min(max(math.floor(row["old"] + 0.5), 0), 4)) for row in rows]
+    assert min(row["old"] for row in rows) < -1
+    assert max(row["old"] for row in rows) > 6
+    scores = found["all"]["scores"]["edu-0.score"]
+    assert scores["accuracy"]["value"] == pytest.approx(sum(a == b for a, b in pairs) / len(pairs))
+    f1 = [
+        2 * sum(a == b == rank for a, b in pairs) / sum((a == rank) + (b == rank) for a, b in pairs)
+        for rank in range(5)
+    ]
+    assert scores["macro_f1"]["value"] == pytest.approx(sum(f1) / 5)
+    confusion = found["details"]["edu-0.score"]["confusion"]
+    assert {(each["label"], each["prediction"]): each["documents"] for each in confusion} == Counter(pairs)
 
 
 def test_the_same_for_any_number_of_processes(judged: Project) -> None:

@@ -216,7 +216,7 @@ class Judge:
             ]
             found.confusion_left_out = int(counts[order[MOST_PAIRS:]].sum())
         elif self.task == "numbers" and self._table is not None:
-            rounded = metrics.rounded_off(predictions)
+            rounded = metrics.on_scale(predictions, np.array(self._table))
             pairs, counts = np.unique(np.stack([labels, rounded]), axis=1, return_counts=True)
             found.confusion = [
                 ConfusedPair(int(one), int(other), int(n)) for one, other, n in zip(*pairs, counts, strict=True)

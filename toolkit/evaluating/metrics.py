@@ -66,8 +66,8 @@ class Numbers(Measure):
 
     Args:
         labels, predictions: of the documents.
-        ranks: the numbers of a scale, if all labels are on one; predictions are then rounded to whole numbers, half up,
-            for accuracy, F1, kappa and alpha.
+        ranks: the numbers of a scale in order, if all labels are on one; for accuracy, F1, kappa and alpha, predictions
+            are then `on_scale`.
         folds: of the documents, if predictions are ranked in each by itself.
     """
 
@@ -83,7 +83,7 @@ class Numbers(Measure):
         self._values = (labels, predictions)
         self._scale: _Classes | None = None
         if ranks is not None:
-            rounded = rounded_off(predictions)
+            rounded = on_scale(predictions, ranks)
             table, codes = np.unique(np.concatenate([ranks, rounded]), return_inverse=True)
             self._rounded = (labels, rounded)
             self._scale = _Classes(np.searchsorted(table, labels), codes[len(ranks) :], len(table))
@@ -214,9 +214,9 @@ class Lists(Measure):
             yield np.bincount(labels, of_pairs[pairs], self._size)
 
 
-def rounded_off(values: Array) -> Array:
-    """Return numbers rounded to whole ones, half up, as annotators' scores are."""
-    return np.floor(values + 0.5)
+def on_scale(values: Array, ranks: Array) -> Array:
+    """Return numbers rounded to whole ones, half up, and clipped to the least and the greatest rank of a scale."""
+    return np.clip(np.floor(values + 0.5), ranks[0], ranks[-1])
 
 
 def ranks_of(labels: Array, predictions: Iterable[Array]) -> Array | None:
@@ -224,7 +224,7 @@ def ranks_of(labels: Array, predictions: Iterable[Array]) -> Array | None:
     found = np.unique(labels)
     if len(found) > MOST_RANKS or not (found == np.floor(found)).all():
         return None
-    return found if all(len(np.unique(rounded_off(each))) <= MOST_RANKS for each in predictions) else None
+    return found if all(len(np.unique(on_scale(each, found))) <= MOST_RANKS for each in predictions) else None
 
 
 def classes(labels: Array, predictions: Array, size: int) -> Measure:

@@ -27,7 +27,8 @@ def task(found: Judged) -> str:
     text = _TASKS[found.task]
     if found.level == "ordinal":
         text += (
-            "; the labels are a scale: predictions are rounded for accuracy, F1, kappa (quadratic) and alpha (ordinal)"
+            "; the labels are a scale: predictions are rounded and clipped to it for accuracy, F1, kappa (quadratic), "
+            "alpha (ordinal)"
         )
     elif found.level == "interval":
         text += "; alpha is that of intervals"
