@@ -1,11 +1,11 @@
 """What a ``tag:`` section says: sets, their taggers in the order of what they read, and the schemas on disk."""
 
 import dataclasses
+import functools
 import graphlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from toolkit.config.settings import ConfigStruct, Source
 from toolkit.data import schema
 from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.data.own_types import OwnTypes
+from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
 from toolkit.plugins import default_name
 from toolkit.rules import asking
@@ -93,6 +94,17 @@ class Step:
     def stored_annotation(self) -> Any:
         """Return `stored` in Python."""
         return self.annotation | None if self.when else self.annotation
+
+    @functools.cached_property
+    def decoder(self) -> msgspec.json.Decoder[list[Any]]:
+        """Return what decodes the values of a batch, and nothing that is not of the declared type."""
+        return decoder_of(list[self.annotation])  # type: ignore[name-defined]
+
+    @functools.cached_property
+    def takes_null_for_float(self) -> bool:
+        """Return whether a null, which NaN is encoded as, may stand where a number is expected."""
+        kinds = {(part.kind, part.item and part.item.kind) for _, part in schema.walk(schema.Type("list", self.type))}
+        return ("nullable", "float") in kinds or schema.has_any(self.type)
 
 
 Others = Callable[[], Mapping[str, Mapping[str, schema.Type]]]
@@ -324,7 +336,7 @@ def _when(own: Source, shared: Source) -> When | None:
     return When(text=text, sets=sets or [])
 
 
-@lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=4)
 def _build(encoded: bytes) -> tuple[Step, ...]:
     plan = msgspec.json.decode(encoded, type=Plan)
     entries = {(set_name, entry.key): entry for set_name, listed in plan.sets.items() for entry in listed}

@@ -1,5 +1,6 @@
 """The taggers of a plan, run over a batch of documents one after the other; what later ones read is given to them."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ from toolkit.tag.when import Asked, Numbered
 from toolkit.tag.without import Shorter
 from toolkit.text.batch import Batch, Column
 
-CHECKED_ROWS = 64  # rows of a shard whose values are checked against the declared type
+LONGEST = 200
+"""Characters of a wrong value that a message shows."""
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -40,9 +42,12 @@ def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step],
 
     Args:
         batch: of the documents.
-        numbered: the same with the number of each in its file; values of the first rows are checked.
+        numbered: the same with the number of each in its file.
         steps: each after those that it reads.
         path: of the file, for messages.
+
+    Raises:
+        DataError: for a tagger that fails, or a value that is not of its declared type, with its row.
     """
     values: dict[tuple[str, str], Sequence[Any]] = {}
     whole = Asked.everything(batch, numbered)
@@ -102,19 +107,52 @@ def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> S
         raise _blame(step, numbered, path, error) from error
     if len(values) != len(batch):
         raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {len(values)}", path=path)
-    checked = len(values) if numbered[0][1] <= CHECKED_ROWS else 1 if step.when else 0
-    if checked:
-        for value, (document, number) in zip(encodable(values)[:checked], numbered[:checked], strict=True):
-            try:
-                msgspec.json.decode(_ENCODER.encode(value), type=step.annotation)
-            except (msgspec.MsgspecError, TypeError, ValueError) as error:
-                raise DataError(
-                    f"tagger {step.key}: expected a value of its declared type {step.type}, got {value!r}: {error}",
-                    path=path,
-                    line=number,
-                    id=document.id,
-                ) from None
+    _check_values(step, values, numbered, path)
     return values
+
+
+def _check_values(step: Step, values: Sequence[Any], numbered: Sequence[Numbered], path: str) -> None:
+    """Compare values with the declared type: all at once, then one by one to find the first wrong one."""
+    if isinstance(values, Column) and values.proves(step.annotation):
+        return
+    texts = list(encodable(values))
+    if _fault(step, texts, values) is None:
+        return
+    for i, (text, (document, number)) in enumerate(zip(texts, numbered, strict=True)):
+        if (error := _fault(step, [text], values[i : i + 1])) is not None:
+            got = bytes(text).decode() if isinstance(text, msgspec.Raw) else repr(text)
+            raise DataError(
+                f"tagger {step.key}: expected a value of its declared type {step.type}, "
+                f"got {got if len(got) <= LONGEST else got[:LONGEST] + '…'}: {error}",
+                path=path,
+                line=number,
+                id=document.id,
+            )
+
+
+def _fault(step: Step, texts: list[Any], values: Sequence[Any]) -> str | None:
+    """Return the reason why values are not of the declared type, None if they are.
+
+    Args:
+        step: with the tagger.
+        texts: the values as they are encoded.
+        values: the same as objects.
+    """
+    try:
+        decoded = step.decoder.decode(_ENCODER.encode(texts))
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        return str(error).replace("`$[...]", "`$").replace(" - at `$`", "")
+    if step.takes_null_for_float and decoded != list(values) and _has_no_number(msgspec.to_builtins(list(values))):
+        return "NaN and infinity are no numbers of JSON"
+    return None
+
+
+def _has_no_number(value: Any) -> bool:
+    """Return whether plain data has NaN or infinity in it, which are encoded as null."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return any(map(_has_no_number, inner))
 
 
 def _blame(step: Step, batch: Sequence[Numbered], path: str, error: Exception) -> DataError:

@@ -27,6 +27,14 @@ class Column(Sequence[T], ABC):
     def raw(self) -> list[msgspec.Raw]:
         """Return the JSON text of each value, as `msgspec` would encode the object."""
 
+    def proves(self, annotation: Any) -> bool:
+        """Return whether the arrays can hold nothing but values of a type; the texts are decoded where they can.
+
+        Args:
+            annotation: declared by the tagger.
+        """
+        return False
+
     @overload
     def __getitem__(self, index: int) -> T: ...
     @overload

@@ -1,6 +1,7 @@
 """Vectors as float16: values that are written as the shortest text that gives the same float16 back."""
 
 import functools
+from typing import Any
 
 import msgspec
 
@@ -37,6 +38,9 @@ class Halves(Column[list[float]]):
     def value(self, index: int) -> list[float]:
         numbers = _numbers()
         return [numbers[place] for place in self._places[index].tolist()]
+
+    def proves(self, annotation: Any) -> bool:
+        return bool(annotation == list[float])
 
     def raw(self) -> list[msgspec.Raw]:
         texts = _texts()

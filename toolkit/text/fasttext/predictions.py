@@ -73,6 +73,11 @@ class LinePredictions(Column[list[Prediction | None]]):
         flat = iter(shortest_float32(probs[numbers >= 0]))
         return [Prediction(self.labels[i], next(flat)) if i >= 0 else None for i in numbers.tolist()]
 
+    def proves(self, annotation: Any) -> bool:
+        import numpy as np
+
+        return annotation == list[Prediction | None] and bool(np.isfinite(self.probs).all())
+
     def taken(self, rows: Sequence[int]) -> "LinePredictions":
         import numpy as np
 
