@@ -36,7 +36,7 @@ IDS = ("ordinal", "content")
 """What ids are made of, where `ids` is no pattern."""
 
 _IN_IDS = re.compile(r"\{([^{}]*)\}")
-_PLACES_IN_IDS = ("path", "number", "index")
+_PLACES_IN_IDS = ("path", "number", "index", "id")
 
 
 class Trim(ConfigStruct):
@@ -98,8 +98,9 @@ class Common(ConfigStruct):
         str,
         Description(
             description="ids of documents that have none: `ordinal`, which is `{path}:{number}`; `content`, a hash of "
-            "the text; or a pattern with `{number}` (from 1) or `{index}` (from 0), such as `{path}/{index}`",
-            extra_json_schema={"pattern": r"^(ordinal|content|.*\{(number|index)\}.*)$"},
+            "the text; or a pattern with `{number}` (from 1) or `{index}` (from 0), such as `{path}/{index}`. A "
+            "pattern with `{id}`, such as `{path}/{id}`, makes new ids of the own ones, where files number their rows",
+            extra_json_schema={"pattern": r"^(ordinal|content|.*\{(number|index|id)\}.*)$"},
         ),
     ] = "ordinal"
     shard_size: Annotated[
@@ -118,17 +119,22 @@ class Common(ConfigStruct):
             return
         places = _IN_IDS.findall(self.ids)
         if unknown := [place for place in places if place not in _PLACES_IN_IDS]:
-            raise ValueError(f"expected {{path}}, {{number}} or {{index}} in `ids`, got {{{unknown[0]}}}")
-        if not {"number", "index"} & {*places}:
+            raise ValueError(f"expected {{path}}, {{number}}, {{index}} or {{id}} in `ids`, got {{{unknown[0]}}}")
+        if not {"number", "index", "id"} & {*places}:
             raise ValueError(
                 f"expected `ids` to be ordinal, content, or a pattern such as {{path}}/{{index}}, got {self.ids!r}"
             )
 
-    def new_id(self, path: str, number: int) -> str:
-        """Return the id of an item that has none, by its place; not of `ids: content`."""
+    @property
+    def qualifies(self) -> bool:
+        """Tell whether documents get new ids that contain their own."""
+        return "{id}" in self.ids
+
+    def new_id(self, path: str, number: int, id: str = "") -> str:
+        """Return the id of an item by its place and its own id; not of `ids: content`."""
         if self.ids in IDS:
             return f"{path}:{number}"
-        values = {"path": path, "number": str(number), "index": str(number - 1)}
+        values = {"path": path, "number": str(number), "index": str(number - 1), "id": id}
         return _IN_IDS.sub(lambda place: values[place[1]], self.ids)
 
 

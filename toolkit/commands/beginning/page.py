@@ -1,5 +1,6 @@
 """The text of a configuration to begin with: commented YAML that fits what is at a path."""
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +35,11 @@ _ABOUT = {
     "documents": "each file is a document; without this, one ends at a blank line",
     "on_error": "{} have no text",
     "source": "a name for the origin; source and id identify a document",
+    "ids": "the first file and {} have equal ids, so the path comes before them",
 }
+
+_COMPARED = 4
+"""Files whose first ids are compared."""
 
 
 def text_for(path: str, config_path: str) -> str:
@@ -54,7 +59,10 @@ def text_for(path: str, config_path: str) -> str:
     there = there_at(path)
     entry, notes = _entry(there, name)
     root = _free(f"data/{name}", there)
-    seen = _seen(entry, root)
+    seen, *others = _seen(entry, root)
+    if twin := _twin(seen, others):
+        entry["ids"], notes["ids"] = "{path}/{id}", os.path.basename(twin)
+        seen, *_ = _seen(entry, root)
     size = sum(stored.size for _, _, stored in there.files if stored)
     much = f", {in_words(size)}" if size >= 1e5 else ""
     what = f"{amount(len(there.files), 'file')}{much}, read by `format: {there.format}`"
@@ -110,8 +118,8 @@ def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
     return entry, notes
 
 
-def _seen(entry: dict[str, Any], root: str) -> Preview:
-    """Return the first documents as they would be.
+def _seen(entry: dict[str, Any], root: str) -> list[Preview]:
+    """Return the first documents of the first files as they would be.
 
     Raises:
         ToolkitError: if there would be none.
@@ -119,7 +127,14 @@ def _seen(entry: dict[str, Any], root: str) -> Preview:
     source = config.Source({"dataset": root, "ingest": [entry]})
     dataset = open_dataset(source, root, None, None)
     works = ingest_plan.plan(read_section(source.at("ingest")), dataset, 1 << 30, overwrite=True)
-    return preview(works[0], 200)
+    return [preview(work, 200) for work in works[:_COMPARED]]
+
+
+def _twin(first: Preview, others: Sequence[Preview]) -> str | None:
+    """Return the path of a file with a document that has the source and the id of one of the first file."""
+    names = {(row["source"], row["id"]) for row in first.documents}
+    shared = (each.input for each in others if any((row["source"], row["id"]) in names for row in each.documents))
+    return next(shared, None)
 
 
 def _lines(entry: dict[str, Any], notes: dict[str, str], there: There) -> str:

@@ -37,11 +37,11 @@ def _without_nulls(fields: _Fields) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(fields).items() if value is not None}
 
 
-def _with_text(row: bytes | None, text: str) -> bytes | None:
-    """Return a row that already is a document, with another text."""
+def _with(row: bytes | None, **fields: str) -> bytes | None:
+    """Return a row that already is a document, with other values of some fields."""
     if row is None:
         return None
-    return ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | {"text": text})
+    return ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | fields)
 
 
 class Documents:
@@ -96,7 +96,7 @@ class Documents:
                         counts["trim"] += 1
                         continue
                     if trimmed != draft.text:
-                        draft.text, draft.raw, draft.utf8 = trimmed, _with_text(draft.raw, trimmed), None
+                        draft.text, draft.raw, draft.utf8 = trimmed, _with(draft.raw, text=trimmed), None
                 row, line = self._row(draft)
             except BAD_ROW as error:
                 raw = draft.raw or draft.text.encode(errors="replace")
@@ -124,7 +124,9 @@ class Documents:
                 line=draft.number,
                 id=draft.id,
             )
-        id = draft.id if draft.id is not None else self._new_id(draft)
+        id = draft.id if draft.id is not None and not self._common.qualifies else self._new_id(draft)
+        if id != draft.id:
+            draft.raw = _with(draft.raw, id=id)
         if draft.raw is not None:
             line, has_own = draft.raw, b'"attributes"' in draft.raw  # or so; more is not asked
         else:
@@ -137,7 +139,14 @@ class Documents:
     def _new_id(self, draft: Draft) -> str:
         if self._common.ids == "content":
             return xxhash.xxh3_128_hexdigest(draft.text.encode())
-        return self._common.new_id(self._relative, draft.number)
+        if draft.id is None and self._common.qualifies:
+            raise DataError(
+                f"expected a document with an id, because of `ids: {self._common.ids}`, got one without; use "
+                "`{index}` in place of `{id}`",
+                path=self._source.path,
+                line=draft.number,
+            )
+        return self._common.new_id(self._relative, draft.number, draft.id or "")
 
 
 def trim(text: str, min_chars: int) -> str | None:
