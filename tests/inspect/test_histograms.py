@@ -16,6 +16,7 @@ from toolkit.inspect.stats.histograms import BINS, Histogram, text
 from toolkit.inspect.stats.plots import draw
 from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import read_rules
+from toolkit.storage.outputs import NamedOutput
 
 RULES: list[Any] = [
     {"drop": "language.prob < 0.6 and not language.multilingual", "name": "unsure"},
@@ -159,7 +160,7 @@ def test_a_picture_has_the_same_bytes_each_time(tmp_path: Path, suffix: str) -> 
     pytest.importorskip("matplotlib")
     for name in "ab":
         found = histogram([0.1, 0.2, 0.9], marks=[Threshold(0.5, "", "unsure", "x < 0.5")])
-        draw(found, str(tmp_path / f"{name}.{suffix}"))
+        draw(found, NamedOutput(str(tmp_path / f"{name}.{suffix}"), "--output"))
     a, b = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab")
     assert a == b
     assert (b"x &lt; 0.5" in a) == (suffix == "svg")

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import PATIENCE
-from toolkit.text.kernels.code_folder import CodeFolder, UnsafeFolder, code_folder
+from toolkit.storage.stores.local.private import PrivateFolder, UnsafeFolder
+from toolkit.text.kernels.code_folder import code_folder
 
 CODE = b"machine code"
 
@@ -95,7 +96,7 @@ def test_where_others_may_write_nothing_is_kept_and_one_note_says_so(
     spoil, why = UNSAFE[case]
     spoil(cache)
     with pytest.raises(UnsafeFolder):
-        CodeFolder(str(cache / "compiled"))
+        PrivateFolder(str(cache / "compiled"))
     found = [used() for _ in range(3)]
     told = capsys.readouterr().err.splitlines()
     above = case == "far above it"  # of both
@@ -125,19 +126,19 @@ def test_a_folder_of_another_user_is_not_used(place: Path, monkeypatch: pytest.M
     mine = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
     with pytest.raises(UnsafeFolder, match=f"belongs to another user \\(number {mine}\\)"):
-        CodeFolder(str(place / "cache" / "compiled"))
+        PrivateFolder(str(place / "cache" / "compiled"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_way_through_a_folder_of_another_user_is_not_gone(place: Path) -> None:
     os.chown(place / "cache", 12345, -1)
     with pytest.raises(UnsafeFolder, match="cache belongs to another user"):
-        CodeFolder(str(place / "cache" / "compiled"))
+        PrivateFolder(str(place / "cache" / "compiled"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_file_of_another_user_is_not_read(place: Path) -> None:
-    with CodeFolder(str(place / "cache" / "compiled")) as folder:
+    with PrivateFolder(str(place / "cache" / "compiled")) as folder:
         folder.write("a.o", CODE)
         os.chown(place / "cache" / "compiled" / "a.o", 12345, -1)
         assert folder.read("a.o") is None
@@ -147,7 +148,7 @@ def test_a_file_of_another_user_is_not_read(place: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "writable", "folder", "fifo"])
 def test_what_is_not_a_file_of_the_user_alone_is_not_read(place: Path, kind: str) -> None:
-    with CodeFolder(str(place / "cache" / "compiled")) as folder:
+    with PrivateFolder(str(place / "cache" / "compiled")) as folder:
         path = place / "cache" / "compiled" / "a.o"
         if kind == "link":
             folder.write("b.o", CODE)
@@ -166,7 +167,7 @@ def test_the_folder_itself_is_no_link(place: Path) -> None:
     own(place / "elsewhere").chmod(0o700)
     (place / "cache" / "compiled").symlink_to(place / "elsewhere")
     with pytest.raises(OSError, match=r"(symbolic links|Not a directory)"):
-        CodeFolder(str(place / "cache" / "compiled"))
+        PrivateFolder(str(place / "cache" / "compiled"))
     assert used() == str(place / "temporary" / f"tagmix-{os.geteuid()}")
     assert not list((place / "elsewhere").iterdir())
 
@@ -183,7 +184,7 @@ def test_links_on_the_way_lead_where_they_lead(place: Path, monkeypatch: pytest.
 def test_what_was_opened_is_what_is_read(place: Path) -> None:
     """Another folder in the place of one that was looked at changes nothing."""
     compiled = place / "cache" / "compiled"
-    with CodeFolder(str(compiled)) as folder:
+    with PrivateFolder(str(compiled)) as folder:
         folder.write("a.o", CODE)
         compiled.rename(place / "away")
         own(compiled)
@@ -199,7 +200,7 @@ def test_without_a_place_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_works_while_others_wait(place: Path) -> None:
     compiled = str(place / "cache" / "compiled")
-    with CodeFolder(compiled) as one, CodeFolder(compiled) as other:
+    with PrivateFolder(compiled) as one, PrivateFolder(compiled) as other:
         done = threading.Event()
 
         def work() -> None:

@@ -21,6 +21,7 @@ from toolkit.annotate.record import Status
 from toolkit.errors import DataError, ToolkitError, Unreadable, advice
 from toolkit.storage.json_files import tell_damage
 from toolkit.storage.roots import check_roots
+from toolkit.storage.stores.local.scratch import make_folder, open_scratch
 
 _DIGEST = len('{"key":"'), len('{"key":"') + 32
 _FILE_BITS = 40
@@ -138,11 +139,12 @@ class Answers:
     def _own_file(self) -> int:
         """Return the descriptor of the file of this run, made for its first answer."""
         if self._own < 0:
-            os.makedirs(self._folder, exist_ok=True)
+            make_folder(self._folder)
             name = f"{self._next_time():020d}-{socket.gethostname()}-{os.getpid()}.jsonl"
             path = os.path.join(self._folder, name)
             self._own = self._add(path)
-            self._open[self._own] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            with open_scratch(path, "x+b") as file:
+                self._open[self._own] = os.dup(file.fileno())
             self._end = 0
             folder = os.open(self._folder, os.O_RDONLY)
             os.fsync(folder)

@@ -10,6 +10,7 @@ from toolkit.evaluating.judged import SOURCE, Details, Estimate, Judged
 from toolkit.evaluating.metrics import HEADLINES
 from toolkit.inspect.stats.plots import check_installed, drawn
 from toolkit.inspect.stats.tables import shown
+from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import join
 
 __all__ = ["check_installed", "draw"]
@@ -28,7 +29,7 @@ def draw(folder: str, found: Judged) -> list[str]:
 
     def save(name: str, fill: Callable[[Any], None], size: tuple[float, float] = (8, 4.5)) -> None:
         paths = [join(folder, f"{name}.{suffix}") for suffix in ("svg", "png")]
-        with drawn(*paths, size=size) as axes:
+        with drawn(*(NamedOutput(path, "--plots") for path in paths), size=size) as axes:
             fill(axes)
         written.extend(paths)
 

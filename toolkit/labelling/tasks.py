@@ -14,7 +14,7 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError, short
 from toolkit.labelling.asked import ShardAsked
 from toolkit.runs.executors import Report
-from toolkit.storage.outputs import Output, RowOutput
+from toolkit.storage.outputs import NamedOutput, RowOutput
 from toolkit.storage.reading import Lines
 
 Form = Literal["label-studio", "argilla", "argilla-v1"]
@@ -66,10 +66,10 @@ def write_tasks(work: TasksToWrite, report: Report) -> int:
     return output.rows
 
 
-def gather(paths: Sequence[str], path: str) -> None:
+def gather(paths: Sequence[str], output: NamedOutput) -> None:
     """Write one list of what was written for shards."""
     before = b"[\n"
-    with Output(path) as output:
+    with output:
         for each in paths:
             with Lines(each, MOST_BYTES, fixed=True) as lines:
                 for line in lines:

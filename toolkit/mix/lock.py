@@ -15,7 +15,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.json_files import json_digest
-from toolkit.storage.outputs import write_file
+from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import not_in
 
 
@@ -162,10 +162,10 @@ def _named(plugin: str) -> str:
 # --- on disk ----------------------------------------------------------------------------------------------------------
 
 
-def save(path: str, lock: Lock) -> None:
+def save(output: NamedOutput, lock: Lock) -> None:
     """Write a lock: JSON, sorted by key, for people to read, too."""
     encoded = msgspec.json.encode(lock, order="sorted")
-    write_file(path, msgspec.json.format(encoded, indent=1) + b"\n")
+    output.save(msgspec.json.format(encoded, indent=1) + b"\n")
 
 
 def load(path: str) -> Lock:

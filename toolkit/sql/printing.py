@@ -16,7 +16,7 @@ from toolkit.data.schema import is_number
 from toolkit.data.tables.sink import Sink
 from toolkit.errors import ConfigError, amount
 from toolkit.sql.session import Column, Session
-from toolkit.storage.outputs import Output
+from toolkit.storage.outputs import NamedOutput
 
 Format = Literal["table", "csv", "json", "jsonl", "markdown", "parquet"]
 
@@ -212,14 +212,14 @@ _WRITERS: dict[str, Callable[[Sequence[Column], Iterable[Sequence[Any]]], Iterat
 }  # fmt: skip
 
 
-def write(session: Session, query: str, format: Format, output: str | None, *, formulas: bool = False) -> str:
+def write(session: Session, query: str, format: Format, output: NamedOutput | None, *, formulas: bool = False) -> str:
     """Write a result to a file, which appears when it is complete, or to standard output; return what is to be said.
 
     Args:
         session: that has what the query names.
         query: whose result it is.
         format: any but a table.
-        output: path of the file; None for standard output.
+        output: the file; None for standard output.
         formulas: whether cells of CSV may be formulas.
 
     Raises:
@@ -239,10 +239,10 @@ def write(session: Session, query: str, format: Format, output: str | None, *, f
 
     rows = counted()
     pieces = _csv(result.columns, rows, cells) if format == "csv" else _WRITERS[format](result.columns, rows)
-    with Output(output) if output else nullcontext(sys.stdout.buffer) as out:
+    with output or nullcontext(sys.stdout.buffer) as out:
         for piece in pieces:
             out.write(piece)
-    said = f"{amount(count, 'row')} -> {output}" if output else ""
+    said = f"{amount(count, 'row')} -> {output.path}" if output else ""
     if cells.count:
         what = "cell begins as a formula and has" if cells.count == 1 else "cells begin as formulas and have"
         warning = f"{cells.count:,} {what} an apostrophe before it; `--formulas`, or another format, keeps texts"
@@ -250,7 +250,7 @@ def write(session: Session, query: str, format: Format, output: str | None, *, f
     return said
 
 
-def _write_parquet(session: Session, query: str, output: str | None) -> str:
+def _write_parquet(session: Session, query: str, output: NamedOutput | None) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -261,7 +261,7 @@ def _write_parquet(session: Session, query: str, output: str | None) -> str:
     rows = 0
     try:
         with (
-            Output(output) as out,
+            output as out,
             Sink(out) as sink,
             pq.ParquetWriter(sink, schema, compression="zstd", compression_level=3) as file,
         ):
@@ -270,4 +270,4 @@ def _write_parquet(session: Session, query: str, output: str | None) -> str:
                 rows += batch.num_rows
     except pa.ArrowNotImplementedError as error:
         raise ConfigError(f"--format parquet: expected columns that Parquet has, got: {escaped(str(error))}") from None
-    return f"{amount(rows, 'row')} -> {output}"
+    return f"{amount(rows, 'row')} -> {output.path}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import xxhash
 
+from toolkit.errors import DataError
 from toolkit.storage import Stat, Store, Writing, store_of
 from toolkit.storage.compression import compressor_for
 from toolkit.storage.threads import pool
@@ -130,6 +131,48 @@ class Output:
         finally:
             if not waits:
                 self._writing.abort()
+
+
+class NamedOutput(Output):
+    """A file that a user names, and may have edited: make it when the command begins, and write it at its end.
+
+    A link is followed; a pipe or a character device takes what is written once that is complete.
+
+    Args:
+        path: of the file.
+        where: what the user calls it, such as ``--output``.
+
+    Raises:
+        ConfigError: if it cannot be written.
+        DataError: at the end of the block, if the file has changed since the command began.
+    """
+
+    def __init__(self, path: str, where: str) -> None:
+        super().__init__(path, digest=False)
+        self._where = where
+        self._before = store_of(path).check_named(path, where)
+
+    def __enter__(self) -> Self:
+        self._writing = store_of(self.path).named(self.path)
+        return self
+
+    def save(self, data: bytes) -> None:
+        """Write the whole file."""
+        with self:
+            self.write(data)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None and store_of(self.path).check_named(self.path, self._where) != self._before:
+                raise DataError(
+                    "expected the file as it was when the command began, got one that has changed since; it stays as "
+                    "it is: run the command again, or write to another file",
+                    path=self.path,
+                )
+        except BaseException as failure:
+            super().__exit__(type(failure), failure, None)
+            raise
+        super().__exit__(kind, error, _)
 
 
 class Compressing:

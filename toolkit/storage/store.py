@@ -199,6 +199,19 @@ class Store(ABC):
             self._refuse(path)
         return _Held(self, path)
 
+    def check_named(self, path: str, where: str) -> Stat | None:
+        """Check that a file which a user names can be written; return its `Stat`, None if it is not there.
+
+        Raises:
+            ConfigError: if it cannot be; ``where`` is what the user calls it.
+        """
+        self.check_writable(path.rpartition("/")[0], where)
+        return self.stat(path)
+
+    def named(self, path: str) -> Writing:
+        """Begin a file that a user names. The default makes no difference to `writing`."""
+        return self.writing(path)
+
     def commit_all(self, prepared: Sequence[Writing], moves: Sequence[tuple[str, str]] = ()) -> None:
         """Make files appear that are prepared, durably: all are synced before the first of them appears.
 

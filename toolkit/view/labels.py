@@ -16,6 +16,7 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.roots import check_roots, note_roots
+from toolkit.storage.stores.local.scratch import open_scratch, remove_scratch
 
 Label = str | float
 """What is given: one of the labels of a question, or a number."""
@@ -137,7 +138,8 @@ class Labels:
         except ImportError:  # no such system
             return
         try:
-            self._held = os.open(self._claimed_by, os.O_RDWR | os.O_CREAT, 0o600)
+            with open_scratch(self._claimed_by, "ab") as file:
+                self._held = os.dup(file.fileno())
         except OSError:  # a folder that may not be written: labels will say so; looking needs none
             return
         try:
@@ -163,7 +165,7 @@ class Labels:
     def _release(self) -> None:
         if self._held is not None:
             with contextlib.suppress(OSError):
-                os.unlink(self._claimed_by)
+                remove_scratch(self._claimed_by)
             os.close(self._held)
             self._held = None
 
@@ -173,7 +175,7 @@ class Labels:
         for left in os.listdir(folder) if self._held is not None else ():
             if left.startswith(f".{name}.") and left.endswith(".tmp"):
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(folder, left))
+                    remove_scratch(os.path.join(folder, left))
 
     def _load(self) -> None:
         if not os.path.exists(self.path):

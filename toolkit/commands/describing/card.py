@@ -21,7 +21,7 @@ from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.stats import plots
 from toolkit.pages import card as html
 from toolkit.storage import store_of
-from toolkit.storage.outputs import write_file
+from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join, list_files, remove
 
 
@@ -46,12 +46,14 @@ def run(context: Context, options: Options) -> Outcome:
     about = read_about(section(context), required=())
     facts = facts_of(context, options, min(about.examples, 1))
     path = join(facts.root, page.NAME)
+    reads = options.check or options.dry_run
+    named = {} if reads else {name: NamedOutput(join(facts.root, name), "") for name in (PICTURE, html.NAME, page.NAME)}
     old = _old(path)
     ours = old is not None and merge.is_ours(old)
     if old is not None and not ours and not options.overwrite:
         raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
     kept = page.read(path, old, about) if old is not None and ours else merge.Kept()
-    numbers = counted(context, facts, about, options.first, keep=not (options.check or options.dry_run))
+    numbers = counted(context, facts, about, options.first, keep=not reads)
     drawing = picture_of(numbers, facts) if options.first is None else None
     picture, numbers = _drawn(drawing, join(facts.root, PICTURE), numbers)
     configurations = head.configurations_of(facts, list_files(facts.root))
@@ -74,7 +76,7 @@ def run(context: Context, options: Options) -> Outcome:
         return Outcome(text.rstrip("\n"), found | {"text": text}, for_programs=True)
     for name, data in files.items():
         if data is not None:
-            write_file(join(facts.root, name), data)
+            named[name].save(data)
         elif ours:
             remove(join(facts.root, name))
     if numbers.samples:

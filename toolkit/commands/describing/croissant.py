@@ -16,7 +16,7 @@ from toolkit.inspect.describe.croissant import document, jsonld
 from toolkit.inspect.describe.facts import Facts, splits
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
-from toolkit.storage.outputs import write_file
+from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join
 
 
@@ -39,8 +39,9 @@ def run(context: Context, options: Options) -> Outcome:
     about = read_about(section(context))
     found_facts = facts_of(context, options, about.examples)
     path = join(found_facts.root, document.NAME)
-    old = _old(path)
     dry_run = options.dry_run or options.check
+    output = None if dry_run else NamedOutput(path, "")
+    old = _old(path)
     facts = _split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
     made = document.document(facts, about, options.spec or about.croissant)
     data = jsonld.to_bytes(made)
@@ -58,11 +59,11 @@ def run(context: Context, options: Options) -> Outcome:
         )
     if wrong:
         raise ConfigError(f"{path}: {wrong}; raise it, or move the file away if it was never published")
-    if options.dry_run:
+    if output is None:
         return Outcome(data.decode().rstrip("\n"), {"document": made, **found}, for_programs=True)
     if old is not None:
         _split(context, about, found_facts, dry_run=False)
-    write_file(path, data)
+    output.save(data)
     splits.remove_others(facts.root, facts)
     sets = ", ".join(record.name for record in facts.records) or "none"
     text = f"{path}: {amount(len(facts.files), 'file')}, record sets: {sets}"

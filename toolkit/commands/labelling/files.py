@@ -20,6 +20,7 @@ from toolkit.labelling.asked import ShardAsked
 from toolkit.mix.join import JoinedShard
 from toolkit.runs.executors import Task
 from toolkit.storage import json_files
+from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import BOOKKEEPING, exists, is_folder, is_set_name, join, remove_tree
 from toolkit.storage.roots import note_roots
 
@@ -220,6 +221,7 @@ def _list(
         raise ConfigError(
             f"--output {output}: expected a new file, got one that exists; choose another name, or add --overwrite"
         )
+    named = NamedOutput(output, "--output")
     folder = join(dataset.bookkeeping, "tasks", xxhash.xxh3_64_hexdigest(output.encode()))
     todo = [
         tasks.TasksToWrite(
@@ -236,7 +238,7 @@ def _list(
         broken = failures(results)
         count = sum(result.value or 0 for result in results)
         if not broken and count:
-            tasks.gather([each.path for each in todo], output)
+            tasks.gather([each.path for each in todo], named)
     remove_tree(folder)
     if not broken and not count:
         broken = [f"--where {options.where}: expected documents for which it is true, got none of all"]

@@ -21,7 +21,7 @@ from toolkit.evaluating.metrics import Task as What
 from toolkit.evaluating.rows import Answers, ShardToAsk, ask_shard
 from toolkit.records import sets as records
 from toolkit.runs.executors import Task
-from toolkit.storage.paths import size_of
+from toolkit.storage.paths import check_writable, size_of
 from toolkit.storage.threads import for_each
 from toolkit.train import folder
 
@@ -91,6 +91,7 @@ def run(context: Context, options: Options) -> Outcome:
     """Evaluate predictions against labels."""
     if options.plots:
         plots.check_installed()
+        check_writable(options.plots, "--plots")
     names = [text.strip().partition(".")[0] for text in (*options.targets, options.against)]
     dataset, over = sets_read.dataset_of(context, options.dataset, names, sampled=options.sample)
     labels = Labels(read_spec(options.against), _limit(context)) if options.against.lstrip().startswith("{") else None

@@ -23,7 +23,7 @@ from toolkit.report import facts
 from toolkit.report.languages import languages_of
 from toolkit.report.of_output import run_of_output
 from toolkit.storage import store_of
-from toolkit.storage.outputs import write_file
+from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join
 from toolkit.storage.roots import note_roots
 
@@ -81,6 +81,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Gather the facts of a configuration or an output, or of two, and write the page."""
+    files = [NamedOutput(path, "--output") for path in (options.output, options.page) if path]
     note_roots(os.path.dirname(os.path.abspath(path)) for path in (options.output, options.page) if path)
     try:
         found = _runs(context, options)
@@ -97,8 +98,9 @@ def run(context: Context, options: Options) -> Outcome:
         runs=made,
     )
     encoded = msgspec.json.encode(report)
-    for path in filter(None, (options.output, options.page)):
-        write_file(path, encoded + b"\n" if path.endswith(".json") else render(encoded, _described(report.runs[0])))
+    for file in files:
+        is_json = file.path.endswith(".json")
+        file.save(encoded + b"\n" if is_json else render(encoded, _described(report.runs[0])))
     notes = [f"{each.name}: {note}" if len(made) > 1 else note for each in made for note in each.notes]
     data = {"output": options.output, "runs": [_summary(each) for each in made], "notes": notes, "failed": faults}
     text = "\n".join([options.output, *(note for note in notes if note not in faults)])

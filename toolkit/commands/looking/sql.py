@@ -8,6 +8,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
+from toolkit.storage.outputs import NamedOutput
 
 MEMORY = "2 GB"
 """What DuckDB may take, unless `--memory` says otherwise."""
@@ -80,6 +81,7 @@ def run(context: Context, options: Options) -> Outcome:
     from toolkit.sql.session import Session, aliases_of
 
     form = printing.format_of(options.output, options.format)
+    output = NamedOutput(options.output, "--output") if options.output else None
     catalog = catalog_of(context, options.paths)
     names = list(catalog.makers)
     with Session(
@@ -101,7 +103,7 @@ def run(context: Context, options: Options) -> Outcome:
             raise ConfigError(
                 "--format table: expected no --output, because such tables are for the terminal; use --format markdown"
             )
-        return Outcome(text=printing.write(session, query, form, options.output, formulas=options.formulas))
+        return Outcome(text=printing.write(session, query, form, output, formulas=options.formulas))
 
 
 def _data(result: Any) -> dict[str, Any]:

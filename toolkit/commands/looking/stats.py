@@ -27,7 +27,7 @@ from toolkit.mix import publish
 from toolkit.mix.effects.before_after import BeforeAfter, SizesByLabel
 from toolkit.rules import Rule, kind_called
 from toolkit.runs.executors import Task
-from toolkit.storage.outputs import write_file
+from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import join, not_in, size_of
 from toolkit.text.counting import Counts
 
@@ -120,8 +120,9 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 def run(context: Context, options: Options) -> Outcome:
     """Count what the paths name, or the dataset of a configuration; or show what a mix noted."""
     _check_installed(options)
+    output = NamedOutput(options.output, "--output") if options.output else None
     if options.mix:
-        return _before_and_after(context, options)
+        return _before_and_after(context, options, output)
     settings = Settings(
         by=list(options.by or (["label"] if not (options.attributes or options.histogram or options.lengths) else [])),
         label=options.label,
@@ -144,7 +145,7 @@ def run(context: Context, options: Options) -> Outcome:
         if options.histogram and not documents:
             raise ConfigError(f"--histogram {options.histogram}: expected values, got no documents")
         if options.histogram:
-            return _histogram(options, options.histogram, merged.distributions, counting.rules)
+            return _histogram(output, options.histogram, merged.distributions, counting.rules)
         top = options.top or TOP
         found = [
             tables.Table.of(
@@ -166,17 +167,17 @@ def run(context: Context, options: Options) -> Outcome:
     notes = counting.notes + ("" if documents else "\nthere are no documents")
     if counting.rejected:
         notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {_listed(counting.rejected)}"
-    if options.output and options.output.endswith(plots.PICTURES):
-        _draw(options.output, found, merged.lengths)
-        return Outcome(text=options.output + notes, data=data)
-    return _delivered(options, _rendered(found, merged, lengths=options.lengths), data, notes)
+    if output and output.path.endswith(plots.PICTURES):
+        _draw(output, found, merged.lengths)
+        return Outcome(text=output.path + notes, data=data)
+    return _delivered(options, output, _rendered(found, merged, lengths=options.lengths), data, notes)
 
 
-def _draw(path: str, found: list[tables.Table], lengths: LengthsByLabel) -> None:
+def _draw(output: NamedOutput, found: list[tables.Table], lengths: LengthsByLabel) -> None:
     """Draw the sizes of the first table's groups, beside them the lengths of labels; or the lengths of all."""
-    suffix = path.rpartition(".")[2]
+    suffix = output.path.rpartition(".")[2]
     if not found:
-        write_file(path, plots.lengths_of_all(document_lengths.together(lengths), suffix))
+        output.save(plots.lengths_of_all(document_lengths.together(lengths), suffix))
         return
     number, others = found[0].others
     rows = [(tables.shown(group), counts.bytes) for group, counts in found[0].groups]
@@ -184,7 +185,7 @@ def _draw(path: str, found: list[tables.Table], lengths: LengthsByLabel) -> None
     by_group: list[Lengths] = []
     if lengths and found[0].by in LABELS and not number:
         by_group = [lengths.get(msgspec.json.encode(group).decode(), Lengths()) for group, _ in found[0].groups]
-    write_file(path, plots.sizes_and_lengths(rows, by_group, suffix))
+    output.save(plots.sizes_and_lengths(rows, by_group, suffix))
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -241,18 +242,19 @@ def _rendered(found: list[tables.Table], merged: Merged, *, lengths: bool) -> di
     return {"markdown": "\n\n".join(some) + "\n", "csv": "\n".join(rows)}
 
 
-def _delivered(options: Options, rendered: dict[str, str], data: dict[str, Any], notes: str = "") -> Outcome:
+def _delivered(
+    options: Options, output: NamedOutput | None, rendered: dict[str, str], data: dict[str, Any], notes: str = ""
+) -> Outcome:
     """Return the outcome on standard output, or write it in a file."""
-    path = options.output
     rendered["json"] = msgspec.json.format(msgspec.json.encode(data), indent=1).decode() + "\n"
     format_ = options.format or "markdown"
-    if not path and format_ == "markdown":
+    if output is None and format_ == "markdown":
         return Outcome(text=(rendered[format_] + notes).strip("\n"), data=data)
-    if not path:
+    if output is None:
         print(notes.strip(), end="\n" if notes else "", file=sys.stderr)  # programs read the other formats
         return Outcome(text=rendered[format_].rstrip(), data=data, for_programs=True)
-    write_file(path, rendered[_format_of(path)].encode())
-    return Outcome(text=path + notes, data=data)
+    output.save(rendered[_format_of(output.path)].encode())
+    return Outcome(text=output.path + notes, data=data)
 
 
 def _format_of(path: str) -> str:
@@ -262,26 +264,26 @@ def _format_of(path: str) -> str:
 # --- histograms -------------------------------------------------------------------------------------------------------
 
 
-def _histogram(options: Options, attribute: str, found: list[Distribution], rules: list[Rule]) -> Outcome:
+def _histogram(output: NamedOutput | None, attribute: str, found: list[Distribution], rules: list[Rule]) -> Outcome:
     listed = tables.by_attribute(found)
     if attribute not in listed:
         hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
         raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
     histogram = Histogram.of(together(listed[attribute]), thresholds(rules, attribute))
     shown = text(histogram)
-    if options.output:
-        plots.draw(histogram, options.output)
-        shown += f"\n\n{options.output}"
+    if output:
+        plots.draw(histogram, output)
+        shown += f"\n\n{output.path}"
     return Outcome(text=shown, data=histogram.data())
 
 
 # --- before and after a mix -------------------------------------------------------------------------------------------
 
 
-def _before_and_after(context: Context, options: Options) -> Outcome:
+def _before_and_after(context: Context, options: Options, named: NamedOutput | None) -> Outcome:
     """Show what the manifest says, or those of two editions; no data are read."""
     if len(options.targets) == 2:  # an original and another edition
-        return _editions(options, *(folder.rstrip("/") for folder in options.targets))
+        return _editions(options, named, *(folder.rstrip("/") for folder in options.targets))
     folder = context.output
     manifest = _noted(folder)
     statistics = manifest.statistics
@@ -292,10 +294,10 @@ def _before_and_after(context: Context, options: Options) -> Outcome:
     data = _before_after_data(statistics) | {"output": folder, "rejected": dropped}
     rendered = {"markdown": tables.mix_markdown(statistics) + "\n", "csv": tables.mix_csv(statistics)}
     lines = [f"  {name}: {count:,}" for name, count in dropped.items() if count]
-    return _delivered(options, rendered, data, "\n".join(["\n\ndropped by rule", *lines]) if lines else "")
+    return _delivered(options, named, rendered, data, "\n".join(["\n\ndropped by rule", *lines]) if lines else "")
 
 
-def _editions(options: Options, original: str, other: str) -> Outcome:
+def _editions(options: Options, named: NamedOutput | None, original: str, other: str) -> Outcome:
     """Show what is in two outputs, by label."""
     first, second = _noted(original).statistics, _noted(other).statistics
     statistics = {
@@ -308,7 +310,8 @@ def _editions(options: Options, original: str, other: str) -> Outcome:
         "markdown": tables.mix_markdown(statistics, names) + "\n",
         "csv": tables.mix_csv(statistics, ("original", names[1])),
     }
-    return _delivered(options, rendered, _before_after_data(statistics) | {"output": original, "other": other})
+    data = _before_after_data(statistics) | {"output": original, "other": other}
+    return _delivered(options, named, rendered, data)
 
 
 def _noted(folder: str) -> publish.Manifest:

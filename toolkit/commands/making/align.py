@@ -1,6 +1,5 @@
 """Make attribute sets of values that others have published (Parquet, JSON Lines, CSV), matched by id."""
 
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar
 
@@ -20,6 +19,7 @@ from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import json_files, store_of
 from toolkit.storage.paths import join, remove, remove_tree, size_of
+from toolkit.storage.stores.local.scratch import clear_scratch, make_scratch
 
 _COUNTED = ("documents", "ids", "missing", "surplus", "repeated", "shared")
 
@@ -86,25 +86,34 @@ class _Making:
             made = aligned.load_aligned(self.dataset, entry.set)
             self.made.add(entry.set)
             self._tell(entry, made.counts if made else {}, 0)
-            remove_tree(self._folder(entry))  # what a run has left that could not delete it
+            self._clear(entry)  # what a run has left that could not delete it
             return
         try:
-            folder = self._folder(entry)
-            self._make(entry, todo, folder)
+            self._make(entry, todo, self._folder(entry))
         except StepFailed as error:
             self.failed += error.messages
             return
         self.made.add(entry.set)
-        remove_tree(folder)
+        self._clear(entry)
 
     def _folder(self, entry: section.Entry) -> str:
         """Return the folder on disk for what is between inputs and set; the same for the same settings."""
-        folder = join(self.dataset.bookkeeping, "align", entry.set)
+        folder = self._kept(entry)
         if store_of(folder).is_local:
             return folder
         if self.context.config.executor.get("type", "local") not in ("local", "in_process"):
             raise ConfigError(f"{entry.place}: expected a dataset on disk, or the local executor, got neither")
-        return join(tempfile.gettempdir(), f"toolkit-align-{xxhash.xxh3_64_hexdigest(folder.encode())}")
+        return make_scratch(_scratch_of(folder))
+
+    def _kept(self, entry: section.Entry) -> str:
+        return join(self.dataset.bookkeeping, "align", entry.set)
+
+    def _clear(self, entry: section.Entry) -> None:
+        folder = self._kept(entry)
+        if store_of(folder).is_local:
+            remove_tree(folder)
+        else:
+            clear_scratch(_scratch_of(folder))
 
     def _make(self, entry: section.Entry, todo: progress.Todo, folder: str) -> None:
         types = {name: key.type for name, key in todo.schema.keys.items()}
@@ -230,6 +239,10 @@ class _Making:
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
         return all_values(self.context.run(what, function, tasks, unit, failed=self._noted if noted else None))
+
+
+def _scratch_of(folder: str) -> str:
+    return f"align-{xxhash.xxh3_64_hexdigest(folder.encode())}"
 
 
 def _counted(count: int, what: str) -> str:

@@ -10,7 +10,7 @@ from toolkit.commands.command_line.options import Options as CommonOptions
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.config import recipes
-from toolkit.errors import ConfigError, advice
+from toolkit.errors import ConfigError
 from toolkit.storage import store_of
 
 
@@ -85,13 +85,11 @@ def _write(path: str, text: str, next_step: str) -> Outcome:
         ConfigError: if something has its name already, or it cannot be written.
     """
     _check_new(path)
-    try:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise _there(path) from None
-    except OSError as error:
-        raise ConfigError(f"{path}: expected a file that can be written, got: {advice(error)}") from None
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise ConfigError(f"{path}: expected a file that can be written, got: No such file or directory")
+    store_of(path).check_named(path, path)
+    if not store_of(path).create(path, text.encode()):
+        raise _there(path)
     line = f"  toolkit run -c {shlex.quote(path)}"
     following = [f"{line} --dry-run  # what would be done; writes no data", f"{line}            # does it"]
     return Outcome(text="\n".join([f"wrote {path}", next_step, *following]), data={"config": path})

@@ -62,9 +62,9 @@ class Options(Locking, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Make the mix, then its editions; `--explain` and `--compare` are about the mix alone."""
-    locks.begin(context, options)
+    outputs = locks.begin(context, options)
     outcome = _run(context, options)
-    locks.finish(context, options, outcome)
+    locks.finish(context, options, outcome, outputs)
     if options.explain is not None or options.compare is not None:
         return outcome
     for name, edition in editions.of(context).items():
@@ -73,7 +73,7 @@ def run(context: Context, options: Options) -> Outcome:
             break
         with edition:
             more = _run(edition, options)
-            locks.finish(edition, options, more, name)
+            locks.finish(edition, options, more, outputs, name)
         outcome.text += f"\n\nedition {name}:\n{more.text}"
         outcome.data.setdefault(editions.KEY, {})[name] = more.data
         outcome.failures += more.failures

@@ -20,6 +20,7 @@ from toolkit.mix.effects.counts import GroupCount, add_groups
 from toolkit.mix.publish import BudgetFound
 from toolkit.mix.settings import work_folder
 from toolkit.runs.executors import Task
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, size_of, unlike_data
 from toolkit.storage.threads import for_each
 
@@ -81,8 +82,7 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
             prepared.unreadable[work.key] = result.failure.message if result.failure else ""
             continue
         if result.value.data:  # of another machine
-            with open(path, "wb") as file:
-                file.write(result.value.data)
+            write_file(path, result.value.data)
         there.append(path)
         for each in result.value.groups:
             available[each.group] = available.get(each.group, 0.0) + each.available

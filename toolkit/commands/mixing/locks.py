@@ -1,6 +1,7 @@
 """Locks of mixes: written behind a mix, and held against one before anything of it is written, and behind it."""
 
 import os
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -15,7 +16,8 @@ from toolkit.mix.lock import Lock
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import MixSettings
 from toolkit.runs.executors import Task
-from toolkit.storage.paths import absolute, check_writable
+from toolkit.storage.outputs import NamedOutput
+from toolkit.storage.paths import absolute
 from toolkit.storage.roots import note_roots
 
 
@@ -51,33 +53,44 @@ class Locking(Configured, Stage, frozen=True, kw_only=True):
                 )
 
 
-def begin(context: Context, options: Locking) -> None:
+def begin(context: Context, options: Locking) -> dict[str, NamedOutput]:
     """Check, before anything is written, that the mix and its editions are what their locks describe.
+
+    Return the locks to write, by edition.
 
     Raises:
         ConfigError: if they are not, with each difference; if a lock cannot be written, or there is none.
     """
     if options.lock is None and options.locked is None:
-        return
+        return {}
     note_roots(os.path.dirname(path) or "." for path in (options.lock, options.locked) if path)
     if context.is_dolma:
         raise ConfigError("--lock and --locked take configurations of our own form, this one is of Dolma's")
+    locks = {"": _output(context, options, "")}
     found = _differences(context, options, "")
     for name, edition in editions.of(context).items():
         with edition:
+            locks[name] = _output(edition, options, name)
             found += [f"edition {name}: {line}" for line in _differences(edition, options, name)]
     if found:
         said = f"{options.locked}: expected what the lock describes, got something else; nothing was written:"
         raise ConfigError("\n  ".join([said, *found, "make it as it was, or choose another lock"]))
+    return {name: lock for name, lock in locks.items() if lock}
+
+
+def _output(context: Context, options: Locking, edition: str) -> NamedOutput | None:
+    """Return the lock to write, if there is one."""
+    if options.lock is None:
+        return None
+    settings = preparation.settings_of(context, writes=False)
+    path, output = _path(settings, options.lock, edition), absolute(settings.output.path)
+    if absolute(path).startswith(f"{output}/"):
+        raise ConfigError(f"{path}: expected a file outside the output {output}, which holds only its own files")
+    return NamedOutput(path, "--lock")
 
 
 def _differences(context: Context, options: Locking, edition: str) -> list[str]:
     settings = preparation.settings_of(context, writes=False)
-    if options.lock is not None:
-        path, output = absolute(_path(settings, options.lock, edition)), absolute(settings.output.path)
-        if path.startswith(f"{output}/"):
-            raise ConfigError(f"{path}: expected a file outside the output {output}, which holds only its own files")
-        check_writable(os.path.dirname(path), "--lock")
     if options.locked is None:
         return []
     path = _path(settings, options.locked, edition)
@@ -94,13 +107,16 @@ def _differences(context: Context, options: Locking, edition: str) -> list[str]:
     return lock.differences(wanted, found)
 
 
-def finish(context: Context, options: Locking, outcome: Outcome, edition: str = "") -> None:
+def finish(
+    context: Context, options: Locking, outcome: Outcome, locks: Mapping[str, NamedOutput], edition: str = ""
+) -> None:
     """Compare what was published with its lock, and write the lock that was asked for.
 
     Args:
         context: of the mix, or of an edition.
         options: of the command.
         outcome: of it, to which this is added: parts that differ are failures.
+        locks: the result of `begin`.
         edition: its name.
     """
     if not outcome.data.get("published") or (options.lock is None and options.locked is None):
@@ -117,11 +133,10 @@ def finish(context: Context, options: Locking, outcome: Outcome, edition: str = 
             outcome.exit_code = 1
         else:
             outcome.text += f"\n\n{settings.output.path} is what {path} describes"
-    if options.lock is not None:
-        path = _path(settings, options.lock, edition)
-        lock.save(path, made)
-        outcome.text += f"\n\nlock -> {path}"
-        outcome.data["lock"] = path
+    if output := locks.get(edition):
+        lock.save(output, made)
+        outcome.text += f"\n\nlock -> {output.path}"
+        outcome.data["lock"] = output.path
 
 
 def _lock(settings: MixSettings, manifest: Manifest) -> Lock:

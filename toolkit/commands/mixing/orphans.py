@@ -23,6 +23,7 @@ from toolkit.mix.publish import OrphanCount
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageRecord
 from toolkit.runs.executors import Result, Task
+from toolkit.storage.outputs import write_file
 
 _ROWS = msgspec.json.Decoder(AttributesRow)
 
@@ -120,8 +121,7 @@ class Previewing:
         for places, result in zip(self._places, results, strict=True):
             if result.value and result.value.fates:  # of another machine
                 for path, data in zip(places, (result.value.fates.kept, result.value.fates.copies), strict=True):
-                    with open(path, "wb") as file:
-                        file.write(data)
+                    write_file(path, data)
             there = all(map(os.path.exists, places))
             noted.append(judging.Noted(*places, sum(map(os.path.getsize, places))) if there else None)
         return _told(self._works, judging.judge(noted))

@@ -17,6 +17,7 @@ import xxhash
 from toolkit.storage import Stat, store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
+from toolkit.storage.stores.local.scratch import make_folder, open_scratch, remove_scratch
 
 BLOCK = 1 << 18
 """Bytes that are read at a time."""
@@ -64,7 +65,7 @@ class Kept:
             if sum(other.size for other in downloads.values()) + self._found.size > self._keep.max_disk:
                 self._delete()
                 return False
-            file = open(self._stem + ".part", "ab")  # noqa: SIM115  # closed in `end`
+            file = open_scratch(self._stem + ".part", "ab")
             if not _lock(file):
                 file.close()
                 return False
@@ -121,7 +122,7 @@ def sweep(folder: str, wanted: Iterable[str]) -> None:
             join(folder, name.rpartition(".")[0]) for name in os.listdir(folder) if name.endswith((".part", ".json"))
         }
         for stem in there - stems:
-            with open(stem + ".part", "ab") as file:
+            with open_scratch(stem + ".part", "ab") as file:
                 if _lock(file):
                     _remove(stem)
 
@@ -142,15 +143,14 @@ def _downloads(folder: str) -> dict[str, Download]:
 
 def _remove(stem: str) -> None:
     for suffix in (".part", ".json"):  # the reservation last
-        with suppress(FileNotFoundError):
-            os.unlink(stem + suffix)
+        remove_scratch(stem + suffix)
 
 
 @contextmanager
 def _locked(folder: str) -> Iterator[None]:
     """Let one process at a time decide on what is in the folder."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, ".lock"), "ab") as file:
+    make_folder(folder)
+    with open_scratch(join(folder, ".lock"), "ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -16,7 +16,7 @@ from toolkit.distribution import missing_extra
 from toolkit.inspect.stats.histograms import Histogram
 from toolkit.inspect.stats.lengths import Lengths, binned
 from toolkit.inspect.stats.tables import size
-from toolkit.storage.outputs import write_file
+from toolkit.storage.outputs import NamedOutput
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -42,7 +42,7 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def drawn(*paths: str, size: tuple[float, float] = (8, 4.5)) -> Iterator[Any]:
+def drawn(*outputs: NamedOutput, size: tuple[float, float] = (8, 4.5)) -> Iterator[Any]:
     """Give axes, and write what is drawn in them: PNG, SVG or PDF by the suffix; the same bytes each time.
 
     Raises:
@@ -50,8 +50,8 @@ def drawn(*paths: str, size: tuple[float, float] = (8, 4.5)) -> Iterator[Any]:
     """
     with figure(size) as found:
         yield found.subplots()
-        for path in paths:
-            write_file(path, rendered(found, path.rpartition(".")[2]))
+        for output in outputs:
+            output.save(rendered(found, output.path.rpartition(".")[2]))
 
 
 @contextmanager
@@ -93,13 +93,13 @@ def rendered(found: Any, suffix: str, note: str = "") -> bytes:
     return data.getvalue()
 
 
-def draw(found: Histogram, path: str) -> None:
+def draw(found: Histogram, output: NamedOutput) -> None:
     """Write a picture of a histogram.
 
     Raises:
         MissingExtra: without matplotlib.
     """
-    with drawn(path) as axes:
+    with drawn(output) as axes:
         counts = [each.count for each in found.bins]
         if found.numbers:
             edges = [each.low for each in found.bins] + [found.bins[-1].high]

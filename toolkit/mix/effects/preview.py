@@ -32,6 +32,7 @@ from toolkit.mix.orphans.copies import Copies, Fates
 from toolkit.rules import Outcome, RuleSet, rules_in
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
+from toolkit.storage.stores.local.scratch import move_scratch, open_scratch
 
 
 class LabelCount(Totals):
@@ -86,7 +87,7 @@ def preview_with_fates(shown: ShardToPreview, report: Report) -> Preview:
         together = Fates(b"".join(each.kept for each in found), b"".join(each.copies for each in found))
         return msgspec.structs.replace(preview, fates=together)
     mine = f".{os.getpid()}"  # the task may run twice
-    with open(shown.kept + mine, "wb") as kept, open(shown.copies + mine, "wb") as dropped:
+    with open_scratch(shown.kept + mine) as kept, open_scratch(shown.copies + mine) as dropped:
 
         def write(fates: Fates) -> None:
             kept.write(fates.kept)
@@ -94,7 +95,7 @@ def preview_with_fates(shown: ShardToPreview, report: Report) -> Preview:
 
         preview = preview_shard(shown.work, report, copies, write)
     for path in (shown.kept, shown.copies):
-        os.replace(path + mine, path)
+        move_scratch(path + mine, path)
     return preview
 
 

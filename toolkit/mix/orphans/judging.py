@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.mix.orphans.copies import COPY, ELSEWHERE, GONE, ONLY
 from toolkit.storage.reading import open_stored
+from toolkit.storage.stores.local.scratch import open_scratch, remove_scratch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -216,14 +217,14 @@ class _Held:
         if not self._folder:
             self._memory.setdefault(name, []).append(data)
             return
-        with open(self._path(name, part), "ab") as file:
+        with open_scratch(self._path(name, part), "ab") as file:
             file.write(data)
 
     def _clear(self, name: str, part: int) -> None:
         if not self._folder:
             self._memory.pop(name, None)
-        elif os.path.exists(self._path(name, part)):
-            os.remove(self._path(name, part))
+        else:
+            remove_scratch(self._path(name, part))
 
     def _path(self, name: str, part: int) -> str:
         return os.path.join(self._folder, f"{name}-{part}")

@@ -7,17 +7,17 @@ read a dataset can still look at it. Then they are in a folder of this machine, 
 import atexit
 import functools
 import os
-import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import xxhash
 
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, ToolkitError
 from toolkit.storage.paths import check_writable, join
+from toolkit.storage.stores.local.scratch import clear_scratch, make_scratch, scratch_path
 
 P = TypeVar("P")
 A = TypeVar("A")
@@ -62,8 +62,7 @@ def for_run() -> Iterator[None]:
         yield
     finally:
         _may_keep.cache_clear()
-        if made := _of_run():
-            shutil.rmtree(made, ignore_errors=True)
+        _clear()
         del os.environ[_VARIABLE]
 
 
@@ -107,7 +106,17 @@ def _of_run() -> str | None:
 
 
 def _path_of_run() -> str:
-    return join(tempfile.gettempdir(), f"row-indexes-{os.environ.get(_VARIABLE, '')}")
+    return scratch_path(_name())
+
+
+def _name() -> str:
+    return f"row-indexes-{os.environ.get(_VARIABLE, '')}"
+
+
+def _clear() -> None:
+    """Delete the folder of the run, if there is one."""
+    with suppress(ToolkitError):
+        clear_scratch(_name())
 
 
 def _folder() -> str:
@@ -115,6 +124,5 @@ def _folder() -> str:
         return _of_task
     if _VARIABLE not in os.environ:  # a worker on another machine, or no command
         os.environ[_VARIABLE] = uuid.uuid4().hex
-        atexit.register(shutil.rmtree, _path_of_run(), ignore_errors=True)
-    os.makedirs(_path_of_run(), mode=0o700, exist_ok=True)
-    return _path_of_run()
+        atexit.register(_clear)
+    return make_scratch(_name())

@@ -20,8 +20,9 @@ from typing import Any
 
 import xxhash
 
+from toolkit.storage.stores.local.private import PrivateFolder
 from toolkit.text.kernels import machine_code, signatures
-from toolkit.text.kernels.code_folder import CodeFolder, code_folder
+from toolkit.text.kernels.code_folder import code_folder
 from toolkit.text.kernels.signatures import Type
 
 SLOW = 0.5  # seconds after which the log says what compiling took
@@ -164,7 +165,7 @@ def _passed(argument: Any, type_: str) -> Any:
 # --- kept code --------------------------------------------------------------------------------------------------------
 
 
-def _keep(folder: CodeFolder | None, name: str, code: bytes) -> str:
+def _keep(folder: PrivateFolder | None, name: str, code: bytes) -> str:
     """Write machine code to the folder of compiled code, and say what became of it."""
     if folder is None:
         return "not kept: no folder for it"
@@ -175,7 +176,7 @@ def _keep(folder: CodeFolder | None, name: str, code: bytes) -> str:
     return "kept for the next time"
 
 
-def _kept(folder: CodeFolder | None, name: str) -> bytes | None:
+def _kept(folder: PrivateFolder | None, name: str) -> bytes | None:
     """Return machine code that was kept; None if it was not, or is damaged."""
     stored = folder.read(name) if folder else None
     if not stored or xxhash.xxh3_128_digest(stored[16:]) != stored[:16]:

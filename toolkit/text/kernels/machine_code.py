@@ -9,10 +9,10 @@ version `by_numba` serves: `numba.cfunc` with numba's own cache, public, with th
 import ctypes
 import functools
 import importlib.metadata
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from toolkit.storage.stores.local.scratch import make_folder
 from toolkit.text.kernels.signatures import CALLED, Type, fields_of, flat_types
 
 TESTED = ((0, 62), (0, 68))
@@ -87,7 +87,7 @@ def by_numba(function: Callable[..., None], types: Sequence[Type], folder: str |
     _register_called()
     before = numba.config.CACHE_DIR
     if folder:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_folder(folder)
         numba.config.CACHE_DIR = folder
     try:
         made = numba.cfunc(_signature(types), cache=folder is not None, error_model="numpy")(function)

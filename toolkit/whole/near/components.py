@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
+from toolkit.storage.stores.local.scratch import open_scratch, remove_scratch
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt8s
 
@@ -93,7 +94,7 @@ class Bins:
         rows, bins = rows[order], bins[order]
         begins = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
         for bin_, part in zip(bins[begins].tolist(), np.split(rows, begins[1:]), strict=True):
-            with open(self._path(bin_), "ab") as stream:
+            with open_scratch(self._path(bin_), "ab") as stream:
                 stream.write(np.ascontiguousarray(part).tobytes())
 
     def take(self, bin_: int, rows: int = _CHUNK) -> Iterator[Array]:
@@ -106,7 +107,7 @@ class Bins:
         with open(path, "rb") as stream:
             while data := stream.read(self._type.itemsize * rows):
                 yield np.frombuffer(data, dtype=self._type)
-        os.unlink(path)
+        remove_scratch(path)
 
     def _path(self, bin_: int) -> str:
         return os.path.join(self._folder.name, str(bin_))
@@ -155,7 +156,7 @@ def _down(number: int, ranges: Ranges, edges: Bins, asked: Bins, path: str) -> N
         parents = above
     roots = np.flatnonzero((below >= 0) & (parents == np.arange(size)))
     asked.add(np.stack([below[roots], roots + begin], axis=1), below[roots] // ranges.size)
-    with open(path, "wb") as stream:
+    with open_scratch(path) as stream:
         stream.write(parents.tobytes() + seen.tobytes())
 
 
@@ -166,7 +167,7 @@ def _up(number: int, ranges: Ranges, asked: Bins, told: Bins, path: str) -> tupl
     begin = number * ranges.size
     with open(path, "rb") as stream:
         data = stream.read()
-    os.unlink(path)
+    remove_scratch(path)
     parents = np.frombuffer(data, dtype=np.int64, count=len(data) // 9)
     seen = np.frombuffer(data, dtype=np.uint8, offset=8 * len(parents)).astype(bool)
     labels = np.arange(begin, begin + len(parents))

@@ -6,16 +6,24 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import PurePosixPath
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage.owners import is_running, machine
 from toolkit.storage.roots import check_roots
 from toolkit.storage.store import Stat, Store, Writing
-from toolkit.storage.stores.local.errors import done, told
+from toolkit.storage.stores.local.errors import told
 from toolkit.storage.stores.local.reading import LocalPieces, opened
-from toolkit.storage.stores.local.writing import LocalWriting, moved, sync_folder
+from toolkit.storage.stores.local.writing import (
+    LocalWriting,
+    begin_named,
+    delete,
+    delete_tree,
+    moved,
+    passes_on,
+    refuse_walk,
+    sync_folder,
+)
 from toolkit.storage.threads import for_each
 
 CALLED_AS_FILES = re.compile(r"\.(gz|zst|zstd|jsonl|json|parquet|txt|bin)$")
@@ -60,7 +68,7 @@ class Local(Store):
         """
         found = []
         above: dict[str, set[tuple[int, int]]] = {root: set()}
-        for folder, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
+        for folder, folders, files in os.walk(root, onerror=refuse_walk, followlinks=True):
             around = above.pop(folder) | {_identity(folder)}
             folders[:] = [name for name in folders if not _is_link_to(os.path.join(folder, name), around)]
             above |= {os.path.join(folder, name): around for name in folders}
@@ -104,6 +112,16 @@ class Local(Store):
     def writing(self, path: str) -> "LocalWriting":
         return LocalWriting(path)
 
+    def check_named(self, path: str, where: str) -> Stat | None:
+        if passes_on(path):
+            return None
+        path = os.path.realpath(path)
+        super().check_named(path, where)
+        return self.stat(path)
+
+    def named(self, path: str) -> Writing:
+        return begin_named(path)
+
     def commit_all(self, prepared: Sequence[Writing], moves: Sequence[tuple[str, str]] = ()) -> None:
         """Sync files, rename them, sync each of their folders once; several at a time, for one sync costs as many do.
 
@@ -132,17 +150,10 @@ class Local(Store):
             sync_folder(folder)
 
     def remove(self, path: str) -> None:
-        with done(path, "what can be deleted"), suppress(FileNotFoundError, NotADirectoryError):
-            if os.path.isdir(path) and not os.path.islink(path):
-                os.rmdir(path)
-            else:
-                os.unlink(path)
+        delete(path)
 
     def remove_tree(self, root: str) -> None:
-        for folder, _, files in os.walk(root, topdown=False, onerror=_refuse):
-            for name in files:
-                self.remove(os.path.join(folder, name))
-            self.remove(folder)
+        delete_tree(root)
 
     def remove_empty_folders(self, folder: str, root: str) -> None:
         while folder.startswith(root.rstrip("/") + "/"):
@@ -187,12 +198,6 @@ def _stat(path: str) -> os.stat_result | None:
 def _is_folder(path: str) -> bool:
     found = _stat(path)
     return found is not None and stat.S_ISDIR(found.st_mode)
-
-
-def _refuse(error: OSError) -> None:
-    """Raise what goes wrong in a walk, but that a folder is not there (any more)."""
-    with suppress(FileNotFoundError, NotADirectoryError), told(str(error.filename), "a folder that can be read"):
-        raise error
 
 
 def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:

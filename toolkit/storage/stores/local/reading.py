@@ -29,8 +29,17 @@ _KINDS = {
     stat.S_IFIFO: "a pipe (FIFO)",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFLNK: "a symbolic link",
 }
+
+OPEN_FILES = ("/dev/fd/", "/dev/std", "/proc/self/fd/")
+"""Beginnings of paths that name what this process has open."""
+
+
+def special(mode: int) -> str:
+    """Return what is neither a file nor a folder, in words; nothing for these two."""
+    return _KINDS.get(stat.S_IFMT(mode), "")
 
 
 def opened(path: str) -> io.BufferedReader:
@@ -40,8 +49,8 @@ def opened(path: str) -> io.BufferedReader:
         DataError: if it is a pipe, a socket or a device.
     """
     with told(path):
-        kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
-    if kind or path.startswith(("/dev/fd/", "/dev/std", "/proc/self/fd/")):
+        kind = special(os.stat(path).st_mode)
+    if kind or path.startswith(OPEN_FILES):
         got = f"{kind or 'what another process has open'}; files are read more than once, and by several processes"
         raise DataError(f"expected a file, got {got}: write it to one first", path=path)
     with told(path):

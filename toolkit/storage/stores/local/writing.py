@@ -1,16 +1,27 @@
-"""Files that appear: written aside, synced, renamed; and moved."""
+"""Files that appear: written aside, synced, renamed; and moved, and deleted.
+
+Only regular files are replaced or deleted. A link, a pipe, a socket or a device where a file of ours belongs is an
+error. Where a user names the file (`begin_named`), a link is followed, and a pipe or a character device takes
+the bytes.
+"""
 
 import errno
 import itertools
 import os
+import re
+import shutil
+import stat
+import tempfile
 import threading
 from contextlib import AbstractContextManager, suppress
 from typing import IO
 
+from toolkit.errors import ConfigError, DataError
 from toolkit.storage.owners import owner
 from toolkit.storage.roots import check_roots
 from toolkit.storage.store import Stat, Writing
-from toolkit.storage.stores.local.errors import done
+from toolkit.storage.stores.local.errors import done, told
+from toolkit.storage.stores.local.reading import OPEN_FILES, special
 
 FOLDER_TRIES = 100
 
@@ -49,11 +60,8 @@ class LocalWriting(Writing):
 
     def _created(self, path: str, flags: int) -> int:
         """Return the new file, open to no more people than the one that it replaces."""
-        try:
-            mode = os.stat(self._path).st_mode & 0o666 | 0o600
-        except OSError:
-            mode = 0o666
-        return os.open(path, flags, mode)
+        mode = replaceable(self._path)
+        return os.open(path, flags, 0o666 if mode is None else mode & 0o666 | 0o600)
 
     def _done(self) -> AbstractContextManager[None]:
         return done(self._path, "a file that can be written")
@@ -69,7 +77,7 @@ class LocalWriting(Writing):
     def commit(self) -> Stat:
         with self._done():
             found = self._ended(sync=True)  # of this file: another attempt may replace it, or delete it, at once
-            os.replace(self._temporary, self._path)
+            _replace(self._temporary, self._path)
             self._sync_folders()
         return found
 
@@ -85,7 +93,7 @@ class LocalWriting(Writing):
     def appear(self) -> None:
         """Give the file its name, once it is durable."""
         with self._done():
-            os.replace(self._temporary, self._path)
+            _replace(self._temporary, self._path)
 
     def link(self) -> bool:
         """Make the file appear unless there is one; return whether it did."""
@@ -120,6 +128,108 @@ class LocalWriting(Writing):
             sync_folder(folder)
 
 
+class _PassedOn(Writing):
+    """Bytes for a pipe or a device: held in a temporary file, and passed on when they are complete."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `abort`
+
+    def write(self, data: bytes) -> None:
+        with done(self._path, "room for temporary files"):
+            self._file.write(data)
+
+    def commit(self) -> Stat:
+        size = self._file.tell()
+        self._file.seek(0)
+        with done(self._path, "a pipe or a device that takes what is written"), self._target() as target:
+            shutil.copyfileobj(self._file, target)
+        return Stat(size, "")
+
+    def _target(self) -> IO[bytes]:
+        """Open what takes the bytes; a file that this process has open is written on where it stands."""
+        number = re.search(r"\d+$", self._path.replace("stdout", "1").replace("stderr", "2"))
+        if self._path.startswith(OPEN_FILES) and number:
+            return open(os.dup(int(number[0])), "wb")
+        return open(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), "wb")
+
+    def abort(self) -> None:
+        self._file.close()
+
+
+def passes_on(path: str) -> bool:
+    """Return whether a path that a user names takes bytes as they come, and keeps no file.
+
+    Raises:
+        ConfigError: if it can take none: a socket, a block device, a folder.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError), told(path, "a file that can be looked at"):
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
+            got = special(mode) or "a folder"
+            raise ConfigError(f"{path}: expected a file to write, got {got}; choose another path")
+        return path.startswith(OPEN_FILES) or not stat.S_ISREG(mode)
+    return False
+
+
+def begin_named(path: str) -> Writing:
+    """Begin a file that a user names: where a link leads, or what a pipe or a character device takes."""
+    return _PassedOn(path) if passes_on(path) else LocalWriting(os.path.realpath(path))
+
+
+def replaceable(path: str) -> int | None:
+    """Return the mode of a regular file that may be replaced or deleted; None if nothing is there.
+
+    Raises:
+        DataError: if something else is there, which is not of the toolkit.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if kind := special(mode):
+        raise DataError(f"expected a file of the toolkit, or nothing, got {kind}; move it away", path=path)
+    return mode
+
+
+def _replace(source: str, target: str) -> None:
+    replaceable(target)
+    os.replace(source, target)
+
+
+def delete(path: str) -> None:
+    """Delete a regular file, or an empty folder, if it is there."""
+    with done(path, "what can be deleted"), suppress(FileNotFoundError, NotADirectoryError):
+        mode = replaceable(path)
+        if mode is not None and stat.S_ISDIR(mode):
+            os.rmdir(path)
+        elif mode is not None:
+            os.unlink(path)
+
+
+def delete_tree(root: str) -> None:
+    """Delete a folder, and all that is in it; a link in it goes, and what it leads to stays.
+
+    Raises:
+        DataError: if the folder itself is a link.
+    """
+    if os.path.islink(root.rstrip("/")):
+        raise DataError("expected a folder to delete, got a symbolic link; delete the link yourself", path=root)
+    for folder, folders, files in os.walk(root, topdown=False, onerror=refuse_walk):
+        links = (name for name in folders if os.path.islink(os.path.join(folder, name)))
+        for name in (*files, *links):
+            path = os.path.join(folder, name)
+            with done(path, "what can be deleted"), suppress(FileNotFoundError):
+                os.unlink(path)
+        delete(folder)
+
+
+def refuse_walk(error: OSError) -> None:
+    """Raise what goes wrong in a walk, but that a folder is not there (any more)."""
+    with suppress(FileNotFoundError, NotADirectoryError), told(str(error.filename), "a folder that can be read"):
+        raise error
+
+
 def moved(source: str, target: str) -> list[str]:
     """Move a file; return the folders to sync."""
     folder = os.path.dirname(target)
@@ -127,7 +237,7 @@ def moved(source: str, target: str) -> list[str]:
         folders = _changed_by(target)
         _make_folder(folder or ".")
         try:
-            os.replace(source, target)
+            _replace(source, target)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise

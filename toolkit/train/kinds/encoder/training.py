@@ -3,7 +3,6 @@
 import math
 import os
 import random
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -177,14 +176,13 @@ class Training:
         """Write the files of the model to a folder of the work; return their names."""
         with tempfile.TemporaryDirectory() as own:
             self._model.save_pretrained(own, max_shard_size="1000GB")
-            for name in _TOKENIZER_FILES:
-                if os.path.isfile(path := os.path.join(self._kind.base, name)):
-                    shutil.copy(path, own)
-            names = sorted(os.listdir(own))
-            for name in names:
-                with open(os.path.join(own, name), "rb") as stream:
+            paths = {name: os.path.join(own, name) for name in os.listdir(own)}
+            base = {name: os.path.join(self._kind.base, name) for name in _TOKENIZER_FILES}
+            paths |= {name: path for name, path in base.items() if os.path.isfile(path)}
+            for name, path in paths.items():
+                with open(path, "rb") as stream:
                     write_sealed(join(folder, name), stream.read())
-        return names
+        return sorted(paths)
 
     # --- epochs -------------------------------------------------------------------------------------------------------
 
