@@ -17,7 +17,7 @@ import toolkit.text
 from tests.sources import nodes, texts
 
 ROOT = Path(__file__).parent.parent
-MOST = 15
+MOST = 16
 """Modules of a folder, at most; so many can be read at a glance."""
 
 

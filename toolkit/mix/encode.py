@@ -199,6 +199,7 @@ class Encoder:
         label = self._label(values, document) if rules.label else NO_LABEL
         self.tally.read(label, measured)
         outcome = rules.decide(*values, document)
+        rules.occurrence.note(self.counted.seen, (*values, document))
         count(self.counted.rules, outcome, measured[CHARS])
         if rules.compares_nulls:
             count_nulls(self.counted.rules, rules, outcome, (*values, document))

@@ -66,6 +66,31 @@ class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
     matched: int
 
 
+class Unseen(msgspec.Struct, frozen=True, kw_only=True):
+    """A field or text of a rule that no document has, or no document of some shards.
+
+    Attributes:
+        rule: by name.
+        stream: that the rule decides over.
+        field: as ``metadata.adult``; or a comparison, ``label == "german"``.
+        compares: whether it is a comparison with a text, which is never true.
+        shards: the first of those in which no document has it; none if no document at all has it.
+        lacking, of: how many shards these are, of how many with documents.
+        got: what it is in these shards, if they have it, and it is of another kind than in others: ``a text``.
+        usual: what it is in most others then.
+    """
+
+    rule: str
+    stream: str = ""
+    field: str
+    compares: bool = False
+    shards: list[str] = []
+    lacking: int
+    of: int
+    got: str = ""
+    usual: str = ""
+
+
 class OrphanCount(msgspec.Struct, frozen=True, kw_only=True):
     """Documents that a rule drops as copies, by a key of a set, of documents that are not kept.
 
@@ -112,6 +137,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         totals: documents and code points, read and kept.
         rules: effect of each, in order.
         blocklists: of the rules that have one.
+        unseen: fields of rules that no document of a shard has.
         orphans: documents that are dropped as copies of documents that are not kept, where that is allowed.
         counts: what the writer left out, or counted besides, by name.
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
@@ -136,6 +162,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
     rules: list[RuleEffect]
     blocklists: list[BlocklistCount] = []
+    unseen: list[Unseen] = []
     orphans: list[OrphanCount] = []
     counts: dict[str, int]
     unlike_dolma: int = 0

@@ -60,7 +60,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     high: int = 0
 
 
-VERSION = 3
+VERSION = 4
 """Of indexes; a shard with one of another version is encoded anew."""
 
 
@@ -78,6 +78,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         statistics: by label, what was read and what stays.
         unlike_dolma: documents of which Dolma decides otherwise.
         groups: what a budget has taken of each group.
+        seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
         members: by label, in the order of the documents.
         sizes: by label, for each run of a shuffled output where in the intermediate the hashes and sizes of its pieces
             are (see `toolkit.mix.shuffle.frames.sizes_of`), and how many.
@@ -96,6 +97,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     statistics: SizesByLabel
     unlike_dolma: int = 0
     groups: dict[str, GroupCount] = {}
+    seen: dict[str, int] = {}
     members: dict[str, list[Member]]
     sizes: dict[str, list[tuple[int, int]]] = {}
     size: int
@@ -320,6 +322,7 @@ class StageOutput:
             statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
             unlike_dolma=counted.unlike_dolma,
             groups=dict(sorted(counted.groups.items())),
+            seen=dict(sorted(counted.seen.items())),
             members={label: index[label] for label in sorted(index)},
             sizes=dict(sorted(self._members.sizes.items())),
             size=self._output.stat.size,

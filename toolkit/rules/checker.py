@@ -1,6 +1,7 @@
 """The check of an expression: the type and the code of each part, and what is known not to be null behind it."""
 
 import ast
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import NoReturn
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, STR, Type, field_name, list_of, nullable, union
 from toolkit.errors import did_you_mean
 from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.occurrence import Place
 
 Facts = frozenset[str]
 """Expressions (by their text) that are known not to be null."""
@@ -16,6 +18,7 @@ Facts = frozenset[str]
 _NUMBERS = ("int", "float")
 _SIZES = ("<", "<=", ">", ">=")
 FUNCTIONS = ("len", "any", "all", "min", "max", "sum", "abs", "get")
+_EQUALS = {"==": "==", "!=": "==", "in": "in", "not in": "in"}
 _OF_NUMBERS = {"*": "times", "%": "modulo"}
 MAYBE = Type("nullable", ANY)
 """Of a field of which no type is declared, and which may be absent."""
@@ -58,6 +61,7 @@ class Checker:
     Attributes:
         used: the names that it uses.
         compares_nulls: whether values are compared that may be null.
+        places: the parts whose values may occur in no document.
     """
 
     def __init__(self, names: Mapping[str, Name], text: str, *, noting: bool = False) -> None:
@@ -66,6 +70,8 @@ class Checker:
         self.noting = noting
         self.used: set[str] = set()
         self.compares_nulls = False
+        self.places: list[Place] = []
+        self._loops = ""  # the code of the comprehensions around a node
 
     # Each method returns the type and the code of a node. `known` holds what is not null, `local` the variables of
     # comprehensions.
@@ -119,7 +125,10 @@ class Checker:
             hint = did_you_mean(node.id, self.names) or f"; there are: {', '.join(sorted(self.names))}"
             raise ExpressionError(f"expected an attribute, got {node.id!r}{hint}")
         self.used.add(node.id)
-        return self.names[node.id].type, self.names[node.id].code
+        name = self.names[node.id]
+        if name.present is not None or name.type in (ANY, MAYBE):
+            self._may_lack(node.id, name.code)
+        return name.type, name.code
 
     def _constant(self, node: ast.Constant, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         kinds = {bool: BOOL, int: INT, float: FLOAT, str: STR, type(None): NULL}
@@ -147,8 +156,36 @@ class Checker:
             self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}")
         found = self._own_type(node, inner)
         if type_.kind == "object":
-            return found, f"{code}.field({node.attr!r})"
-        return (nullable(found) if type_.kind == "nullable" else found), f"at({code}, {node.attr!r})"
+            code = f"{code}.field({node.attr!r})"
+        else:
+            found = nullable(found) if type_.kind == "nullable" else found
+            code = f"at({code}, {node.attr!r})"
+        if found.kind in ("nullable", "any"):
+            self._may_lack(ast.unparse(node), code)
+        return found, code
+
+    def _may_lack(self, text: str, code: str) -> None:
+        """Note a value that documents may lack."""
+        if not self._loops:
+            self.places.append(Place(text, code))
+
+    def _may_differ(self, op: str, operands: Sequence[ast.expr], codes: Sequence[str]) -> None:
+        """Note a comparison with a text that may be written otherwise in documents."""
+        (left, right), (left_code, right_code) = operands, codes
+        texts = [right] if op == "==" else [left]
+        if op == "==" and isinstance(left, ast.Constant):
+            left, texts, left_code, right_code = right, [left], right_code, left_code
+        if op == "in" and isinstance(right, ast.List | ast.Tuple):
+            op, texts = "==", right.elts
+        for text in texts:
+            if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                shown = json.dumps(text.value, ensure_ascii=False)
+                if op == "==":
+                    shown, code = f"{ast.unparse(left)} == {shown}", f"{left_code} == {text.value!r}"
+                else:
+                    shown, code = f"{shown} in {ast.unparse(right)}", f"{text.value!r} in {right_code}"
+                code = f"any([hit(lambda: {code}){self._loops}])" if self._loops else code
+                self.places.append(Place(shown, code, compares=True))
 
     def _own_type(self, node: ast.Attribute, inside: Type) -> Type:
         """Return the type of an own field of documents; of one of which nothing is known, that it may be null."""
@@ -263,8 +300,10 @@ class Checker:
                 type_ = type_.item or ANY
             types.append(type_)
             codes.append(code)
-        for op, left, right in zip(ops, types, types[1:], strict=False):
+        for i, (op, left, right) in enumerate(zip(ops, types, types[1:], strict=False)):
             self._check_comparable(node, op, left, right)
+            if op in _EQUALS:
+                self._may_differ(_EQUALS[op], operands[i : i + 2], [code for _, code in found[i : i + 2]])
         return BOOL, "(" + " ".join(x for pair in zip(codes, [*ops, ""], strict=True) for x in pair).strip() + ")"
 
     def _check_comparable(self, node: ast.Compare, op: str, left: Type, right: Type) -> None:
@@ -303,7 +342,7 @@ class Checker:
     def _listcomp(
         self, node: ast.ListComp | ast.GeneratorExp, known: Facts, local: Mapping[str, Type]
     ) -> tuple[Type, str]:
-        code = ""
+        around = self._loops
         for generator in node.generators:
             source, source_code = self.value(generator.iter, known, local)
             if source.kind not in ("list", "map", "any") or generator.is_async:
@@ -313,14 +352,15 @@ class Checker:
             name = generator.target.id
             local = {**local, name: STR if source.kind == "map" else source.item or ANY}
             known = frozenset(fact for fact in known if name not in _names_in(fact))
-            code += f" for v_{name} in {source_code}"
+            self._loops += f" for v_{name} in {source_code}"
             for test in generator.ifs:
                 type_, test_code = self.value(test, known, local)
                 self._expect(test, type_, ("bool",))
                 known = self.facts(test, known)[0]
-                code += f" if {test_code}"
+                self._loops += f" if {test_code}"
         item, item_code = self.check(node.elt, known, local)
-        return list_of(item), f"[{item_code}{code}]"
+        loops, self._loops = self._loops.removeprefix(around), around
+        return list_of(item), f"[{item_code}{loops}]"
 
     _generatorexp = _listcomp
 
@@ -364,7 +404,9 @@ class Checker:
         key, key_code = self.value(node.args[1], known, local)
         default, default_code = self.check(node.args[2], known, local)
         self._expect(node.args[1], key, ("str",))
-        code = f"get({code}, {key_code}, {default_code})"
+        map_code, code = code, f"get({code}, {key_code}, {default_code})"
+        if isinstance(node.args[1], ast.Constant) and type_.kind != "object":
+            self._may_lack(f"{ast.unparse(node.args[0])}[{key_code}]", f"get({map_code}, {key_code}, None)")
         if type_ == ANY:
             return ANY, code
         if type_.kind == "object" and isinstance(node.args[1], ast.Constant):

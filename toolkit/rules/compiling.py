@@ -17,6 +17,7 @@ from toolkit.rules.checker import MAYBE, Facts, Name
 from toolkit.rules.compiled_rule import CompiledRule, Function, label_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
+from toolkit.rules.occurrence import Place
 from toolkit.rules.running import compile_function
 from toolkit.rules.written import Written
 
@@ -71,6 +72,7 @@ class Compiler:
         names: these, and that of the label.
         translates: patterns of other languages may run as expressions of ours where they mean the same.
         constants: the variables in code that are no arguments.
+        places: of rules, by their identities: what may occur in no document.
     """
 
     def __init__(self, names: Names, arguments: tuple[str, ...], *, translates: bool) -> None:
@@ -80,6 +82,7 @@ class Compiler:
         self.translates = translates
         self._arguments = arguments
         self.constants: dict[str, Any] = {}
+        self.places: dict[int, list[Place]] = {}
         self._noting: dict[int, str] = {}
         self._if_applied: dict[int, Facts] = {}
         self._label: Expression | None = None
@@ -164,6 +167,8 @@ class Compiler:
         except ExpressionError as error:
             raise refused(rule, error) from None
         self._note(found)
+        if all(name in rule.parameters or names[name] == self.names.get(name) for name in found.names):
+            self.places.setdefault(id(rule), []).extend(found.places)  # not those of a line of a document, or a piece
         return found
 
     def noting(self, rule: Written) -> Function | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from toolkit.data.schema import ANY, BOOL, Type
 from toolkit.rules.checker import FUNCTIONS, Checker, Facts, Name
 from toolkit.rules.expression_tree import ExpressionError, parse
+from toolkit.rules.occurrence import Place
 
 _NOTHING: Facts = frozenset()
 
@@ -42,6 +43,7 @@ class Expression:
             compared; empty if none can be.
         names: the attribute keys that it uses, sorted.
         if_true, if_false: what is known not to be null after it was true, or false.
+        places: the parts whose values may occur in no document.
     """
 
     text: str
@@ -51,6 +53,7 @@ class Expression:
     names: tuple[str, ...]
     if_true: Facts
     if_false: Facts
+    places: tuple[Place, ...] = ()
 
 
 def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expression:
@@ -71,7 +74,7 @@ def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expr
     noting = ""
     if checker.compares_nulls:
         noting = Checker(names, text, noting=True).check(tree, known, {})[1]
-    return Expression(text, type_, code, noting, tuple(sorted(checker.used)), true, false)
+    return Expression(text, type_, code, noting, tuple(sorted(checker.used)), true, false, tuple(checker.places))
 
 
 def check_condition(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expression:

@@ -11,6 +11,7 @@ from toolkit.errors import DataError
 from toolkit.rules.checker import Name
 from toolkit.rules.compiled_rule import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler, refused
+from toolkit.rules.occurrence import Occurrence
 from toolkit.rules.repeating import Repeats, Takes, combined
 from toolkit.rules.rule import Rule
 from toolkit.rules.running import compile_chain
@@ -49,6 +50,7 @@ class RuleSet:
         budget: what takes some of the documents and their copies, if there is that.
         repeats: whether documents are written more or less often than once (see `copies`).
         compares_nulls: whether there is a rule for `nulls`.
+        occurrence: notes which of their fields and texts documents have.
         may_differ: whether there are documents of which Dolma may decide otherwise (see `differs`).
 
     Raises:
@@ -88,6 +90,8 @@ class RuleSet:
         noting = {i: compiler.noting(rule) for i, rule in enumerate(self.rules)}
         self._noting = {i: function for i, function in noting.items() if function}
         self.compares_nulls = bool(self._noting)
+        places = {i: compiler.places.get(id(rule), ()) for i, rule in enumerate(self.rules)}
+        self.occurrence = Occurrence(places, compiler.function)
         self._function, self._others = compiler.function, functools.cache(self._compiled_others)
         doubts = " or ".join(dict.fromkeys(code for rule in self.rules for code in rule.doubts(compiler)))
         self.may_differ = bool(doubts)

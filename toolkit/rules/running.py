@@ -86,6 +86,14 @@ def _note(value: Any, seen: list[bool]) -> Any:
     return value
 
 
+def _hit(compare: Callable[[], Any]) -> bool:
+    """Return whether a comparison is true of an element; one that cannot be compared is not."""
+    try:
+        return bool(compare())
+    except Exception:
+        return False
+
+
 def _truth(value: Any) -> bool:
     """Return a condition whose type could not be checked; a TypeError if it is none."""
     if value is not True and value is not False:
@@ -112,6 +120,7 @@ _BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
     "field": _field,
     "at": _at,
     "note": _note,
+    "hit": _hit,
     "truth": _truth,
     "times": _times,
     "modulo": _modulo,

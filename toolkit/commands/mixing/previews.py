@@ -42,6 +42,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     lost.refused(context, settings)
     by_stream = {stream.name: _labels(found, stream.name) for stream in settings.streams}
     counts, left = unmatched.matches([(work, each.matched) for work, each in found])
+    missing = unmatched.unseen((work, each.seen) for work, each in found)
     texts = any(each.texts for _, each in found)
     text = (
         f"{amount(totals.rows, 'document')}, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
@@ -59,7 +60,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
             text += f"\n\n{stream.name}" if stream.name else "\n"
             text += "\n" + tables.labels_table(labels, rules)
     return Outcome(
-        text=text + tables.blocklists(counts, left) + tables.unlike_dolma(unlike, totals.rows),
+        text=text + tables.blocklists(counts, left) + tables.unseen(missing) + tables.unlike_dolma(unlike, totals.rows),
         data={
             "totals": msgspec.to_builtins(totals),
             "rules": msgspec.to_builtins(effects),
@@ -67,6 +68,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
             "orphans": msgspec.to_builtins(lost.counts),
             "labels": _labels_data(by_stream),
             "blocklists": msgspec.to_builtins(counts),
+            "unseen": msgspec.to_builtins(missing),
             "unlike_dolma": unlike,
             "unmatched": {name: entries[:UNMATCHED_LISTED] for name, entries in left.items()},
             "failed": broken,

@@ -180,6 +180,7 @@ def _manifest(
         totals=tables.summed(s.totals for s in stages.values()),
         rules=tables.effects_of(settings, ((work.stream, stages[work.key].rules) for work in mixed)),
         blocklists=blocklists,
+        unseen=unmatched.unseen((work, stages[work.key].seen) for work in mixed),
         orphans=lost,
         counts=_counts(stages),
         unlike_dolma=sum(each.unlike_dolma for each in stages.values()),
@@ -262,13 +263,14 @@ def _outcome(
     """Return the outcome of a published mix; `left` are the blocklist entries that matched nothing, by rule."""
     summary = {
         key: msgspec.to_builtins(getattr(manifest, key))
-        for key in ("totals", "rules", "orphans", "blocklists", "counts", "unlike_dolma", "labels", "omitted")
+        for key in ("totals", "rules", "orphans", "blocklists", "unseen", "counts", "unlike_dolma", "labels", "omitted")
     }
     return Outcome(
         text=tables.published(output, manifest, already=already)
         + budgets.told(manifest.budget, written=True)
         + orphans.told(manifest.orphans)
         + tables.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output))
+        + tables.unseen(manifest.unseen)
         + tables.unlike_dolma(manifest.unlike_dolma, manifest.totals.rows),
         data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary}
         | ({"budget": budgets.as_data(manifest.budget)} if manifest.budget else {})

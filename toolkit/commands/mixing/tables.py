@@ -10,7 +10,7 @@ from toolkit.mix.effects.compare import Comparison
 from toolkit.mix.effects.counts import RuleCount, RuleEffect, Totals, add
 from toolkit.mix.effects.explain import VALUE_CHARS
 from toolkit.mix.effects.preview import LabelCount
-from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest
+from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, Unseen
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.rules import kind_called
 
@@ -214,6 +214,27 @@ def blocklists(counts: Iterable[BlocklistCount], left: Mapping[str, list[str]], 
             lines[-1] += f"; {unmatched:,} did not" + (":" if shown else "")
         lines += [f"  {excerpts.escaped(entry)}" for entry in shown]
     return "\n".join(["", *lines]) if lines else ""
+
+
+def unseen(found: Sequence[Unseen]) -> str:
+    """Return lines that name the fields and texts of rules which documents do not have."""
+    lines = []
+    for each in found[:ENTRIES_SHOWN]:
+        prefix = f"{each.stream}: " if each.stream else ""
+        everywhere = each.lacking == each.of
+        where = f"{each.lacking:,} of {amount(each.of, 'shard')}"
+        if each.got:
+            what = f"is {each.got} in {where}, and {each.usual} in others"
+        elif each.compares:
+            what = "is true of no document"
+        else:
+            what = "is absent or null in " + ("all documents" if everywhere else f"all documents of {where}")
+        shards = ", ".join(each.shards) + (", …" if len(each.shards) < each.lacking else "")
+        line = f"  {prefix}{each.rule}: `{each.field}` {what}" + (f": {shards}" if each.shards else "")
+        lines.append(excerpts.escaped(line))
+    if len(found) > len(lines):
+        lines.append(f"  {len(found) - len(lines):,} more, which --json lists")
+    return "\n".join(["\n\nwarning: rules ask for what documents do not have:", *lines]) if lines else ""
 
 
 def comparison(one: str, other: str, found: Comparison) -> str:

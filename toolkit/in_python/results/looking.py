@@ -8,7 +8,7 @@ from toolkit.evaluating.judged import Details, Group
 from toolkit.in_python.results.result import Result
 from toolkit.mix.effects.compare import Sample
 from toolkit.mix.effects.counts import RuleEffect, Totals
-from toolkit.mix.publish import BlocklistCount, OrphanCount
+from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
 
 
 class Previewed(Result, frozen=True, kw_only=True):
@@ -18,13 +18,14 @@ class Previewed(Result, frozen=True, kw_only=True):
         totals: documents and code points, read and kept.
         rules: what each rule does, in order; `only` is what no other rule would drop.
         labels: the same by label (by stream and label, where there are several streams), as data.
-        blocklists, orphans: as of `Mixed`.
+        blocklists, unseen, orphans: as of `Mixed`; of texts, too, that rules compare with.
     """
 
     totals: Totals
     rules: list[RuleEffect]
     labels: dict[str, Any] = {}
     blocklists: list[BlocklistCount] = []
+    unseen: list[Unseen] = []
     orphans: list[OrphanCount] = []
 
 

@@ -7,7 +7,7 @@ import msgspec
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.in_python.results.result import Result, of_data
 from toolkit.mix.effects.counts import RuleEffect, Totals
-from toolkit.mix.publish import BlocklistCount, LabelTotals, OrphanCount
+from toolkit.mix.publish import BlocklistCount, LabelTotals, OrphanCount, Unseen
 from toolkit.whole.records import Model
 
 
@@ -174,6 +174,7 @@ class Mixed(Result, frozen=True, kw_only=True):
         labels: what was written, by label.
         counts: of what else took documents away, by name.
         blocklists: of each, how many entries matched.
+        unseen: fields of rules that no document has, or no document of a shard.
         orphans: documents that were dropped as copies of documents that are not kept.
         omitted: why shards are not in it, by shard.
     """
@@ -187,6 +188,7 @@ class Mixed(Result, frozen=True, kw_only=True):
     labels: dict[str, LabelTotals] = {}
     counts: dict[str, int] = {}
     blocklists: list[BlocklistCount] = []
+    unseen: list[Unseen] = []
     orphans: list[OrphanCount] = []
     omitted: dict[str, str] = {}
 

@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.mix.effects import before_after
 from toolkit.mix.effects.before_after import SizesByLabel
-from toolkit.rules import Outcome, Rule, RuleSet, rules_in
+from toolkit.rules import Outcome, Rule, RuleSet, occurrence, rules_in
 from toolkit.text.editing import Edit
 
 
@@ -103,6 +103,7 @@ class Counted(msgspec.Struct):
         statistics: by label, what was read and what stays.
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse (see `toolkit.rules.RuleSet.differs`).
         groups: what a budget has taken of each group.
+        seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
     """
 
     totals: Totals
@@ -112,11 +113,12 @@ class Counted(msgspec.Struct):
     statistics: SizesByLabel
     unlike_dolma: int = 0
     groups: dict[str, GroupCount] = {}
+    seen: dict[str, int] = {}
 
     @classmethod
     def none(cls, rules: int) -> Self:
         """Return the counts of no documents."""
-        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {}, groups={})
+        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {}, groups={}, seen={})
 
     def add(self, other: Self) -> None:
         """Add what was counted of others."""
@@ -129,6 +131,7 @@ class Counted(msgspec.Struct):
             self.matched.setdefault(i, set()).update(entries)
         before_after.add(self.statistics, other.statistics)
         add_groups(self.groups, other.groups)
+        occurrence.merge(self.seen, other.seen)
 
 
 def add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:

@@ -51,6 +51,7 @@ class Preview(ConfigStruct):
         labels: the same by label, before any `route`.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         groups: what a budget takes of each group.
+        seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
         texts: whether the documents had to be read.
         unlike_dolma: documents of which Dolma decides otherwise.
         fates: which documents stay, and which are dropped as copies, unless a folder took that; None without rules
@@ -66,6 +67,7 @@ class Preview(ConfigStruct):
     unlike_dolma: int
     fates: Fates | None = None
     groups: dict[str, GroupCount] = {}
+    seen: dict[str, int] = {}
 
 
 class ShardToPreview(ConfigStruct):
@@ -120,11 +122,12 @@ def preview_shard(
     rules = work.compile_rules()
     effects = [RuleCount() for _ in rules.rules]
     only = [0] * len(effects)
-    cells, groups = _Cells(), dict[str, GroupCount]()
+    cells, groups, seen = _Cells(), dict[str, GroupCount](), dict[str, int]()
     number = unlike_dolma = 0
     done = Share(report, state.rows, state.size)
     for block in blocks(work, rules):
         cells.add(block)
+        rules.occurrence.note_all(seen, block.columns)
         if rules.may_differ:
             unlike_dolma += sum(map(rules.differs, block.outcomes, *block.columns))
         for values, chars, size, outcome, label in zip(
@@ -161,6 +164,7 @@ def preview_shard(
         texts=texts,
         unlike_dolma=unlike_dolma,
         groups=groups,
+        seen=seen,
     )
 
 

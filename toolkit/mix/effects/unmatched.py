@@ -1,11 +1,13 @@
-"""Blocklist entries that matched no document: counted, and listed."""
+"""Parts of rules that matched no document: entries of blocklists, fields, texts; counted, and listed."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from toolkit.mix.join import ShardToMix
-from toolkit.mix.publish import BlocklistCount
+from toolkit.mix.publish import BlocklistCount, Unseen
 from toolkit.mix.settings import work_folder
-from toolkit.rules import RuleSet
+from toolkit.rules import RuleSet, occurrence
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join, remove
@@ -37,6 +39,54 @@ def matches(
         counts.append(BlocklistCount(rule=name, entries=len(listed), matched=len(hit)))
         left.setdefault(name, []).extend(listed.show(number) for number in listed.without(hit))
     return counts, {name: entries for name, entries in left.items() if entries}
+
+
+SHARDS_LISTED = 10
+"""Shards that are named of a field that they lack."""
+
+
+def unseen(found: Iterable[tuple[ShardToMix, Mapping[str, int]]]) -> list[Unseen]:
+    """Return the fields and texts of rules that no document had, or none of a whole shard.
+
+    Args:
+        found: for each shard the bits that `toolkit.rules.occurrence` has noted.
+    """
+    by_stream: dict[str, tuple[RuleSet, dict[str, list[tuple[str, int]]]]] = {}
+    for work, seen in found:
+        if seen and work.stream.name not in by_stream:
+            by_stream[work.stream.name] = work.compile_rules(), {}
+        for text, bits in seen.items():
+            by_stream[work.stream.name][1].setdefault(text, []).append((work.shard, bits))
+    return [
+        Unseen(rule=rules.rules[i].name, stream=stream, field=text, compares=compares, **of_shards)
+        for stream, (rules, places) in by_stream.items()
+        for text, of_rules in rules.occurrence.rules.items()
+        for compares in [text in rules.occurrence.compared]
+        for of_shards in _of_shards(places.get(text, []), compares=compares)
+        for i in of_rules
+    ]
+
+
+def _of_shards(shards: Sequence[tuple[str, int]], *, compares: bool) -> Iterator[dict[str, Any]]:
+    """Yield what shards lack at a place, or have of another kind than most, given the bits of each."""
+    kinds = Counter(bits & ~occurrence.ABSENT for _, bits in shards)
+    usual = max((bits for bits in kinds if bits), key=lambda bits: (kinds[bits], -bits), default=0)
+    for bits in sorted(kinds):
+        concerned = [shard for shard, each in shards if each & ~occurrence.ABSENT == bits]
+        everywhere = len(concerned) == len(shards)
+        if not concerned or bits & usual or (compares and not everywhere):  # a text need not be in each shard
+            continue
+        yield {
+            "shards": [] if everywhere else concerned[:SHARDS_LISTED],
+            "lacking": len(concerned),
+            "of": len(shards),
+            "got": _words(bits),
+            "usual": _words(usual) if bits else "",
+        }
+
+
+def _words(bits: int) -> str:
+    return " or ".join(word for bit, word in occurrence.WORDS.items() if bits & bit)
 
 
 def path_of(output: str) -> str:
