@@ -5,7 +5,7 @@ import functools
 import gzip
 import lzma
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import DataError
-from toolkit.storage.compression import compress_zstd
+from toolkit.storage.compression import compress_zstd, zstd
+from toolkit.storage.options import Size, StorageOptions, set_options
 from toolkit.storage.reading import Decompressed, Lines
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -151,3 +152,42 @@ def test_the_line_of_a_cut_file_is_named_too(tmp_path: Path) -> None:
             got.extend(lines)
         assert got == rows[: len(got)]
         assert raised.value.line == len(got) + 1
+
+
+def of_window(log: int, data: bytes) -> bytes:
+    """Return a frame of zstd that declares a window of 2 ** log bytes, as ``zstd --long`` does."""
+    module = zstd()
+    small = module.ZstdCompressor(options={module.CompressionParameter.window_log: 20})
+    frame = bytearray(small.compress(data) + small.flush())
+    assert frame[4] & 0x20 == 0  # a window follows
+    frame[5] = (log - 10) << 3
+    return bytes(frame)
+
+
+@pytest.fixture
+def options() -> Iterator[Callable[..., None]]:
+    """What sets options of the storage, until the test ends."""
+    yield lambda **changed: set_options(StorageOptions(**changed))
+    set_options(StorageOptions())
+
+
+def test_windows_of_two_gibibytes_are_read_unless_the_option_says_less(
+    tmp_path: Path, options: Callable[..., None]
+) -> None:
+    path = tmp_path / "RC.jsonl.zst"
+    path.write_bytes(of_window(20, PARTS[0]) + of_window(31, PARTS[3]))  # also in a frame that is not the first
+    assert read(path) == PARTS[0] + PARTS[3]
+    options(max_window=Size.parse("1 GiB"))
+    with pytest.raises(DataError, match=r"at most 1,073,741,824 bytes, got a larger one.*`storage\.max_window`"):
+        read(path)
+    path.write_bytes(of_window(30, PARTS[0]))
+    assert read(path) == PARTS[0]
+    other = tmp_path / "a.jsonl.xz"
+    other.write_bytes(lzma.compress(PARTS[0], preset=9))  # a dictionary of 64 MiB
+    assert read(other) == PARTS[0]
+    options(max_window=Size.parse("32 MiB"))
+    for each in (path, other):
+        with pytest.raises(DataError, match=r"at most 33,554,432 bytes.*`storage\.max_window`"):
+            read(each)
+    with pytest.raises(ValueError, match="at most 2 GiB"):
+        options(max_window=Size.parse("3 GiB"))

@@ -13,6 +13,7 @@ from typing import IO, Any, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import DAMAGED, DataError
+from toolkit.storage.options import options
 
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
 """Compressions by suffix."""
@@ -38,12 +39,13 @@ APART = 8
 _CHUNK = 1 << 17
 """Stored bytes that are inflated at a time."""
 
-_XZ_MEMORY = 1 << 30
-"""Bytes that an xz file may ask for; its own highest level asks for 65 MiB."""
-
 
 class Damaged(Exception):
     """Compressed data that is not sound; the message says how."""
+
+
+class WindowTooLarge(Exception):
+    """Compressed data that needs a larger window than `storage.max_window` allows."""
 
 
 class Stored(io.RawIOBase):
@@ -99,7 +101,7 @@ def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
     """Return a function that reads the uncompressed bytes of a file.
 
     It takes a number of bytes and gives up to so many, all if the number is negative, none at the end. It raises
-    EOFError where the data ends too early, and Damaged (or an error of isal) where it is not sound.
+    EOFError where the data ends too early, Damaged (or an error of isal) where it is not sound, and WindowTooLarge.
 
     Raises:
         DataError: if the first bytes are not what the suffix says.
@@ -138,16 +140,19 @@ def zstd() -> Any:
 
 
 def _decompressor(name: str) -> Any:
-    """Return a decompressor of one frame."""
+    """Return a decompressor of one frame; its memory grows with what it reads, up to the window of the frame."""
+    window = options().max_window
     if name == "zstd":
-        return zstd().ZstdDecompressor()
+        module = zstd()
+        log = max(10, (window - 1).bit_length())  # rounded up to a power of two
+        return module.ZstdDecompressor(options={module.DecompressionParameter.window_log_max: log})
     if name == "bz2":
         import bz2
 
         return bz2.BZ2Decompressor()
     import lzma
 
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=window)
 
 
 class _Frames:
@@ -174,7 +179,7 @@ class _Frames:
             try:
                 found = cast("bytes", self._frame.decompress(block, size))
             except Exception as error:
-                raise Damaged(str(error)) from None
+                raise (WindowTooLarge if "memory" in str(error).lower() else Damaged)(str(error)) from None
             if found:
                 return found
         return b""

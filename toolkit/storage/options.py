@@ -12,6 +12,25 @@ _VARIABLE = "TOOLKIT_STORAGE"
 """Carries the options to processes that work for this one, wherever they run."""
 
 
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_BYTES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+class Size(int):
+    """A number of bytes, written ``500``, ``500 MB`` (10^6) or ``64 MiB`` (2^20) in a configuration."""
+
+    @classmethod
+    def parse(cls, value: object) -> "Size":
+        """Return a size; raise ValueError for what is none."""
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return cls(value)
+        if isinstance(value, str) and (m := re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)):
+            unit = _BYTES.get(m[2].upper())
+            if unit and (size := int(float(m[1].replace("_", "")) * unit)) > 0:
+                return cls(size)
+        raise ValueError(f"expected a size such as 1000000, 500 MB or 64 MiB, got {value!r}")
+
+
 _UNITS = {"": 1, "s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 
 
@@ -33,6 +52,9 @@ class Duration(float):
         return duration(self)
 
 
+MAX_WINDOW = Size(2 << 30)
+
+
 class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is not in the usual environment variables and files of AWS, or should differ from it."""
 
@@ -49,16 +71,29 @@ class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     give_up: Annotated[
         Duration, msgspec.Meta(description="how long the toolkit waits for a host that has answered in this run")
     ] = Duration(300)
+    max_window: Annotated[
+        Size,
+        msgspec.Meta(
+            description="the largest window of a zstd or xz file that is read (at most 2 GiB): the memory that an "
+            "open file may take"
+        ),
+    ] = MAX_WINDOW
     stores: Annotated[
         dict[Annotated[str, msgspec.Meta(pattern="^[a-z][a-z0-9+.-]*$")], str],
         msgspec.Meta(description="stores of your own, by scheme: `package.module:Class` or `path/file.py:Class`"),
     ] = {}
 
+    def __post_init__(self) -> None:
+        if self.max_window > MAX_WINDOW:
+            raise ValueError(
+                f"expected a `max_window` of at most 2 GiB, which zstd itself reads, got {self.max_window:,} bytes"
+            )
+
 
 def set_options(options: StorageOptions) -> None:
     """Set the options of this process and of those that it begins."""
     if options != StorageOptions():
-        os.environ[_VARIABLE] = msgspec.json.encode(options, enc_hook=float).decode()
+        os.environ[_VARIABLE] = msgspec.json.encode(options, enc_hook=lambda number: number + 0).decode()
     else:
         os.environ.pop(_VARIABLE, None)
 
@@ -74,5 +109,5 @@ def options() -> StorageOptions:
 
 
 def _decoded(type_: type[Any], value: Any) -> Any:
-    assert type_ is Duration
-    return Duration.parse(value)
+    assert issubclass(type_, Size | Duration)
+    return type_.parse(value)
