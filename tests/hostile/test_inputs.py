@@ -393,3 +393,17 @@ def test_a_key_that_no_struct_can_have_is_a_key_like_others(key: str, project: P
     assert ran.code in (0, 1, 2)
     assert "Traceback" not in ran.err
     assert ran.code == 0 or "expected keys without quotes" in ran.err, ran.err
+
+
+@pytest.mark.parametrize("junk", [b"\n" * 110_000, b"not JSON\n" * 110_000, b"0" * (270 << 20) + b"\n"])
+def test_types_are_told_by_a_bounded_beginning(junk: bytes, project: Project) -> None:
+    """What holds no document of an input counts, too, and leaves some of the sample to the next input."""
+    for name, before, key in (("a", junk, "late"), ("b", b"", "early")):
+        row = b'{"id": "1", "text": "x", "metadata": {"%s": 1}}\n' % key.encode()
+        (project.root / f"{name}.jsonl.gz").write_bytes(gzip.compress(before + row, 1))
+    entry = {"format": "jsonl", "from": [f"{project.root}/*.gz"], "source": "s", "on_error": "skip", "max_rejected": 1}
+    project.config["ingest"] = [entry]
+    assert "fields of the first 0 documents" in project.ok("ingest", "--dry-run").out
+    project.ok("ingest")
+    types = msgspec.json.decode((project.data / ".toolkit" / "types" / "0.json").read_bytes())["types"]
+    assert [*types["fields"]["metadata"]] == ["early"]

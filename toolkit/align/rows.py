@@ -11,9 +11,9 @@ from toolkit.data.documents import Span, value_at
 from toolkit.data.own_types import MOST_FIELDS, field_types, own_types
 from toolkit.data.schema import ANY, Type, check_fields, from_json, nullable
 from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, short
-from toolkit.ingest.reader import READERS, Draft, Input
+from toolkit.ingest.reader import READERS, SAMPLE, Draft, Input, first_drafts
 from toolkit.ingest.tables import placing
-from toolkit.ingest.tables.fields import SAMPLE, FieldReader
+from toolkit.ingest.tables.fields import FieldReader
 
 Chosen = Literal["rest"] | tuple[str, ...]
 
@@ -170,14 +170,7 @@ def value_types(reader: Any, inputs: Sequence[Input], makes_schema: bool) -> dic
     """
     if makes_schema and (found := reader.own_types(inputs)) is not None:
         return {name: from_json(value) for name, value in found.fields["document"].items()}
-    rows: list[dict[str, Any]] = []
-    for source in inputs:
-        for batch in reader.read_batches(source):
-            rows += (msgspec.json.decode(msgspec.json.encode(draft.extra)) for draft in batch)
-            if len(rows) >= SAMPLE:
-                break
-        if len(rows) >= SAMPLE:
-            break
+    rows = [msgspec.json.decode(msgspec.json.encode(draft.extra)) for draft in first_drafts(reader, inputs)]
     for name in () if reader.values == "rest" else reader.values:
         there = any(row.get(name) is not None or value_at(row, name) is not None for row in rows)
         if rows and not there and name not in reader.typed:
@@ -186,7 +179,7 @@ def value_types(reader: Any, inputs: Sequence[Input], makes_schema: bool) -> dic
                 f"its type if it comes later: `typed: {{{name}: float}}`",
                 path=inputs[0].path,
             )
-    types = field_types(rows[:SAMPLE], spans=True)
+    types = field_types(rows, spans=True)
     types = types if reader.values == "rest" else _types_of(reader.values, types)
     if len(types) > MOST_FIELDS:
         raise DataError(f"expected at most {MOST_FIELDS} values a row, got {len(types)}; choose some with `values:`")

@@ -13,7 +13,7 @@ from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type, nullable
 from toolkit.errors import ConfigError, DataError
-from toolkit.ingest.reader import READERS, Input
+from toolkit.ingest.reader import READERS, Input, Sample
 from toolkit.ingest.tables.fields import FieldReader
 from toolkit.records import sets
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
@@ -182,7 +182,8 @@ def schema_of(entry: Entry, paths: Sequence[str], limit: int) -> sets.SetSchema:
         ConfigError: if that cannot be told.
     """
     reader = entry.reader()
-    inputs = [Input(path, None, limit, None) for path in paths]
+    sample = Sample()
+    inputs = [Input(path, None, limit, None, sample=sample) for path in paths]
     has_schema = type(reader).own_types is not FieldReader.own_types
     try:
         types: Mapping[str, Type] = value_types(reader, inputs, has_schema)

@@ -13,7 +13,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes, together
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
-from toolkit.ingest.reader import Input, Reader
+from toolkit.ingest.reader import Input, Reader, Sample
 from toolkit.ingest.reading.preview import Unkept
 from toolkit.ingest.section import Entry
 from toolkit.records.ingested import load_undamaged
@@ -105,7 +105,8 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
     if stored is not None and stored.stamp == stamp:
         return stored
     source = entry.settings().source
-    inputs = [Input(file.path, source, limit, Unkept()) for file in files]
+    sample = Sample()
+    inputs = [Input(file.path, source, limit, Unkept(), sample=sample) for file in files]
     try:
         types = reader.own_types(inputs)
     except DataError as error:

@@ -6,9 +6,10 @@ A reader *is* its configuration: a frozen Struct whose fields are its options. I
 import base64
 import codecs
 import io
+import itertools
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import IO, Any, ClassVar, Self, TypeVar, cast, overload
@@ -29,7 +30,7 @@ from toolkit.data.documents import (
 )
 from toolkit.data.in_place import START, Begin
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import DataError
+from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest import folders
 from toolkit.ingest.recognised import not_lines
 from toolkit.plugins import Kind
@@ -39,6 +40,15 @@ from toolkit.storage.paths import remove
 from toolkit.storage.reading import HEAD, READ, Decompressed, Lines, LongLine, open_stored
 
 T = TypeVar("T")
+
+SAMPLE = 1000
+"""Documents whose fields tell those of all, where no schema does."""
+
+SAMPLE_BYTES = 16 << 20
+"""Bytes of texts among them, about."""
+
+_INFLATED = 100
+"""Bytes of a compressed file with a schema for each stored byte, at most, when only its schema is read."""
 
 
 _ENCODED = "; if the file has another encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8"
@@ -103,6 +113,49 @@ class DraftColumns(Sequence[Draft]):
         return Draft(text=text, **{name: column[row] for name, column in self.columns.items()})
 
 
+class EndOfSample(ToolkitError):
+    """The end of what is read of inputs of which the beginning is enough."""
+
+
+class Sample:
+    """The bytes and lines that may still be read of inputs of which the beginning is enough.
+
+    Bad items, blank lines and what is inflated count, of which a sample of documents knows nothing.
+    """
+
+    def __init__(self) -> None:
+        self._bytes, self._lines = 16 * SAMPLE_BYTES, 100 * SAMPLE
+        self._least = (0, 0)
+
+    def next_input(self) -> None:
+        """Allow the next input half of what is left, so that one without documents leaves some to the others."""
+        self._least = (self._bytes // 2, self._lines // 2)
+
+    def take(self, size: int, lines: int = 0) -> None:
+        """Count bytes and lines that have been read.
+
+        Raises:
+            EndOfSample: if they are too many.
+        """
+        self._bytes -= size
+        self._lines -= lines
+        if self._bytes < self._least[0] or self._lines < self._least[1]:
+            raise EndOfSample
+
+
+class _SampledBytes(Decompressed):
+    """Decompressed bytes of a sample."""
+
+    def __init__(self, path: str, stored: IO[bytes] | None, sample: Sample) -> None:
+        super().__init__(path, stored)
+        self._sample = sample
+
+    def read(self, size: int = -1) -> bytes:
+        data = super().read(size)
+        self._sample.take(len(data))
+        return data
+
+
 class Input:
     """An input file, as a reader sees it.
 
@@ -114,6 +167,7 @@ class Input:
         skip: whether bad items are kept aside (`bad`) and not an error.
         begin: where reading begins: a reader counts items from `begin.number`. Another place than the start is given
             to readers with `MEMBERS`, of which the stream begins there, and to those that note `parts`.
+        sample: bounds what is read of it, if its beginning is enough.
         parts: readers add the number of items before a part of the file, and the part's own number, before they give
             items of it.
 
@@ -130,8 +184,11 @@ class Input:
         rejects: "Rejects | None",
         opened: Callable[[], IO[bytes]] | None = None,
         begin: Begin = START,
+        *,
+        sample: Sample | None = None,
     ) -> None:
         self.path = path
+        self.sample = sample
         self.begin = begin
         self.parts: list[tuple[int, int]] = []
         self.source = source
@@ -143,7 +200,8 @@ class Input:
 
     def stream(self) -> Decompressed:
         """Return the input's bytes, decompressed; use it in a ``with`` block."""
-        return Decompressed(self.path, self._opened() if self._opened else None)
+        stored = self._opened() if self._opened else None
+        return _SampledBytes(self.path, stored, self.sample) if self.sample else Decompressed(self.path, stored)
 
     def head(self, size: int) -> bytes:
         """Return the first bytes of the input, decompressed.
@@ -160,7 +218,9 @@ class Input:
         With `skip` a line that is too long is given as `LongLine`, which `items` keeps aside; else it is an error.
         """
         stored = self._opened() if self._opened else None
-        return _InputLines(self.path, self.max_bytes, stored=stored, long_lines=self.skip)
+        lines = _InputLines(self.path, self.max_bytes, stored=stored, long_lines=self.skip)
+        lines.sample = self.sample
+        return lines
 
     @contextmanager
     def file(self) -> Iterator[IO[bytes]]:
@@ -178,6 +238,12 @@ class Input:
                 with Decompressed(self.path, stored) as stream:
                     while block := stream.read(READ):
                         copy.write(block)
+                        if self.sample and copy.tell() > _INFLATED * max(READ, stream.stored()):
+                            raise DataError(
+                                f"expected at most {_INFLATED} bytes for each that is stored, got more before its "
+                                "schema; decompress the file",
+                                path=self.path,
+                            )
                 copy.seek(0)
                 stored = copy
             yield stored if hasattr(stored, "read1") else io.BufferedReader(cast("io.RawIOBase", stored), READ)
@@ -268,8 +334,18 @@ class Input:
 class _InputLines(Lines):
     """Lines as other programs write them: some begin a file with a byte order mark."""
 
+    sample: Sample | None = None
+
+    def _read(self) -> bytes:
+        block = super()._read()
+        if self.sample:
+            self.sample.take(len(block))
+        return block
+
     def __next__(self) -> bytes:
         line = super().__next__()
+        if self.sample:
+            self.sample.take(0, lines=1)
         if self.number > 1 or isinstance(line, LongLine):
             return line
         if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -354,6 +430,33 @@ class Reader(msgspec.Struct, **FROZEN):
     def types(cls) -> dict[str, schema.Type]:
         """Return the types of the attributes that the format carries, as a set declares them."""
         return {key: schema.from_annotation(annotation, key) for key, annotation in cls.TYPES.items()}
+
+
+def first_drafts(reader: Reader, inputs: Iterable[Input], *, tolerant: bool = False) -> Iterator[Draft]:
+    """Yield the first documents of inputs with a `sample`: at most `SAMPLE`, of about `SAMPLE_BYTES`.
+
+    Args:
+        reader: of their format.
+        inputs: in order.
+        tolerant: whether the next input follows a damaged one.
+
+    Raises:
+        DataError: if one is damaged.
+    """
+    count = size = 0
+    for source in inputs:
+        if source.sample:
+            source.sample.next_input()
+        try:
+            for draft in itertools.chain.from_iterable(reader.read_batches(source)):
+                yield draft
+                count += 1
+                size += len(draft.text) + sum(len(value) for value in draft.extra.values() if isinstance(value, str))
+                if count >= SAMPLE or size > SAMPLE_BYTES:
+                    return
+        except ToolkitError as error:
+            if not (tolerant or isinstance(error, EndOfSample)):
+                raise
 
 
 READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.readers", Reader)

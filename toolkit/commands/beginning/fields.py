@@ -10,8 +10,8 @@ from typing import Any, cast
 import msgspec
 
 from toolkit.data.documents import BAD_ROW
-from toolkit.ingest.reader import READERS, Draft, Input
-from toolkit.ingest.reading.preview import LOOKED_AT, MOST_BYTES, Unkept
+from toolkit.ingest.reader import READERS, Draft, Input, Sample, first_drafts
+from toolkit.ingest.reading.preview import Unkept
 from toolkit.ingest.tables.fields import FieldReader
 
 TEXTS = ("text", "content", "raw_content", "body", "article", "document", "review", "sentence", "page_content")
@@ -34,15 +34,8 @@ def first_rows(format: str, options: dict[str, Any], path: str) -> list[Row] | N
     if not issubclass(class_, FieldReader):
         return None
     reader = msgspec.convert(options, _raw(class_))
-    rows: list[Row] = []
-    size = 0
-    for batch in reader.read_batches(Input(path, None, 1 << 30, Unkept())):
-        for draft in batch:
-            rows.append(draft.extra)
-            size += sum(len(value) for value in draft.extra.values() if isinstance(value, str))
-            if len(rows) >= LOOKED_AT or size > MOST_BYTES:
-                return rows
-    return rows
+    source = Input(path, None, 1 << 30, Unkept(), sample=Sample())
+    return [draft.extra for draft in first_drafts(reader, [source])]
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """The first documents of an input as an ingest would make them, and the fields that they have; nothing is written."""
 
 import itertools
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,16 +12,10 @@ from toolkit.data.documents import DocumentRow
 from toolkit.data.schema import Type
 from toolkit.errors import DataError
 from toolkit.ingest.plan import InputToIngest
-from toolkit.ingest.reader import Input, Rejects
+from toolkit.ingest.reader import SAMPLE, SAMPLE_BYTES, EndOfSample, Input, Rejects, Sample
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.rows import Documents
 from toolkit.storage.paths import lacking, stat
-
-LOOKED_AT = 1000
-"""Documents of which the fields are shown."""
-
-MOST_BYTES = 16 << 20
-"""Bytes of documents that are looked at, about."""
 
 
 class Field(ConfigStruct):
@@ -86,14 +81,15 @@ def preview(work: InputToIngest, shown: int) -> Preview:
     common = work.entry.settings()
     rejects = Unkept() if common.on_error == "skip" else None
     stored = InputBytes(work.path, found)
-    source = Input(work.path, common.source, work.max_document_bytes, rejects, stored.open)
+    source = Input(work.path, common.source, work.max_document_bytes, rejects, stored.open, sample=Sample())
     lines: list[bytes] = []
     size = 0
     rows = Documents(source, common, work.entry.reader(), work.files[0].relative).rows()
-    for _, _, line in itertools.islice(rows, LOOKED_AT):
-        lines.append(line)
-        if (size := size + len(line)) > MOST_BYTES:
-            break
+    with suppress(EndOfSample):
+        for _, _, line in itertools.islice(rows, SAMPLE):
+            lines.append(line)
+            if (size := size + len(line)) > SAMPLE_BYTES:
+                break
     return Preview(
         input=work.path,
         format=common.format,

@@ -3,7 +3,6 @@
 What formats share whose items are objects with named fields: JSON Lines, Parquet, Arrow, CSV.
 """
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal
@@ -16,9 +15,9 @@ from toolkit.data.documents import value_at
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import COLUMNS, OwnTypes, of_rows, own_types
 from toolkit.data.schema import BOOL, FLOAT, INT, STR
-from toolkit.errors import DataError, ToolkitError, did_you_mean, short
+from toolkit.errors import DataError, did_you_mean, short
 from toolkit.ingest import folders
-from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.reader import SAMPLE, Draft, Input, Reader, first_drafts
 from toolkit.ingest.tables import placing
 
 Names = str | list[str]
@@ -38,12 +37,6 @@ _ONLY_CHECKED = ("typed", "not_null")
 
 _OF_COLUMNS = ("metadata", "leave_out")
 """Options whose names are those of columns, and no paths into them."""
-
-SAMPLE = 1000
-"""Documents whose fields tell the types of all, where no schema does."""
-
-SAMPLE_BYTES = 16 << 20
-"""Bytes of texts among them, about."""
 
 _KINDS = {"str": STR, "int": INT, "float": FLOAT, "bool": BOOL}
 
@@ -118,20 +111,8 @@ class FieldReader(Reader):
 
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
         """Return the types of the own fields of documents: those that are declared, else those of the first rows."""
-        rows: list[Mapping[str, Any]] = []
-        size = 0
-        for source in inputs:
-            try:
-                for draft in itertools.chain.from_iterable(self.read_batches(source)):
-                    rows.append({**draft.extra, METADATA: draft.metadata})
-                    size += len(draft.text)
-                    if len(rows) >= SAMPLE or size > SAMPLE_BYTES:
-                        break
-            except ToolkitError:
-                pass  # it is told where the input is ingested
-            if len(rows) >= SAMPLE or size > SAMPLE_BYTES:
-                break
-        found = of_rows(rows, "")
+        drafts = first_drafts(self, inputs, tolerant=True)  # damage is told where the input is ingested
+        found = of_rows([{**draft.extra, METADATA: draft.metadata} for draft in drafts], "")
         placed: placing.Placed = {
             root: {name: schema.from_json(value) for name, value in fields.items()}
             for root, fields in found.fields.items()
