@@ -158,7 +158,7 @@ def merged(a: Type, b: Type) -> Type:
 def _of_kinds(a: Type, b: Type) -> Type:
     """Return the type that holds the values of both, neither of which is null."""
     match {a.kind, b.kind}:
-        case kinds if kinds == {"int", "float"}:
+        case kinds if kinds <= {"int", "float"}:
             return FLOAT
         case kinds if kinds in ({"list"}, {"map"}):
             return Type(a.kind, merged(a.item or ANY, b.item or ANY))
@@ -222,7 +222,7 @@ class RowCheck:
         if inside := roots[METADATA]:
             needed = any(len(part) == 2 for part in inside)  # a field without a default
             metadata = _struct(inside)
-            parts = [*parts, (METADATA, metadata) if needed else (METADATA, metadata | None, None)]
+            parts = [(METADATA, metadata), *parts] if needed else [*parts, (METADATA, metadata | None, None)]
         self.checks = bool(parts)
         self._decode = decoder_of(_struct(parts)).decode
         self._types = types

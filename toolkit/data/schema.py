@@ -2,13 +2,14 @@
 
 One small closed algebra, so that a rule over a set can be checked where its tagger is not installed:
 
-    bool  int  float  str  span  any
+    bool  int  float  float32  str  span  any
     {"list": T}                    a list
     {"map": T}                     an object with open keys
     {"object": {"field": T, …}}    an object with exactly these fields
     {"nullable": T}                T or null
 
-``int`` is accepted where ``float`` is expected. A span is ``[start, end, score]``.
+``int`` is accepted where ``float`` is expected. A ``float32`` is a ``float`` with the shortest text of a float32; rules
+compare it as such. A span is ``[start, end, score]``.
 
 A type also carries a sentence that says what the value is. `descriptions` lists these sentences apart from the form
 above, because other words for a value do not change it.
@@ -40,12 +41,14 @@ class Type:
             elements of lists that are all empty) only arise when types are inferred from values, and in expressions.
         item: of a list, map or nullable.
         fields: of an object, in order.
+        single: whether a float is one of 32 bits.
         description: what the value is, in a sentence; types that differ in it alone are equal.
     """
 
     kind: str
     item: Type | None = None
     fields: tuple[tuple[str, Type], ...] = field(default=())
+    single: bool = False
     description: str = field(default="", compare=False)
 
     def __str__(self) -> str:
@@ -56,7 +59,7 @@ class Type:
                 return f"{self.item} | null"
             case "object":
                 return "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
-        return self.kind
+        return "float32" if self.single else self.kind
 
     @property
     def not_null(self) -> Type:
@@ -71,6 +74,7 @@ class Type:
 BOOL, INT, FLOAT, STR, SPAN, ANY, NULL, NEVER = (
     Type(kind) for kind in ("bool", "int", "float", "str", "span", "any", "null", "never")
 )
+FLOAT32 = Type("float", single=True)
 SPANS = Type("list", SPAN)
 
 
@@ -160,7 +164,7 @@ def described(type_: Type, found: Mapping[str, str], place: str = "") -> Type:
         return Type(type_.kind, described(type_.item, found, inner), description=found.get(place, ""))
     names = [name for name, _ in type_.fields]
     parts = [described(part, found, inner) for inner, part in _parts(type_, place)]
-    return Type(type_.kind, fields=tuple(zip(names, parts, strict=True)), description=found.get(place, ""))
+    return replace(type_, fields=tuple(zip(names, parts, strict=True)), description=found.get(place, ""))
 
 
 _INSIDE = {"list": "[]", "map": "{}"}
@@ -183,7 +187,7 @@ def to_json(type_: Type) -> Any:
             return {type_.kind: to_json(type_.item)}
         case "object":
             return {"object": {name: to_json(t) for name, t in type_.fields}}
-    return type_.kind
+    return str(type_)
 
 
 def from_json(value: Any) -> Type:
@@ -194,6 +198,8 @@ def from_json(value: Any) -> Type:
     """
     if isinstance(value, str) and value in ("bool", "int", "float", "str", "span", "any", "null", "never"):
         return Type(value)
+    if value == "float32":
+        return FLOAT32
     if isinstance(value, dict) and len(value) == 1:
         ((kind, inner),) = value.items()
         if kind in ("list", "map", "nullable"):
@@ -308,7 +314,7 @@ def union(a: Type, b: Type) -> Type:
         return b if a.kind == "never" else a
     if kinds & {"null", "nullable"}:
         return nullable(union(_not_null(a), _not_null(b)))
-    if kinds == {"int", "float"}:
+    if kinds <= {"int", "float"}:
         return FLOAT
     if kinds == {"list", "span"}:
         return list_of(union(a.item or b.item or ANY, FLOAT))
@@ -365,7 +371,7 @@ def fits(declared: Type, wanted: Type) -> bool:
         assert wanted.item
         inner = declared.not_null
         return inner.kind == "null" or fits(inner, wanted.item)
-    if declared.kind == "int" and wanted.kind == "float":
+    if declared.kind in ("int", "float") and wanted.kind == "float":
         return True
     if declared.kind == wanted.kind and declared.kind in ("list", "map"):
         assert declared.item

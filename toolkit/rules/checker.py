@@ -5,12 +5,28 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NoReturn
 
-from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, STR, Type, field_name, list_of, nullable, union
+from toolkit.data.schema import (
+    ANY,
+    BOOL,
+    FLOAT,
+    FLOAT32,
+    INT,
+    NEVER,
+    NULL,
+    STR,
+    Type,
+    field_name,
+    list_of,
+    nullable,
+    union,
+)
 from toolkit.errors import did_you_mean
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.occurrence import Place
+from toolkit.rules.running import single
 
 Facts = frozenset[str]
 """Expressions (by their text) that are known not to be null."""
@@ -37,6 +53,7 @@ class Name:
         type: of its value.
         code: Python that yields it.
         present: the type of the value where rows have it, if they may lack it; where they do it is [] or null here.
+        literal: whether its value is one of the rule itself, a parameter.
         open: whether it has fields of which no type is declared, written as others are, and null where they are absent.
         own: of the document, the types of its own top-level fields, as far as they are known.
         closed: dotted paths of objects in it that have no other fields than these types have.
@@ -45,6 +62,7 @@ class Name:
     type: Type
     code: str
     present: Type | None = None
+    literal: bool = False
     open: bool = False
     own: tuple[tuple[str, Type], ...] = ()
     closed: tuple[str, ...] = ()
@@ -304,7 +322,37 @@ class Checker:
             self._check_comparable(node, op, left, right)
             if op in _EQUALS:
                 self._may_differ(_EQUALS[op], operands[i : i + 2], [code for _, code in found[i : i + 2]])
+        if any(map(_is_single, types)):  # each pair by itself: one between two others may be compared in two widths
+            pairs = list(pairwise(zip(operands, types, codes, strict=True)))
+            sides = [[code for _, code in self._in_one_width(pair)] for pair in pairs]
+            return BOOL, "(" + " and ".join(f" {op} ".join(pair) for op, pair in zip(ops, sides, strict=True)) + ")"
         return BOOL, "(" + " ".join(x for pair in zip(codes, [*ops, ""], strict=True) for x in pair).strip() + ")"
+
+    def _in_one_width(self, operands: Sequence[tuple[ast.expr, Type, str]]) -> list[tuple[Type, str]]:
+        """Return values that meet: constants have the width of a float32, which other floats widen.
+
+        So do DuckDB, polars and pandas. A float of 32 bits is here the number of its shortest text. These have the
+        order of the floats, so that only the constant is changed.
+        """
+        if not any(_is_single(type_) for _, type_, _ in operands):
+            return [(type_, code) for _, type_, code in operands]
+        constants = [self._as_single(node, code) for node, _, code in operands]
+        others = [type_ for single, (_, type_, _) in zip(constants, operands, strict=True) if single is None]
+        if any(_number_in(type_) == FLOAT for type_ in others):
+            return [(type_, f"double({code})" if _is_single(type_) else code) for _, type_, code in operands]
+        return [
+            (type_ if single is None or type_.kind not in _NUMBERS else FLOAT32, single or code)
+            for single, (_, type_, code) in zip(constants, operands, strict=True)
+        ]
+
+    def _as_single(self, node: ast.expr, code: str) -> str | None:
+        """Return the code of a constant, or a list of such, as floats of 32 bits; None of anything else."""
+        if isinstance(node, ast.Name) and node.id in self.names and self.names[node.id].literal:
+            return f"single({code})"
+        try:
+            return repr(single(ast.literal_eval(node)))
+        except ValueError:
+            return None
 
     def _check_comparable(self, node: ast.Compare, op: str, left: Type, right: Type) -> None:
         """Check that values of these types, which are not null, can be compared."""
@@ -327,6 +375,8 @@ class Checker:
         true, false = self.facts(node.test, known)
         body, body_code = self.check(node.body, true, local)
         other, other_code = self.check(node.orelse, false, local)
+        both = self._in_one_width([(node.body, body, body_code), (node.orelse, other, other_code)])
+        (body, body_code), (other, other_code) = both
         return union(body, other), f"({body_code} if {test_code} else {other_code})"
 
     def _list(self, node: ast.List | ast.Tuple, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
@@ -378,7 +428,12 @@ class Checker:
         if name in ("min", "max") and len(types) > 1:
             for argument, type_ in zip(node.args, types, strict=True):
                 self._expect(argument, type_, _NUMBERS)
-            return FLOAT if FLOAT in types else INT, code
+            both = self._in_one_width([*zip(node.args, types, codes, strict=True)])
+            kinds = {type_ for type_, _ in both}
+            return (
+                FLOAT32 if kinds == {FLOAT32} else FLOAT if kinds & {FLOAT, FLOAT32} else INT,
+                f"{name}({', '.join(code for _, code in both)})",
+            )
         if len(types) > 1:
             self._fail(node, f"expected one argument of {name}")
         if name == "abs":
@@ -395,7 +450,7 @@ class Checker:
             self._fail(node, f"expected a list of {' or '.join(wanted)}, got {first}")
         if name in ("any", "all"):
             return BOOL, code
-        return (INT if item.kind in ("bool", "never") else item), code
+        return (INT if item.kind in ("bool", "never") else FLOAT if (name, item) == ("sum", FLOAT32) else item), code
 
     def _get(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         if len(node.args) != 3:
@@ -404,17 +459,22 @@ class Checker:
         key, key_code = self.value(node.args[1], known, local)
         default, default_code = self.check(node.args[2], known, local)
         self._expect(node.args[1], key, ("str",))
-        map_code, code = code, f"get({code}, {key_code}, {default_code})"
         if isinstance(node.args[1], ast.Constant) and type_.kind != "object":
-            self._may_lack(f"{ast.unparse(node.args[0])}[{key_code}]", f"get({map_code}, {key_code}, None)")
+            self._may_lack(f"{ast.unparse(node.args[0])}[{key_code}]", f"get({code}, {key_code}, None)")
         if type_ == ANY:
-            return ANY, code
+            return ANY, f"get({code}, {key_code}, {default_code})"
         if type_.kind == "object" and isinstance(node.args[1], ast.Constant):
             found, _ = self._field(node, type_, "", str(node.args[1].value))
         else:
             self._expect(node.args[0], type_, ("map",))
-            found = type_.item or ANY
+            name = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+            own = type_.get(str(name)) or ANY
+            found = own if _is_single(own) else type_.item or ANY
         inside = found.not_null
+        (inside, _), (default, default_code) = self._in_one_width(
+            [(node.args[0], inside, code), (node.args[2], default, default_code)]
+        )
+        code = f"get({code}, {key_code}, {default_code})"
         together = union(inside, default)
         if together == ANY and ANY not in (inside, default):
             self._fail(node, f"expected a default of type {inside}, got {default}")
@@ -424,6 +484,16 @@ class Checker:
         if type_ != ANY and type_.kind not in kinds:
             hint = " (write `len(…) > 0`)" if kinds == ("bool",) and type_.kind in ("list", "map", "str") else ""
             self._fail(node, f"expected {' or '.join(kinds)}, got {type_}{hint}")
+
+
+def _number_in(type_: Type) -> Type:
+    """Return the type of a value, or of what is in a list of such, where that is not null."""
+    inner = type_.not_null
+    return (inner.item or ANY).not_null if inner.kind == "list" else inner
+
+
+def _is_single(type_: Type) -> bool:
+    return _number_in(type_) == FLOAT32
 
 
 def _not_null_if(op: ast.cmpop, right: ast.expr) -> bool | None:

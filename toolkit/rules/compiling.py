@@ -227,7 +227,7 @@ class Compiler:
         if len(values) > 1:
             label = self.label_code(rule, f"parameter {name!r}: ")
             code = f"get({self._constant({k: v for k, v in values.items() if k})}, {label}, {code})"
-        return Name(type_, code)
+        return Name(type_, code, literal=True)
 
     def _note_nulls(self, rule: Written, found: Expression) -> None:
         if found.noting:

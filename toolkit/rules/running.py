@@ -1,13 +1,14 @@
 """Checked expressions as functions: their code is compiled, and sees nothing but what is given to it."""
 
 import functools
+import struct
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from toolkit.data.schema import field_name
+from toolkit.data.schema import field_name, is_number
 
 
 def compile_function(
@@ -115,6 +116,36 @@ def _modulo(left: Any, right: Any) -> Any:
     return left % right
 
 
+def single(value: Any) -> Any:
+    """Return a number as the shortest text of its float32 gives it; numbers in a list likewise, all else as it is.
+
+    >>> single(0.70000001), single(0.1 + 0.2), single([16777217, None])
+    (0.7, 0.3, [16777216.0, None])
+    """
+    if isinstance(value, list | tuple):
+        return [single(each) for each in value]
+    exact = double(value)
+    if not isinstance(exact, float) or exact == value:
+        return value
+    return next(short for digits in range(1, 10) if double(short := float(f"{exact:.{digits}g}")) == exact)
+
+
+def double(value: Any) -> Any:
+    """Return the float32 that a number is nearest to; numbers in a list likewise, all else as it is.
+
+    >>> double(0.7), double(2)
+    (0.699999988079071, 2.0)
+    """
+    if isinstance(value, list):
+        return [double(each) for each in value]
+    try:
+        return _SINGLE.unpack(_SINGLE.pack(value))[0] if is_number(value) else value
+    except OverflowError:  # beyond all of them, which remains so
+        return value
+
+
+_SINGLE = struct.Struct("<f")
+
 _BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
     "get": _get,
     "field": _field,
@@ -124,4 +155,6 @@ _BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
     "truth": _truth,
     "times": _times,
     "modulo": _modulo,
+    "single": functools.lru_cache(1024)(single),
+    "double": double,
 }

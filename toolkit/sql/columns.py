@@ -5,7 +5,7 @@ from itertools import count
 
 from toolkit.data.schema import Type
 
-_PLAIN = {"bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE", "str": "VARCHAR"}
+_PLAIN = {"bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE", "float32": "FLOAT", "str": "VARCHAR"}
 _SPAN = 'STRUCT("start" BIGINT, "end" BIGINT, "score" DOUBLE)'
 
 
@@ -44,7 +44,7 @@ def type_of(type_: Type) -> str:
     if type_.item is not None:
         inner = type_of(type_.item)
         return {"list": f"{inner}[]", "map": f"MAP(VARCHAR, {inner})"}.get(type_.kind, inner)
-    return _PLAIN.get(type_.kind, "JSON")
+    return _PLAIN.get(str(type_), "JSON")
 
 
 def parsed_type(type_: Type) -> str:
@@ -58,7 +58,7 @@ def parsed_type(type_: Type) -> str:
     if type_.item is not None:
         inner = parsed_type(type_.item)
         return {"list": f"{inner}[]", "map": f"MAP(VARCHAR, {inner})"}.get(type_.kind, inner)
-    return _PLAIN.get(type_.kind, "JSON")
+    return _PLAIN.get(str(type_), "JSON")
 
 
 def _is_struct(type_: Type) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, Type, list_of, nullable
+from toolkit.data.schema import ANY, BOOL, FLOAT, FLOAT32, INT, STR, Type, list_of, nullable
 from toolkit.data.tables.declared import ROW, types_in
 
 
@@ -88,7 +88,8 @@ def plain_type(type_: Any, *, inner_nulls: bool = True) -> Type:
     known = (
         (is_.is_boolean, BOOL),
         (is_.is_integer, INT),
-        (is_.is_floating, FLOAT),
+        (is_.is_float64, FLOAT),
+        (is_.is_floating, FLOAT32),
         (is_.is_string, STR),
         (is_.is_large_string, STR),
         (is_.is_date, STR),

@@ -23,7 +23,7 @@ def arrow_type(type_: Type, *, maps: bool = False) -> "pa.DataType":
     """
     import pyarrow as pa
 
-    if plain := _PLAIN.get(type_.kind):
+    if plain := _PLAIN.get(str(type_)):
         return plain(pa)
     match type_.kind:
         case "span":
@@ -51,6 +51,7 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "bool": lambda pa: pa.bool_(),
     "int": lambda pa: pa.int64(),
     "float": lambda pa: pa.float64(),
+    "float32": lambda pa: pa.float32(),
     "str": lambda pa: pa.string(),
     "null": lambda pa: pa.null(),
     "never": lambda pa: pa.null(),

@@ -1,7 +1,7 @@
 """Values of Arrow as those of JSON: with which types they are read, and rows as objects."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from typing import Any
 
@@ -56,6 +56,8 @@ def names_in(fields: Iterable[Any]) -> list[str]:
 def plain_schema(schema: Any, path: str) -> Any:
     """Return the schema with types whose values Python has: times in microseconds, texts in place of numbers for them.
 
+    Floats of fewer bits become those of 64 with the shortest text that gives back the same float.
+
     Raises:
         DataError: if values are nested more deeply than a document may have them.
     """
@@ -81,19 +83,41 @@ def _plain(type_: Any) -> Any:
     import pyarrow as pa
 
     is_ = pa.types
-    if is_.is_dictionary(type_):
-        return _plain(type_.value_type)
+
+    def leaf(of: Any) -> Any:
+        if is_.is_dictionary(of):
+            return _plain(of.value_type)
+        if getattr(of, "unit", "") == "ns":
+            times = ((is_.is_timestamp, pa.timestamp("us", getattr(of, "tz", None))), (is_.is_time64, pa.time64("us")))
+            return next((plain for is_such, plain in times if is_such(of)), pa.duration("us"))
+        return pa.float64() if is_.is_floating(of) else of
+
+    return _with_leaves(type_, leaf)
+
+
+def _with_leaves(type_: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return a type with other types in place of those that have none inside."""
+    import pyarrow as pa
+
+    is_ = pa.types
     if is_.is_struct(type_):
-        return pa.struct([type_.field(i).with_type(_plain(type_.field(i).type)) for i in range(type_.num_fields)])
+        fields = [type_.field(i) for i in range(type_.num_fields)]
+        return pa.struct([field.with_type(_with_leaves(field.type, leaf)) for field in fields])
     if is_.is_map(type_):
-        return pa.map_(_plain(type_.key_type), type_.item_field.with_type(_plain(type_.item_type)))
+        key, item = (_with_leaves(inner, leaf) for inner in (type_.key_type, type_.item_type))
+        return pa.map_(key, type_.item_field.with_type(item))
     if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
-        inner = _plain(type_.value_type)
+        inner = _with_leaves(type_.value_type, leaf)
         return type_ if inner == type_.value_type else pa.large_list(type_.value_field.with_type(inner))
-    if getattr(type_, "unit", "") == "ns":
-        times = ((is_.is_timestamp, pa.timestamp("us", getattr(type_, "tz", None))), (is_.is_time64, pa.time64("us")))
-        return next((plain for is_such, plain in times if is_such(type_)), pa.duration("us"))
-    return type_
+    return leaf(type_)
+
+
+def _as_text(type_: Any) -> Any:
+    """Return a type with texts in place of the floats of 32 bits, which Arrow then writes with the fewest digits."""
+    import pyarrow as pa
+
+    is_single = {pa.float16(), pa.float32()}.__contains__
+    return _with_leaves(type_, lambda leaf: pa.string() if is_single(leaf) else leaf)
 
 
 def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
@@ -126,7 +150,7 @@ def _values(column: Any, type_: Any) -> list[Any]:
     import pyarrow as pa
 
     try:
-        plain = column if column.type == type_ else column.cast(type_)
+        plain = column if column.type == type_ else column.cast(_as_text(column.type)).cast(type_)
     except pa.ArrowInvalid:
         return [_value(scalar) for scalar in column]
     found: list[Any] = plain.to_pylist(maps_as_pydicts="strict")
@@ -151,6 +175,8 @@ def _value(scalar: Any) -> Any:
         return dict(entries)
     if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
         return [_value(each) for each in scalar.values]
+    if is_.is_floating(type_):
+        return float(scalar.cast(_as_text(type_)).as_py())
     return _text_of(scalar) if getattr(type_, "unit", "") == "ns" else scalar.as_py()
 
 

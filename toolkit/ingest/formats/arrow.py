@@ -29,6 +29,7 @@ class Arrow(FieldReader):
     splits or of `split:`. Files need the package pyarrow: `tagmix[parquet]`.
     """
 
+    VERSION = "2"
     SUFFIXES = (".arrow", ".feather")
 
     def __post_init__(self) -> None:

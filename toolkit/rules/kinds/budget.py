@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, nullable
-from toolkit.rules.checker import MAYBE
 from toolkit.rules.compiled_rule import CompiledRule
 from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.repeating import Takes
@@ -55,15 +53,14 @@ class Budget(Rule):
         group = "''"
         if self.expression:
             found = compiler.value(self, names, self.expression)
-            plain = (STR, INT, FLOAT, BOOL)
-            if found.type not in (*plain, *map(nullable, plain), ANY, MAYBE):
+            if found.type.not_null.kind not in ("str", "int", "float", "bool", "any"):
                 raise refused(self, f"by: expected a text, a number, true or false, got a value of type {found.type}")
             group = compiler.called(_group, found.code)
         amount = ""
         if self.of:
             found = compiler.value(self, names, self.of)
-            if found.type not in (INT, FLOAT, ANY):
-                null = found.type in (nullable(INT), nullable(FLOAT), MAYBE)
+            if found.type.kind not in ("int", "float", "any"):
+                null = found.type.not_null.kind in ("int", "float", "any")
                 tested = f"a value that may be null; write `0 if {self.of} is None else {self.of}`"
                 got = tested if null else f"a value of type {found.type}"
                 raise refused(self, f"of: expected a number, the {self.unit} of a document, got {got}")

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Description, Source
-from toolkit.data.schema import ANY, FLOAT, INT, nullable
 from toolkit.errors import ConfigError
 from toolkit.rules.compiled_rule import CompiledRule
 from toolkit.rules.compiling import Compiler, refused
@@ -82,8 +81,8 @@ class Repeat(Rule):
         names = compiler.names_for(self)
         condition = compiler.condition(self, names)
         found = compiler.value(self, names, self.expression)
-        if found.type not in (INT, FLOAT, ANY):
-            null = found.type in (nullable(INT), nullable(FLOAT))
+        if found.type.kind not in ("int", "float", "any"):
+            null = found.type.not_null.kind in ("int", "float")
             got = "a value that may be null; test it first" if null else f"a value of type {found.type}"
             what = "the score" if self.curve else "how often a document is written"
             raise refused(self, f"expected a number, {what}, got {got}")
