@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from toolkit import storage
 from toolkit.errors import Unreadable
 from toolkit.storage import Stat, paths
-from toolkit.storage.journal import Earlier, Journal, Place
+from toolkit.storage.journal import Journal, Place
 from toolkit.storage.journal.entries import Contents, Entry, entry_of, line_of
 from toolkit.storage.journal.state import State
 from toolkit.storage.paths import join, list_files, looking
@@ -392,74 +392,6 @@ def test_what_a_store_does_not_say_is_no_nothing() -> None:
         _Once(store, number, refuse)
         with pytest.raises(Unreadable, match="got none"):
             Journal(FOLDER)
-
-
-# --- earlier records --------------------------------------------------------------------------------------------------
-
-EARLIER = Earlier("memory://x/sets/a/shards", lambda name: ("set a", name[:-5]) if name.endswith(".json") else None)
-
-
-@settings(max_examples=60)
-@given(
-    st.dictionaries(st.sampled_from(KEYS), values),
-    st.dictionaries(st.sampled_from(KEYS), st.none() | values),
-    st.none() | st.integers(0, 12),
-)
-def test_earlier_records_count_until_there_is_an_entry_and_are_taken_over(
-    earlier: dict[str, bytes], since: dict[str, bytes | None], killed_at: int | None
-) -> None:
-    """By a merge that may be killed at each step."""
-    store = _fresh()
-    for key, record in earlier.items():
-        store.put(f"{EARLIER.folder}/{key}.json", msgspec.json.format(record, indent=1) + b"\n")
-    store.put(f"{EARLIER.folder}/other", b"not ours")
-    journal = Journal(FOLDER, [EARLIER])
-    journal.forget([("set a", key) for key, record in since.items() if record is None])
-    journal.save({("set a", key): record for key, record in since.items() if record is not None})
-    expected = {key: record for key, record in (earlier | since).items() if record is not None}
-
-    def read(*places: Earlier) -> dict[str, bytes | None]:
-        found = Journal(FOLDER, places)
-        return {key: found.get("set a", key) for key in found.keys("set a")}
-
-    assert read(EARLIER) == expected
-    if killed_at is not None:
-        _Once(store, killed_at, _kill)
-    try:
-        journal.merge()
-    except Killed:
-        store.before = lambda request: None
-        assert read(EARLIER) == expected
-        journal = Journal(FOLDER, [EARLIER])
-        journal.merge()
-    store.before = lambda request: None
-    assert read() == read(EARLIER) == expected
-    assert [name for name in store.files("memory://x") if "segments" in name or name.endswith(".json")] == []
-    assert not journal.is_apart()
-    assert store.read(f"{EARLIER.folder}/other") == b"not ours"
-
-
-def test_an_earlier_record_that_is_damaged_is_told_and_stays_until_it_is_replaced() -> None:
-    store = _fresh()
-    store.put(f"{EARLIER.folder}/0.json", b"{")
-    journal = Journal(FOLDER, [EARLIER])
-    assert [*journal.damaged] == [f"{EARLIER.folder}/0.json"]
-    journal.merge()
-    assert not journal.is_apart()
-    assert [*Journal(FOLDER, [EARLIER]).damaged] == [f"{EARLIER.folder}/0.json"]
-    journal.save({("set a", "0"): b"{}"})
-    journal.merge()
-    assert Journal(FOLDER, [EARLIER]).damaged == {}
-    assert _files("memory://x") == ["journal/records.jsonl.gz"]
-
-
-def test_a_reader_that_meets_a_merge_of_earlier_records_finds_them() -> None:
-    for number in range(8):
-        store = _fresh()
-        for key in KEYS:
-            store.put(f"{EARLIER.folder}/{key}.json", b"{}")
-        _Once(store, number, lambda: Journal(FOLDER, [EARLIER]).merge())
-        assert Journal(FOLDER, [EARLIER]).keys("set a") == KEYS
 
 
 # --- in memory and as text --------------------------------------------------------------------------------------------

@@ -1,23 +1,22 @@
-"""The journals of a dataset: which entries its records are, where earlier versions kept them, and when they are read.
+"""The journals of a dataset: which entries its records are, and when they are read.
 
 They are read once a command, and by each process that works for one once a stage; see `of`. Records of inputs have a
 journal of their own (`inputs_of`): a lost one must not pass for "never ingested".
 
-kind         key                    record                              earlier, below the bookkeeping folder
-set NAME     shard                  `toolkit.records.sets.ShardRecord`    ``sets/NAME/shards/<shard>.json``
-rows         shard                  `toolkit.data.row_index.ShardState`   ``rows/<shard>.json``
-ingest       source/path of input   `toolkit.records.ingested`            ``ingest/<source>/<path>.json``
-failed STAGE key of the task        `toolkit.records.failures`            ``failed/STAGE/<key, unlike data>.json``
+kind         key                    record
+set NAME     shard                  `toolkit.records.sets.ShardRecord`
+rows         shard                  `toolkit.data.row_index.ShardState`
+ingest       source/path of input   `toolkit.records.ingested`
+failed STAGE key of the task        `toolkit.records.failures`
 """
 
-import re
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from toolkit.data.dataset import Dataset
-from toolkit.storage.journal import SUFFIX, UNLIKE_DATA, Earlier, Journal, Place
-from toolkit.storage.paths import from_unlike_data, join
+from toolkit.storage.journal import SUFFIX, UNLIKE_DATA, Journal, Place
+from toolkit.storage.paths import join
 
 P = TypeVar("P")
 A = TypeVar("A")
@@ -32,12 +31,6 @@ INGEST = "ingest"
 
 MAKES_INPUTS = "run `toolkit ingest`, which makes again what is lost"
 
-TAKEN = ("sets", "rows")
-"""Folders of earlier records that are read from the journal now."""
-
-_SHARD_OF_SET = re.compile(r"([^/]+)/shards/(.+)\.json")
-_FAILURE = re.compile(r"([^/]+)/(.+)\.json")
-
 
 def place_in_set(set_name: str, shard: str) -> Place:
     """Return the place of the completion record of a shard in a set."""
@@ -49,30 +42,22 @@ def place_of_failure(stage: str, key: str) -> Place:
     return f"failed {stage}", key
 
 
-def open_journal(dataset: Dataset, taken: Collection[str] = TAKEN) -> Journal:
-    """Return the journal of a dataset as it is now, with the records that earlier versions wrote.
-
-    Args:
-        dataset: of the journal.
-        taken: folders whose records are taken over: those that are read from the journal now.
+def open_journal(dataset: Dataset) -> Journal:
+    """Return the journal of a dataset as it is now.
 
     Raises:
         Unreadable: if it is not known what there is.
     """
-    folder = dataset.bookkeeping
-    earlier = [Earlier(join(folder, name), _EARLIER[name]) for name in taken]
-    return Journal(join(folder, FOLDER), earlier, suffix=_suffix(dataset))
+    return Journal(join(dataset.bookkeeping, FOLDER), suffix=_suffix(dataset))
 
 
 def open_inputs(dataset: Dataset) -> Journal:
-    """Return the journal of the inputs of a dataset as it is now, with the records that earlier versions wrote.
+    """Return the journal of the inputs of a dataset as it is now.
 
     Raises:
         Unreadable: if it is not known what there is.
     """
-    folder = dataset.bookkeeping
-    earlier = [Earlier(join(folder, INGEST), _EARLIER[INGEST])]
-    return Journal(join(folder, INPUTS), earlier, suffix=_suffix(dataset), remedy=MAKES_INPUTS)
+    return Journal(join(dataset.bookkeeping, INPUTS), suffix=_suffix(dataset), remedy=MAKES_INPUTS)
 
 
 def _suffix(dataset: Dataset) -> str:
@@ -146,15 +131,14 @@ def inputs_of(dataset: Dataset) -> Journal:
     return _opened(join(dataset.bookkeeping, INPUTS), dataset.bookkeeping, lambda: open_inputs(dataset))
 
 
-def at(bookkeeping: str, folder: str, earlier: Iterable[Earlier] = ()) -> Journal:
+def at(bookkeeping: str, folder: str) -> Journal:
     """Return the journal in a folder of an output, as `of`.
 
     Args:
         bookkeeping: folder of the output's records, in which that folder is.
         folder: of the journal.
-        earlier: as of `Journal`.
     """
-    return _opened(folder, bookkeeping, lambda: Journal(folder, earlier, suffix=UNLIKE_DATA))
+    return _opened(folder, bookkeeping, lambda: Journal(folder, suffix=UNLIKE_DATA))
 
 
 def _opened(folder: str, bookkeeping: str, opened: Callable[[], Journal]) -> Journal:
@@ -169,30 +153,3 @@ def knowing(what: str, function: Callable[[P, A], R], payload: P, report: A) -> 
     """Call the function of a task in the process that works on it, in a stage by this name."""
     begin(what)
     return function(payload, report)
-
-
-def _in_set(name: str) -> Place | None:
-    found = _SHARD_OF_SET.fullmatch(name)
-    return place_in_set(found[1], found[2]) if found else None
-
-
-def _in_rows(name: str) -> Place | None:
-    return (ROWS, name.removesuffix(".json")) if name.endswith(".json") else None
-
-
-def _in_ingest(name: str) -> Place | None:
-    return (INGEST, name.removesuffix(".json")) if name.endswith(".json") else None
-
-
-def _in_failed(name: str) -> Place | None:
-    found = _FAILURE.fullmatch(name)
-    return place_of_failure(found[1], from_unlike_data(found[2])) if found else None
-
-
-_EARLIER: dict[str, Callable[[str], Place | None]] = {
-    "sets": _in_set,
-    "rows": _in_rows,
-    "ingest": _in_ingest,
-    "failed": _in_failed,
-}
-"""What the files in folders of the bookkeeping folder are."""

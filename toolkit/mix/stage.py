@@ -26,9 +26,9 @@ from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
 from toolkit.storage.compression import COMPRESSORS
-from toolkit.storage.journal import Earlier, Group, Journal, Place
+from toolkit.storage.journal import Group, Journal
 from toolkit.storage.outputs import Compressing, Output
-from toolkit.storage.paths import from_unlike_data, join, size_of, stat, unlike_data
+from toolkit.storage.paths import join, size_of, stat, unlike_data
 from toolkit.storage.paths import looking as looking_at
 from toolkit.storage.threads import for_each
 
@@ -133,17 +133,9 @@ def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
 
 
 def records_of(output: str, digest: str) -> Journal:
-    """Return the journal of the intermediates by some settings, with which it goes.
-
-    Earlier versions kept a file beside each intermediate.
-    """
+    """Return the journal of the intermediates by some settings, with which it goes."""
     folder = _folder(output, digest)
-    return journals.at(work_folder(output), join(folder, JOURNAL), [Earlier(folder, _earlier_place)])
-
-
-def _earlier_place(name: str) -> Place | None:
-    key = name.removesuffix(".json")
-    return None if key == name or "." in key else (_KIND, from_unlike_data(key))  # what has dots is the journal's own
+    return journals.at(work_folder(output), join(folder, JOURNAL))
 
 
 def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:

@@ -9,6 +9,6 @@ whatever order files are read and however often: so segments can be merged, read
 
 from toolkit.storage.journal.entries import Entry, Place
 from toolkit.storage.journal.group import Group
-from toolkit.storage.journal.journal import SUFFIX, UNLIKE_DATA, Earlier, Journal
+from toolkit.storage.journal.journal import SUFFIX, UNLIKE_DATA, Journal
 
-__all__ = ["SUFFIX", "UNLIKE_DATA", "Earlier", "Entry", "Group", "Journal", "Place"]
+__all__ = ["SUFFIX", "UNLIKE_DATA", "Entry", "Group", "Journal", "Place"]

@@ -1,7 +1,7 @@
 """Entries of a journal, and the lines that they are in a file."""
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -49,18 +49,16 @@ class Entry(msgspec.Struct, frozen=True):
         return self.n, self.record is None, self.record or b""
 
 
-class _Header(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Header(msgspec.Struct, frozen=True):
     """The first line of a file.
 
     Attributes:
         journal: the version.
         entries: that follow.
-        taken: names of folders without earlier records, since all were taken over.
     """
 
     journal: int
     entries: int
-    taken: list[str] = []
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -88,9 +86,9 @@ def one_line(record: bytes) -> bytes:
     return msgspec.json.format(record, indent=-1)
 
 
-def header(entries: int, taken: Iterable[str] = ()) -> bytes:
-    """Return the first line of a file with so many entries; `taken` as `Contents` has it."""
-    return _ENCODER.encode(_Header(VERSION, entries, sorted(taken)))
+def header(entries: int) -> bytes:
+    """Return the first line of a file with so many entries."""
+    return _ENCODER.encode(_Header(VERSION, entries))
 
 
 def line_of(entry: Entry) -> bytes:
@@ -128,13 +126,11 @@ class Contents:
         path: of the file.
         data: as stored.
         fault: what is wrong with it, once all are read; empty if nothing.
-        taken: names of folders without earlier records, since all were taken over, once one is read.
     """
 
     path: str
     data: bytes
     fault: str = ""
-    taken: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[Entry]:
         count, said = 0, -1
@@ -164,7 +160,6 @@ class Contents:
                 "that wrote them, or a later one",
                 path=self.path,
             )
-        self.taken = frozenset(found.taken)
         return found.entries
 
     def _entry(self, line: bytes, number: int) -> Entry | None:

@@ -1,7 +1,7 @@
 """Reading, writing and merging a journal."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -35,38 +35,19 @@ LOOKS = 100
 REMEDY = "the toolkit ignores the damaged entries, and does the work that they record again"
 
 
-@dataclass(frozen=True)
-class Earlier:
-    """Where earlier versions kept records, a file each, which are read as if they were entries.
-
-    Attributes:
-        folder: of the files; nothing else is in it that `place` takes for one.
-        place: says which entry a file is, by its path below the folder; None if it is none.
-    """
-
-    folder: str
-    place: Callable[[str], Place | None]
-
-    @property
-    def name(self) -> str:
-        return self.folder.rpartition("/")[2]
-
-
 @dataclass
 class _Found:
     """What there is of a journal.
 
     Attributes:
         state: that it comes to.
-        taken: paths of segments and earlier records that the state has.
+        taken: paths of segments that the state has.
         damaged: files that are damaged, with what is wrong with each.
-        empty: names of folders that have no earlier records any more.
     """
 
     state: State
     taken: list[str] = field(default_factory=list)
     damaged: dict[str, str] = field(default_factory=dict)
-    empty: frozenset[str] = frozenset()
 
 
 class Journal:
@@ -79,7 +60,6 @@ class Journal:
 
     Args:
         folder: of the journal.
-        earlier: places of earlier records.
         known: entries that another journal knew (see `entries`), to work with these alone: nothing is read.
         suffix: of its files, which are compressed in any case.
         remedy: what is told of damage, behind what is damaged.
@@ -91,7 +71,6 @@ class Journal:
     def __init__(
         self,
         folder: str,
-        earlier: Iterable[Earlier] = (),
         *,
         known: Iterable[Entry] | None = None,
         suffix: str = SUFFIX,
@@ -100,11 +79,9 @@ class Journal:
         self.folder = folder
         self._suffix = suffix
         self._remedy = remedy
-        self._earlier = tuple(earlier)
         found = self._look() if known is None else _Found(State())
         found.state.add(known or ())
         self._state = found.state
-        self._empty = found.empty
         self.damaged = found.damaged
 
     # --- asking -------------------------------------------------------------------------------------------------------
@@ -170,11 +147,8 @@ class Journal:
             self._state.add(entries)
 
     def is_apart(self, *, forgive: bool = False) -> bool:
-        """Return whether there is something to `merge`, whoever wrote it; two listings tell."""
-        if self.damaged:
-            return forgive
-        earlier = [each for each in self._earlier if each.name not in self._empty]
-        return bool(self._segments() or any(map(_listed, earlier)))
+        """Return whether there is something to `merge`, whoever wrote it; a listing tells."""
+        return forgive if self.damaged else bool(self._segments())
 
     def merge(self, *, forgive: bool = False) -> None:
         """Put all that there is now into one file, if it is not.
@@ -192,9 +166,9 @@ class Journal:
             self.damaged = found.damaged
             return
         if found.taken or found.damaged:
-            _write_entries(self._merged, sum(1 for _ in found.state), found.state, found.empty)
+            _write_entries(self._merged, sum(1 for _ in found.state), found.state)
             for_each(remove, found.taken)
-        self._state, self._empty, self.damaged = found.state, found.empty, {}
+        self._state, self.damaged = found.state, {}
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -208,35 +182,20 @@ class Journal:
             try:
                 return self._look_once()
             except FileNotFoundError:
-                for folder in (self.folder, *(each.folder for each in self._earlier)):
-                    list_anew(folder)
+                list_anew(self.folder)
         raise Unreadable(f"expected records that can be read, they changed {LOOKS} times meanwhile", path=self.folder)
 
     def _look_once(self) -> _Found:
         """Do so, once. What a merge may delete is listed before the merged file is read, which then has it."""
         segments = self._segments()
         merged = _contents(self._merged, there=False)
-        state = State(merged)
-        empty, earlier = merged.taken, dict[str, Place]()
-        if left := [each for each in self._earlier if each.name not in merged.taken]:
-            listed = {each.name: _listed(each) for each in left}
-            earlier = {path: place for found in listed.values() for path, place in found.items()}
-            empty |= {name for name, found in listed.items() if not found}
-            merged = _contents(self._merged, there=False)
-            state = State(merged)
-        found = _Found(state, [*segments, *earlier], empty=empty)
+        found = _Found(State(merged), segments)
         found.damaged = {merged.path: merged.fault} if merged.fault else {}
         for first in range(0, len(segments), AT_ONCE):
             for each in for_each(_contents, segments[first : first + AT_ONCE]):
                 found.state.add(each)
                 if each.fault:
                     found.damaged[each.path] = each.fault
-        new = {path: place for path, place in earlier.items() if found.state.get(place) is None}
-        for (path, place), (record, fault) in zip(new.items(), for_each(_earlier_record, new), strict=True):
-            if fault:
-                found.damaged[path] = fault
-            else:
-                found.state.add([Entry(*place, 0, record)])
         for path, fault in found.damaged.items():
             tell_damage(path, f"{fault}; {self._remedy}")
         return found
@@ -250,20 +209,9 @@ class Journal:
         return [join(folder, name) for name in list_files(folder) if name.endswith(self._suffix)]
 
 
-def _listed(earlier: Earlier) -> dict[str, Place]:
-    """Return the paths of earlier records, each with its place."""
-    return {
-        join(earlier.folder, name): place
-        for name in list_files(earlier.folder, hidden=True)
-        if (place := earlier.place(name))
-    }
-
-
-def _write_entries(
-    path: str, count: int, entries: Iterable[Entry], taken: Iterable[str] = (), together: Together | None = None
-) -> None:
+def _write_entries(path: str, count: int, entries: Iterable[Entry], together: Together | None = None) -> None:
     with RowOutput(path, compress=compressor_for(SUFFIX), together=together) as output:
-        output.write_row(header(count, taken))
+        output.write_row(header(count))
         output.write_rows(map(line_of, entries))
 
 
@@ -288,15 +236,3 @@ class _Nothing(Contents):
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(())
-
-
-def _earlier_record(path: str) -> tuple[bytes, str]:
-    """Return an earlier record, and what is wrong with it: nothing, or else there is none.
-
-    Raises:
-        FileNotFoundError: if it is not there any more.
-    """
-    try:
-        return one_line(store_of(path).read(path)), ""
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return b"", str(DataError(f"expected a record, got: {error}", path=path))
