@@ -58,8 +58,7 @@ def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
     """
     by_source: dict[str | None, list[dict[str, Any]]] = {}
     for entry in entries:
-        ways = [entry] if entry.packs_as_told else [entry, entry.unpacked()]  # as inputs of earlier versions stay
-        by_source.setdefault(entry.settings().source, []).extend(map(settings_of, ways))
+        by_source.setdefault(entry.settings().source, []).append(settings_of(entry))
     for record in inputs:
         wanted = by_source.get(record.settings.get("source"), [])
         if wanted and record.settings not in wanted:

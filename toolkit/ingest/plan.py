@@ -14,7 +14,6 @@ from toolkit.ingest import crawls, packs
 from toolkit.ingest.folders import Found
 from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, Common, Entry
-from toolkit.records import ingested
 from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
@@ -172,13 +171,12 @@ def plan(
     """
     works: dict[str, InputToIngest] = {}
     for entry, files in _files_of(entries, dataset, absent):
-        made = _as_made(entry, dataset, files.values())
-        for shard, together in _together(made.pack, files):
+        for shard, together in _together(entry.pack, files):
             if shard in works:
                 raise _both(works[shard].path, together[0].path, shard)
             works[shard] = InputToIngest(
                 dataset=dataset,
-                entry=made,
+                entry=entry,
                 files=together,
                 shard=shard,
                 max_document_bytes=max_document_bytes,
@@ -207,20 +205,6 @@ def _size_in_pack(file: InputFile, pack: int | None) -> int | None:
     if pack is None or file.size is None or file.size >= pack:
         return None
     return file.size if _longest(file.relative) + len(PACK) <= LONGEST_NAME else None
-
-
-def _as_made(entry: Entry, dataset: Dataset, files: Iterable[InputFile]) -> Entry:
-    """Return an entry; unpacked, if its inputs were ingested so, and it does not say itself what is packed.
-
-    Inputs that are ingested stay as they are when a format begins to pack.
-    """
-    if entry.packs_as_told or entry.pack is None:
-        return entry
-    recorded = {*ingested.keys(dataset)}
-    for file in files if recorded else ():
-        if file.key in recorded and (found := ingested.load(dataset, file.key)):
-            return entry if "pack" in found.settings else entry.unpacked()
-    return entry
 
 
 def _files_of(

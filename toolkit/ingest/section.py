@@ -178,16 +178,7 @@ class Entry(ConfigStruct):
     @property
     def pack(self) -> int | None:
         """Return the bytes below which inputs share shards, as the entry says, or else its format; None if none do."""
-        return self.settings().pack if self.packs_as_told else READERS.find(self.settings().format).PACK
-
-    @property
-    def packs_as_told(self) -> bool:
-        """Return whether the entry itself says which inputs share shards."""
-        return "pack" in self.common
-
-    def unpacked(self) -> "Entry":
-        """Return the entry with a shard for each input."""
-        return msgspec.structs.replace(self, common={**self.common, "pack": None})
+        return self.settings().pack if "pack" in self.common else READERS.find(self.settings().format).PACK
 
 
 _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
