@@ -89,7 +89,7 @@ def _multiply(root: Path, shards: int) -> None:
     for file in files:
         if file.name.partition(".")[0] == "records":
             entries = sorted(_copied(Contents(str(file), file.read_bytes()), shards), key=lambda each: each.place)
-            journal._write_entries(str(file), len(entries), entries, ["ingest", "sets", "rows"])
+            journal._write_entries(str(file), len(entries), entries)
 
 
 def _copied(entries: Contents, shards: int) -> Iterator[Entry]:

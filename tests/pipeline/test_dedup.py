@@ -270,7 +270,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"kind": "exact", "when": "document.chars"}, "expected a condition"),
     ({"kind": "exact", "when": "lines.x > 1"}, "expected an attribute, got 'lines'"),
     ({"kind": "exact", "when": "seen_lines.chars_seen > 1"}, "expected an attribute, got 'seen_lines'"),
-    ({"kind": "exact", "attributes": ["none-0"]}, "expected a set that this toolkit has made, got 'none-0'"),
+    ({"kind": "exact", "attributes": ["none-0"]}, "expected an attribute set, got 'none-0'; there are: none"),
     ({"kind": "exact", "as": "a-b"}, "expected a name that rules can use"),
     ({"kind": "exact", "bits": 32}, "bits"),
     ({"kind": "exact", "approximate": "bloom"}, "expected `approximate: bloom` only with `unit: line` or `paragraph`"),

@@ -200,26 +200,18 @@ class Dataset:
         text: bool = True,
     ) -> "tuple[list[JoinedShard], list[JoinedSet], StorageOptions]":
         """Return the shards, what is joined to them, and how they are reached."""
-        from toolkit.commands.mixing import preparation
-        from toolkit.commands.steps import foreign_sets
         from toolkit.commands.steps import shards as sharing
         from toolkit.ingest import own_types
-        from toolkit.mix import joined_sets
         from toolkit.mix.join import JoinedShard
-        from toolkit.whole import check as dedup_check
 
         with self._context(shard) as context:
             stream = _stream(context.dataset, sets, where)
-            preparation.check_sets(context, [stream])
             there, _ = sharing.shards(context, stream.dataset, judges=bool(sets))
             chosen = there if shards is None else _named(shards, there, stream.dataset)
-            whole = not (context.in_part or stream.dataset.include or stream.dataset.exclude)
-            for joining in stream.attributes:
-                dedup_check.check_resolved(stream.dataset, joining.set, there, whole=whole)
-            seen, unreadable = foreign_sets.look_at_all(context, stream, there)  # types are those of all shards
-            if broken := [unreadable[each] for each in chosen if each in unreadable]:
+            resolved = context.source_of(stream.dataset, there).resolve(stream, check="strict")  # types of all shards
+            if broken := [resolved.unreadable[shard] for shard in chosen if shard in resolved.unreadable]:
                 raise ToolkitError("\n".join(broken))
-            joined = joined_sets.resolve_sets(stream, {}, seen)
+            joined = resolved.sets
             stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, there))
             rules = rules_of(stream, joined)
             if rules.needs.documents and not text:

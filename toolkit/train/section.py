@@ -24,7 +24,7 @@ DEFAULT = "linear"
 _OF_ALL = {"when", "attributes"}
 
 
-def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchema]) -> Plan:
+def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchema], external: whole.External) -> Plan:
     """Return the plan of the section: of each entry what `toolkit.whole` gathers for it.
 
     Raises:
@@ -34,7 +34,7 @@ def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchem
         raise section.error((), "expected `MODEL: {labels: …, task: …}`")
     entries = section.at()
     entries.value = {name: as_whole(section.at(name), name) for name in section.value}
-    plan = whole.read_section(entries, dataset, known, "train")
+    plan = whole.read_section(entries, dataset, known, "train", external=external)
     folders: dict[str, str] = {}
     for entry in plan.entries:
         folder = folder_of(dataset, entry)

@@ -19,6 +19,8 @@ def check_made(
     planned: Mapping[str, sets.SetSchema],
     name: str,
     own: OwnTypes | None,
+    *,
+    external: dedup_section.External,
 ) -> None:
     """Check that sets were made as a section says now; those that are not in it are not looked at.
 
@@ -29,11 +31,12 @@ def check_made(
         planned: sets that are there before.
         name: of the section.
         own: types of the own fields of documents, if they are known.
+        external: as of `toolkit.whole.section.read_section`.
 
     Raises:
         ConfigError: if one was made otherwise, or the section is not one.
     """
-    plan = dedup_section.read_section(section, dataset, planned, name, own)
+    plan = dedup_section.read_section(section, dataset, planned, name, own, external=external)
     for each in names:
         made = sets.load_schema(dataset, each)
         if made and each in plan.schemas and (found := differences(made, plan.schemas[each])):

@@ -1,8 +1,10 @@
 """The sections ``dedup:``, ``sample:`` and ``calibrate:``: entries, what these read, and the schemas of their sets."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +22,7 @@ from toolkit.mix.joined_sets import JoinedSet, resolve_sets
 from toolkit.mix.section import read_joined
 from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
+from toolkit.records.foreign import Seen
 from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, is_name
@@ -30,6 +33,9 @@ from toolkit.whole import expressions
 from toolkit.whole.expressions import Checked
 from toolkit.whole.kind import KINDS, Asked, Kind
 from toolkit.whole.records import set_folder
+
+External = Callable[[str], list[Seen]]
+"""A function that returns the contents of the files of an external set, by its name."""
 
 MEMORY = Size(256_000_000)
 
@@ -116,6 +122,8 @@ def read_section(
     planned: Mapping[str, records.SetSchema],
     name: str = "dedup",
     own: OwnTypes | None = None,
+    *,
+    external: External = lambda name: [],
 ) -> Plan:
     """Return the plan of a section; options and expressions are checked, nothing is read or written.
 
@@ -125,6 +133,7 @@ def read_section(
         planned: sets that will have been written before, which need not be on disk yet.
         name: of the section.
         own: types of the documents' own fields, if they are known.
+        external: Function that returns the contents of the files of an external set.
 
     Raises:
         ConfigError: naming the place in the file.
@@ -140,7 +149,8 @@ def read_section(
             raise section.error((set_name,), f"expected another name than those of other sets, got {set_name!r} twice")
         place = section.at(set_name)
         try:
-            entry, found = _read_entry(place, set_name, dataset, known, [*section.value], name, types=own)
+            there = _Sets(dataset, known, [*section.value], external)
+            entry, found = _read_entry(place, set_name, there, name, types=own)
         except ExpressionError as error:
             raise place.error((), str(error)) from None
         entries.append(entry)
@@ -217,9 +227,7 @@ def _read_alone(place: Source, set_name: str, section: str) -> _Alone:
 def _read_entry(
     place: Source,
     set_name: str,
-    dataset: Dataset,
-    known: Mapping[str, records.SetSchema],
-    all_: list[str],
+    there: "_Sets",
     section: str,
     *,
     types: OwnTypes | None,
@@ -228,7 +236,7 @@ def _read_entry(
     where = place.where(())
     given = read_joined(own)
     texts = [asked.text for asked in _all_asked(kind, common.when).values()]
-    joined = _joined(texts, given, dataset, known, place, all_)
+    joined = there.joined(texts, given, place)
     entry = Entry(
         set=set_name,
         key=key,
@@ -236,15 +244,15 @@ def _read_entry(
         options=rest.value,
         when=common.when,
         joined=joined,
-        against=_against(others, dataset, set_name, joined),
+        against=_against(others, there.dataset, set_name, joined),
         memory=int(common.memory),
         place=where,
         own=types,
     )
     found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where)}
-    entry = msgspec.structs.replace(entry, settings=_settings(entry, kind) | others.value | dataset.lineage)
+    entry = msgspec.structs.replace(entry, settings=_settings(entry, kind) | others.value | there.dataset.lineage)
     type_ = schema.from_annotation(kind.typed(found), f"kind {common.kind}")
-    reads = {name: digest_of(known.get(name) or records.load_schema(dataset, name)) for name in entry.reads}
+    reads = {name: digest_of(there.schema(name)) for name in entry.reads}
     return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
 
 
@@ -305,45 +313,59 @@ def _settings(entry: Entry, kind: Kind) -> dict[str, Any]:
     return found | kind.facts()
 
 
-def _joined(
-    texts: Iterable[str],
-    given: list[Joined],
-    dataset: Dataset,
-    known: Mapping[str, records.SetSchema],
-    place: Source,
-    all_: list[str],
-) -> list[JoinedSet]:
-    """Return the sets that expressions read: those that are given, else those that have the keys.
+@dataclass(frozen=True)
+class _Sets:
+    """The sets that entries may read: those of the configuration, then those on disk, ours and external ones.
 
-    A set of the configuration is taken before one that is only on disk.
+    Attributes:
+        dataset: Dataset of the sets.
+        known: Schemas of the sets that are made before the entry.
+        section: Names of all sets of the section; what is on disk under these names is made anew.
+        external: Function that returns the contents of the files of an external set.
     """
-    wanted = {joined.set: joined for joined in given}
-    here = {name: list(found.keys) for name, found in known.items()}
-    there: dict[str, list[str]] | None = None
 
-    def on_disk() -> dict[str, list[str]]:
-        nonlocal there
-        if there is None:
-            loaded = {n: records.load_schema(dataset, n) for n in dataset.sets() if n not in known and n not in all_}
-            there = {name: list(found.keys) for name, found in loaded.items() if found}
-        return there
+    dataset: Dataset
+    known: Mapping[str, records.SetSchema]
+    section: list[str]
+    external: External
 
-    named = {joined.set: (*joined.as_.values(), *_keys(dataset, known, joined.set)) for joined in given}
-    for text in texts:
-        for name in asking.sets_read(text, named, here, on_disk):
-            wanted.setdefault(name, Joined(set=name, place=place.where(())))
-    for name in wanted:
-        if name not in known and records.load_schema(dataset, name) is None:
-            raise place.error(
-                ("attributes",) if given else (),
-                f"expected a set that this toolkit has made, got {name!r}; there are: {', '.join(known) or 'none'}",
-            )
-    return resolve_sets(Stream(name="", dataset=dataset, attributes=list(wanted.values()), rules=[]), known, {})
+    def schema(self, name: str) -> records.SetSchema | None:
+        """Return the schema of a set; None for an external set."""
+        return self.known.get(name) or records.load_schema(self.dataset, name)
 
+    def joined(self, texts: Iterable[str], given: list[Joined], place: Source) -> list[JoinedSet]:
+        """Return the sets that expressions read: those that are given, else those that have the keys.
 
-def _keys(dataset: Dataset, known: Mapping[str, records.SetSchema], name: str) -> list[str]:
-    found = known.get(name) or records.load_schema(dataset, name)
-    return list(found.keys) if found else []
+        A set of the configuration is taken before one that is only on disk.
+        """
+        wanted = {joined.set: joined for joined in given}
+        here = {name: list(schema.keys) for name, schema in self.known.items()}
+        on_disk = self.dataset.sets() if self.dataset.attributes else []
+        for name in wanted:
+            if name not in self.known and name not in on_disk:
+                raise place.error(
+                    ("attributes",), f"expected an attribute set, got {name!r}; there are: {self._listed(on_disk)}"
+                )
+        named = {joined.set: (*joined.as_.values(), *self._keys(joined.set)) for joined in given}
+
+        @cache
+        def there() -> dict[str, list[str]]:
+            return {name: self._keys(name) for name in on_disk if name not in self.known and name not in self.section}
+
+        for text in texts:
+            for name in asking.sets_read(text, named, here, there):
+                wanted.setdefault(name, Joined(set=name, place=place.where(())))
+        seen = {name: self.external(name) for name in wanted if self.schema(name) is None}
+        stream = Stream(name="", dataset=self.dataset, attributes=list(wanted.values()), rules=[])
+        return resolve_sets(stream, self.known, seen)
+
+    def _keys(self, name: str) -> list[str]:
+        if schema := self.schema(name):
+            return list(schema.keys)
+        return list(dict.fromkeys(key for seen in self.external(name) for key in seen.types))
+
+    def _listed(self, on_disk: Iterable[str]) -> str:
+        return ", ".join(dict.fromkeys([*self.known, *on_disk])) or "none"
 
 
 def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> None:

@@ -13,7 +13,7 @@ _ENTRIES = [
     Entry("set x-0", "a", 3, None),
     Entry("ingest", "b/ü", 1, b"{}"),
 ]
-_PLAIN = header(len(_ENTRIES), ["ingest"]) + b"\n" + b"".join(line_of(each) + b"\n" for each in _ENTRIES)
+_PLAIN = header(len(_ENTRIES)) + b"\n" + b"".join(line_of(each) + b"\n" for each in _ENTRIES)
 SEEDS = [
     _PLAIN,
     gzip.compress(_PLAIN, mtime=0),

@@ -1,17 +1,15 @@
 """Sets of a dataset that a command looks at, row by row with the documents."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from toolkit.commands.comparing.questions import Question, named
 from toolkit.commands.sampling import using
-from toolkit.commands.steps import foreign_sets
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset, open_dataset
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedSet, resolve_sets
-from toolkit.mix.settings import Joined, Stream
+from toolkit.source import Check
 from toolkit.tag import sample
 
 
@@ -45,25 +43,8 @@ def shards_of(context: Context, dataset: Dataset, over: str) -> list[str]:
     return context.limited(dataset.shards() if over else sharing.shards(context, dataset)[0])
 
 
-def sets_of(
-    context: Context, dataset: Dataset, names: Iterable[str], shards: list[str]
-) -> tuple[list[JoinedSet], dict[str, str]]:
-    """Return the sets as they are joined; and for shards whose foreign attributes cannot be read, why."""
-    found: list[JoinedSet] = []
-    unreadable: dict[str, str] = {}
-    for name in names:
-        joined = Joined(set=name, place=context.options.command)
-        stream = Stream(name="", dataset=dataset, attributes=[joined], rules=[])
-        seen, broken = foreign_sets.look_at_all(context, stream, shards)
-        unreadable |= broken
-        if broken and not any(seen.values()):
-            raise ToolkitError("\n".join(broken.values()))
-        found += resolve_sets(stream, {}, seen)
-    return found, unreadable
-
-
 def works_for(
-    context: Context, dataset: Dataset, asked: Sequence[Question], over: str
+    context: Context, dataset: Dataset, asked: Sequence[Question], over: str, check: Check
 ) -> tuple[list[JoinedShard], dict[str, str]]:
     """Return the shards of whose documents something is asked, with the sets for that; and those that cannot be read.
 
@@ -72,28 +53,16 @@ def works_for(
         dataset: that has the sets.
         asked: all that is asked.
         over: what the dataset is where it is a sample.
+        check: Treatment of sets that are out of date.
 
     Raises:
         ConfigError: if there are no documents, or a question is none over these sets.
     """
-    shards = shards_of(context, dataset, over)
-    sets, unreadable = sets_of(context, dataset, named(asked), shards)
-    works = works_of(context, dataset, sets, shards, unreadable)
+    source = context.source_of(dataset, shards_of(context, dataset, over))
+    resolved = source.resolve_each(named(asked), context.options.command, check=check)
+    works = resolved.joined(context.config.max_document_bytes)
     if not works:
         raise ConfigError(f"expected documents in {dataset.documents}, got none")
     for question in asked:
         question.check(works[0])
-    return works, unreadable
-
-
-def works_of(
-    context: Context, dataset: Dataset, sets: list[JoinedSet], shards: Sequence[str], unreadable: dict[str, str]
-) -> list[JoinedShard]:
-    """Return the shards that can be read, with the sets."""
-    stream = Stream(name="", dataset=dataset, attributes=[], rules=[])
-    limit = context.config.max_document_bytes
-    return [
-        JoinedShard(stream=stream, sets=sets, shard=shard, max_document_bytes=limit)
-        for shard in shards
-        if shard not in unreadable
-    ]
+    return works, resolved.unreadable

@@ -102,7 +102,7 @@ def write(context: Context, options: FileOptions) -> Outcome:
     asked = [finder.question(options.from_, options.from_, "--from")] if options.from_ is not None else []
     value = asked[0] if asked else None
     asked += finder.where(options.where)
-    works, unreadable = sets_read.works_for(context, dataset, asked, "")
+    works, unreadable = sets_read.works_for(context, dataset, asked, "", "strict")
     outcome = (
         _experiment(context, options, works, asked)
         if form == ML_FILTER

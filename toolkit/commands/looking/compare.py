@@ -54,16 +54,16 @@ def run(context: Context, options: Options) -> Outcome:
     names = [target.partition(".")[0] for target in options.targets]
     dataset, over = sets_read.dataset_of(context, options.dataset, names, sampled=options.sample)
     shards = sets_read.shards_of(context, dataset, over)
-    sets, unreadable = sets_read.sets_of(context, dataset, names, shards)
-    pairs = _pairs(options.targets, sets)
-    works = sets_read.works_of(context, dataset, sets, shards, unreadable)
+    resolved = context.source_of(dataset, shards).resolve_each(names, options.command, check="warn")
+    pairs = _pairs(options.targets, resolved.sets)
+    works = resolved.joined(context.config.max_document_bytes)
     paths = [work.path for work in works]
     tasks = [
         Task(work.path, comparing.ShardToCompare(work, pairs, options.count, options.seed), size, key=work.shard)
         for work, size in zip(works, for_each(size_of, paths), strict=True)
     ]
     results = context.run("compare", comparing.compare_shard, tasks)
-    broken = [*unreadable.values(), *failures(results)]
+    broken = [*resolved.unreadable.values(), *failures(results)]
     found = Compared()
     for result in results:
         if result.value:

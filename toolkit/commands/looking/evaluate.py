@@ -187,7 +187,7 @@ def _answers(
     Raises:
         ConfigError: if an expression is not one over these sets.
     """
-    works, unreadable = sets_read.works_for(context, dataset, asked, over)
+    works, unreadable = sets_read.works_for(context, dataset, asked, over, "warn")
     paths = [work.path for work in works]
     tasks = [
         Task(work.path, ShardToAsk(work, asked, match), size, key=work.shard)

@@ -9,7 +9,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, NoDocuments, StaleError, amount
+from toolkit.errors import ConfigError, NoDocuments, amount
 from toolkit.ingest import attempts, inputs
 from toolkit.inspect import targets
 from toolkit.inspect.describe import check
@@ -28,8 +28,9 @@ from toolkit.mix import settings as mix_settings
 from toolkit.mix.lock import Lock
 from toolkit.mix.lock import load as load_lock
 from toolkit.mix.writer import Writer
-from toolkit.records import aligned, ingested, rejected, sets
+from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
+from toolkit.stages import state_of
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
@@ -203,11 +204,8 @@ class _Validation:
             self.checked.append(f"the set {set_name}")
             listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
             self._run(set_name, [self._job("attributes", shard, dataset=dataset, set=set_name) for shard in listed])
-            try:
-                dedup_check.check_resolved(dataset, set_name, shards, whole=not self.context.in_part)
-                aligned.check_inputs(dataset, set_name)
-            except StaleError as error:
-                self.findings.append(str(error))
+            state = state_of(dataset, set_name, shards, complete=not self.context.in_part)
+            self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
             self.findings += whole_dataset.check_ingested(dataset)
             self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
@@ -254,7 +252,9 @@ class _Validation:
             plan, dataset = self.context.whole(section_name), self.context.dataset
             known = self.context.known_sets(section_name)
             section, own = self.context.section(section_name), self.context.own_types_known()
-            dedup_check.check_made(section, dataset, plan.schemas, known, section_name, own)
+            dedup_check.check_made(
+                section, dataset, plan.schemas, known, section_name, own, external=self.context.external
+            )
         except ConfigError as error:
             self.findings.append(str(error))
             return

@@ -86,6 +86,7 @@ class _Annotating:
             return Outcome(text=context.share.nothing(), data=self.outcome.data)
         known = context.known_sets("annotate")
         schemas = section.schemas_of(self.plans, dataset, known, overwrite=self.options.overwrite)
+        context.check_sets_read(shards, schemas)
         works = {name: self._work(plan, schemas) for name, plan in self.plans.items()}
         if self.options.dry_run:
             return show_plan(context, {"annotate": {name: self._plan(work, shards) for name, work in works.items()}})

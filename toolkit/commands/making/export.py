@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from toolkit.commands.command_line.options import Configured, Flag, Limited, Shared
-from toolkit.commands.querying import joining
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
@@ -17,6 +16,7 @@ from toolkit.exporting.shard import ShardToExport
 from toolkit.mix.settings import Stream
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
+from toolkit.source import only
 from toolkit.storage.paths import check_writable, size_of
 from toolkit.storage.roots import note_roots
 
@@ -44,9 +44,9 @@ def run(context: Context, options: Options) -> Outcome:
     shards, unfinished = sharing.shards(context, dataset, judges=True)
     names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards = context.limited(shards)
-    stream = joining.only(Stream(name="", dataset=dataset, attributes=[], rules=[]), names, "export")
-    found = joining.sets_of(context, stream, shards)
-    works = joining.works_of(context, stream, shards)
+    stream = only(Stream(name="", dataset=dataset, attributes=[], rules=[]), names, "export")
+    resolved = context.source_of(dataset, shards).resolve(stream, check="strict").refuse_unreadable()
+    found, works = resolved.sets, resolved.joined(context.config.max_document_bytes)
     listed: dict[str, list[ShardToExport]] = {}
     for joined in found:
         keys = [msgspec.structs.replace(key, name=key.key, hidden=False) for key in joined.keys]

@@ -120,6 +120,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         return Outcome(text=context.share.nothing(), data=data)
     accepted = options.accept_code
     schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
+    context.check_sets_read(shards, schemas)
     settings = tagging.settings_of(schemas)
     works = [
         tagging.ShardToTag(

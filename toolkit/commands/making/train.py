@@ -30,6 +30,7 @@ def run(context: Context, options: Options) -> Outcome:
     dataset = context.dataset
     shards = sharing.shards(context, dataset, judges=True)[0]  # first: without documents, no set is there either
     plan = _plan(context)
+    context.check_sets_read(shards, plan.schemas)
     training = making.Making(dataset, shards, context.config.max_document_bytes, context.run)
     outcome = Outcome(data={"models": {}, "failed": []})
     if options.dry_run:
@@ -52,7 +53,7 @@ def _plan(context: Context) -> Plan:
     """Return the plan of the section; an error says which sets of the configuration have not been made yet."""
     known = context.known_sets("train")
     try:
-        return section.read_section(context.section("train"), context.dataset, known)
+        return section.read_section(context.section("train"), context.dataset, known, context.external)
     except ConfigError as error:
         missing = {name: command for command in before("train") for name in getattr(context.config, command)}
         todo = [f"{name} (`toolkit {command}`)" for name, command in missing.items() if name not in known]

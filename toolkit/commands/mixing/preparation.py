@@ -1,21 +1,19 @@
 """The preparation of a mix: its shards, with the sets, types and rules of each stream, checked."""
 
 import dataclasses
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from toolkit.annotate import section as annotate_section
 from toolkit.commands.mixing import patterns
-from toolkit.commands.steps import foreign_sets, places
+from toolkit.commands.steps import places
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.ingest import own_types, section
+from toolkit.ingest import own_types
 from toolkit.mix import binding, joined_sets, publish
 from toolkit.mix.effects import preview
 from toolkit.mix.effects.counts import Totals
@@ -24,11 +22,8 @@ from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.stage import shard_tasks
-from toolkit.records import aligned
 from toolkit.records import sets as records
 from toolkit.storage.paths import check_writable, strip_suffix
-from toolkit.tag import check as tag_check
-from toolkit.whole import check as dedup_check
 
 
 @dataclass
@@ -99,31 +94,6 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
             bound(settings, known, joined_sets.resolve_sets(stream, will_be, {}))
 
 
-def check_sets(context: Context, streams: Iterable[Stream]) -> None:
-    """Check that the sets which streams join were made as the sections that make them say now.
-
-    Raises:
-        ConfigError: if one was made otherwise.
-    """
-    if not context.has_dataset:
-        return
-    planned = section.set_schemas(context.entries)
-    for stream in streams:
-        if stream.dataset != context.dataset:
-            continue
-        joined = [each.set for each in stream.attributes]
-        if context.has("tag"):
-            for warning in tag_check.check(
-                context.section("tag"), stream.dataset, joined, planned, context.own_types_known
-            ):
-                print(f"warning: {warning}", file=sys.stderr)
-        if plans := {name: plan for name, plan in context.annotations().items() if name in joined}:
-            annotate_section.schemas_of(plans, stream.dataset, context.known_sets("annotate"), overwrite=False)
-        for name in context.sections:
-            known, own = context.known_sets(name), context.own_types_known()
-            dedup_check.check_made(context.section(name), stream.dataset, joined, known, name, own)
-
-
 def bound(
     settings: MixSettings, stream: Stream, joined: list[JoinedSet]
 ) -> tuple[dict[str, binding.Binding], list[binding.Binding]]:
@@ -139,7 +109,6 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
         ConfigError: for whatever is wrong with sets and rules.
         DataError: if shards that are known are gone.
     """
-    check_sets(context, settings.streams)
     prepared = PreparedMix(settings)
     if settings.streams[0].weight is not None and context.options.shard:
         raise ConfigError(f"{settings.place}: expected a mix without weights for --shard: they depend on all shards")
@@ -162,12 +131,9 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     if stream.own is None:  # or else it is over a sample, whose documents are of other shards
         stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
     shards = context.limited(shards)
-    is_whole = not (context.in_part or stream.dataset.include or stream.dataset.exclude)
-    for joining in stream.attributes:
-        dedup_check.check_resolved(stream.dataset, joining.set, shards, whole=is_whole)
-        aligned.check_inputs(stream.dataset, joining.set)
-    seen, unreadable = foreign_sets.look_at_all(context, stream, shards)
-    joined = prepared.sets[stream.name] = joined_sets.resolve_sets(stream, {}, seen)
+    resolved = context.source_of(stream.dataset, shards).resolve(stream, check="strict")
+    joined, unreadable = resolved.sets, resolved.unreadable
+    prepared.sets[stream.name] = joined
     try:
         bindings, set_bindings = bound(prepared.settings, stream, joined)
     except ConfigError:

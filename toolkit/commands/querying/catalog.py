@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.querying import joining
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset, open_dataset
@@ -15,6 +14,7 @@ from toolkit.errors import ConfigError
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.mix.settings import Stream
+from toolkit.source import Resolved, only
 from toolkit.sql import parts, views
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import Reading, View
@@ -96,9 +96,9 @@ def _add_stream(context: Context, found: Catalog, stream: Stream, prefix: str, s
     there = stream.dataset.sets()
     reading = _Reading(context, stream, found.faults)
     found.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.get()))
-    found.add(prefix + JOINED, partial(_joined, reading, stream if sets else joining.only(stream, there, "sql")))
+    found.add(prefix + JOINED, partial(_joined, reading, stream if sets else only(stream, there, "sql")))
     for name in there:
-        found.add_set(prefix, name, partial(_set, reading, joining.only(stream, [name], "sql")))
+        found.add_set(prefix, name, partial(_set, reading, only(stream, [name], "sql")))
 
 
 class _Reading:
@@ -112,13 +112,15 @@ class _Reading:
         return self._both()[1]
 
     def sets(self, stream: Stream) -> Any:
-        return joining.sets_of(self._context, stream, self._both()[0])
+        source = self._context.source_of(stream.dataset, self._both()[0])
+        return source.resolve(stream, check="warn").refuse_unreadable().sets
 
     def _both(self) -> tuple[list[str], Reading]:
         if self._found is None:
             context = self._context
             shards = context.limited(sharing.shards(context, self._stream.dataset)[0])
-            works = joining.works_of(context, joining.only(self._stream, [], "sql"), shards)
+            resolved = Resolved(only(self._stream, [], "sql"), shards, [])
+            works = resolved.joined(context.config.max_document_bytes)
             self._found = shards, Reading(works, context.config.storage, self._faults)
         return self._found
 

@@ -31,6 +31,7 @@ def run(context: Context, options: Stage, plan: Plan, *, refit: bool = False) ->
     shards = context.limited(mine)
     sharing.check_compression(context, dataset, shards)
     section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
+    context.check_sets_read(shards, plan.schemas)
     _check_limit(context, dataset, plan, shards)
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data={"attributes": dataset.attributes, "shards": 0, "failed": []})

@@ -114,7 +114,7 @@ def _checked_sets(context: Context, found: Faults, checked: Checked) -> dict[str
             continue
         with found.noted():
             plan = dedup_section.read_section(
-                context.section(name), context.dataset, sets, name, context.own_types_known()
+                context.section(name), context.dataset, sets, name, context.own_types_known(), external=context.external
             )
             dedup_section.prepare(plan, context.dataset, overwrite=context.options.overwrite, write=False)
             checked.wholes.append(plan)

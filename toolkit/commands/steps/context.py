@@ -3,7 +3,7 @@
 import os
 import sys
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
@@ -21,7 +21,7 @@ from toolkit.config.settings import Config, Source
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, DataError, NothingThere
+from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError
 from toolkit.ingest import in_place, own_types
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
@@ -31,11 +31,16 @@ from toolkit.interop.dolma import is_dolma
 from toolkit.mix import section as mix_section
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets
+from toolkit.records.foreign import Seen
 from toolkit.runs import claims
 from toolkit.runs.room import Room
+from toolkit.source import Source as Rows
+from toolkit.source import look
 from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
+from toolkit.tag import check as tag_check
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
+from toolkit.whole import check as dedup_check
 from toolkit.whole import section as dedup_section
 
 
@@ -59,6 +64,7 @@ class Context(Running):
     written: Config | None = None
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
     _whole: dict[str, dedup_section.Plan] = field(default_factory=dict)
+    _external: dict[str, list[Seen]] = field(default_factory=dict)
     _before: str = ""
 
     @cached_property
@@ -144,7 +150,7 @@ class Context(Running):
             known = self.known_sets(name)
             try:
                 self._whole[name] = dedup_section.read_section(
-                    self.section(name), self.dataset, known, name, self.own_types_known()
+                    self.section(name), self.dataset, known, name, self.own_types_known(), external=self.external
                 )
             except ConfigError as error:
                 for command in before(name):
@@ -343,6 +349,62 @@ class Context(Running):
     def limited(self, shards: list[str]) -> list[str]:
         """Return the first shards, as many as `--limit` says."""
         return shards[: self.options.limit]
+
+    def source_of(self, dataset: Dataset, shards: list[str]) -> Rows:
+        """Return what reads rows of these shards of a dataset."""
+        mine = set(shards)
+        return Rows(
+            dataset=dataset,
+            shards=shards,
+            complete=not (self.in_part or dataset.include or dataset.exclude),
+            others=[shard for shard in dataset.shards() if shard not in mine] if self.share else [],
+            run=lambda tasks: self.run("foreign", look, tasks, "files"),
+            check_settings=self.check_settings,
+            warn=self.warn,
+        )
+
+    def check_sets_read(self, shards: list[str], schemas: Mapping[str, sets.SetSchema]) -> None:
+        """Check the sets of the dataset that others, by their schemas, are made from.
+
+        Raises:
+            ConfigError: if one was made with other settings than are configured now.
+            StaleError: if one is out of date.
+        """
+        names = {name for schema in schemas.values() for name in schema.reads} - schemas.keys()
+        self.source_of(self.dataset, shards).check(sorted(names), "strict")
+
+    def external(self, name: str) -> list[Seen]:
+        """Return the contents of all files of an external set of the dataset.
+
+        Raises:
+            ConfigError: if a section of the configuration makes the set, so that only its records are missing.
+            ToolkitError: if one cannot be read.
+        """
+        if any(name in getattr(self.config, command) for command in MAKING):
+            raise ConfigError(f"expected the set {name!r} with its records, got files without them")
+        if name not in self._external:
+            seen, unreadable = self.source_of(self.dataset, self.dataset.shards()).external([name])
+            if unreadable:
+                raise ToolkitError("\n".join(unreadable.values()))
+            self._external[name] = seen[name]
+        return self._external[name]
+
+    def check_settings(self, dataset: Dataset, names: Collection[str]) -> None:
+        """Check that sets of a dataset were made as the sections that make them say now.
+
+        Raises:
+            ConfigError: if one was made otherwise.
+        """
+        if not names or not self.has_dataset or dataset != self.dataset:
+            return
+        planned = ingest_section.set_schemas(self.entries)
+        if self.has("tag"):
+            self.warn(tag_check.check(self.section("tag"), dataset, names, planned, self.own_types_known))
+        if plans := {name: plan for name, plan in self.annotations().items() if name in names}:
+            annotate_section.schemas_of(plans, dataset, self.known_sets("annotate"), overwrite=False)
+        for name in self.sections:
+            known, own = self.known_sets(name), self.own_types_known()
+            dedup_check.check_made(self.section(name), dataset, names, known, name, own, external=self.external)
 
     @property
     def only_warns(self) -> bool:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from toolkit.commands.steps import foreign_sets
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset
@@ -31,6 +30,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected
 from toolkit.rules import Rule
+from toolkit.source import Source
 from toolkit.storage import compression
 from toolkit.storage.paths import BOOKKEEPING, check_writable, join, strip_suffix
 from toolkit.text.languages.labels import label_of_path
@@ -197,7 +197,9 @@ class _Finder:
         self.found.unit = "shards"
         shards = self._context.limited(shards)
         stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
-        joined, settings = self._joined(stream, settings, label, shards)
+        source = self._context.source_of(stream.dataset, shards)
+        joined, settings = self._joined(stream, settings, label, source)
+        source.check([each.set for each in joined], "warn")
         kept = self._kept(lambda: stream.dataset.bookkeeping, settings.digest(joined, *stream.dataset.lineage.items()))
         limit = self._context.config.max_document_bytes
         for path in shards:
@@ -207,7 +209,7 @@ class _Finder:
             )
 
     def _joined(
-        self, stream: Stream, settings: Settings, label: str | None, shards: list[str]
+        self, stream: Stream, settings: Settings, label: str | None, source: Source
     ) -> tuple[list[JoinedSet], Settings]:
         """Return the sets that are needed, and the settings with the label.
 
@@ -224,7 +226,7 @@ class _Finder:
             except ConfigError:
                 if not foreign:
                     raise
-        seen, unreadable = foreign_sets.look_at_all(self._context, stream, shards)
+        seen, unreadable = source.external([*foreign])
         found, resolved = _needed(settings, stream, joined_sets.resolve_sets(stream, {}, seen), label)
         if unreadable:
             raise ConfigError("\n".join(unreadable.values()))

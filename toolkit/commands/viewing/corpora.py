@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from toolkit.commands.comparing import sets_read
 from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.opening import open_context
 from toolkit.commands.steps import shards as sharing
@@ -72,11 +71,11 @@ def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings 
     """Return a dataset, with all attribute sets that are there; their keys are called as the mix calls them."""
     shards = context.limited(sharing.shards(context, dataset)[0])
     names = dataset.sets() if dataset.attributes else []
-    sets, unreadable = sets_read.sets_of(context, dataset, names, shards)
-    context.warn(unreadable.values())
+    resolved = context.source_of(dataset, shards).resolve_each(names, "view", check="warn")
+    context.warn(resolved.unreadable.values())
     own = own_types.of_documents(dataset, shards)
     streams = [each for each in mix.streams if each.dataset.documents == dataset.documents] if mix else []
-    sets = [_named_by(streams, joined) for joined in sets]
+    sets = [_named_by(streams, joined) for joined in resolved.sets]
     return DatasetCorpus(
         title,
         dataset,

@@ -1,0 +1,139 @@
+"""Sets as all commands read them: outdated ones are refused or told of, and those of other programs are read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolkit
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, document, read_rows, write_rows
+
+COUNT = 12
+PATHS = ("a.jsonl.gz", "b.jsonl.gz")
+
+
+def _scores(path: Path, factor: float) -> None:
+    rows = [{"id": f"{name}-{i}", "quality": factor * i} for name in PATHS for i in range(COUNT)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    config = {
+        "dataset": str(tmp_path / "data"),
+        "align": {"q-0": {"from": str(tmp_path / "scores.jsonl"), "values": ["quality"]}},
+        "calibrate": {"rank-0": {"kind": "rank", "score": "q-0.quality"}},
+        "mix": {
+            "attributes": ["rank-0"],
+            "rules": [{"keep": "rank.rank is not None and rank.rank > 0.5", "name": "best"}],
+            "output": {"format": "dolma", "path": str(tmp_path / "out")},
+        },
+    }
+    found = Project(tmp_path, run, config)
+    for name in PATHS:
+        write_rows(found.documents / name, [document(f"{name}-{i}", f"text {i} of {name}", "s") for i in range(COUNT)])
+    return found
+
+
+STALE = "rank-0 was made from q-0, which is out of date: "
+CHANGED = "scores.jsonl as it is now, got those of an earlier version; run `toolkit align`"
+
+
+def test_a_set_is_out_of_date_when_an_input_of_what_it_was_made_from_is(project: Project, tmp_path: Path) -> None:
+    """The aligned set itself is joined nowhere; what writes refuses, what only looks says the same."""
+    _scores(tmp_path / "scores.jsonl", 1.0)
+    project.ok("run")
+    output = {path.name: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    _scores(tmp_path / "scores.jsonl", -1.0)
+    for command in (
+        ["mix"],
+        ["mix", "--dry-run"],
+        ["export", "--parquet", str(tmp_path / "parquet"), "--set", "rank-0"],
+    ):
+        refused = project(*command)
+        assert refused.code != 0, command
+        assert STALE in refused.err, command
+        assert CHANGED in refused.err, command
+    calibrated = project("calibrate")
+    assert (calibrated.code, CHANGED in calibrated.err) == (1, True)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == output
+    assert STALE in project("validate").out
+    for command in (
+        ["stats", "--attribute", "rank.rank"],
+        ["sql", "SELECT count(*) FROM joined"],
+        ["evaluate", "rank-0.rank.rank", "--against", "q-0.quality"],
+        ["compare", "rank-0", "rank-0"],
+    ):
+        looked = project(*command)
+        assert looked.code == 0, looked.err
+        assert f"warning: {STALE}" in looked.err, command
+    dataset = toolkit.Dataset(str(project.yaml))
+    with pytest.raises(toolkit.StaleError, match="out of date"):
+        list(dataset.joined("rank-0"))
+    with pytest.raises(toolkit.StaleError, match="run `toolkit align`"):
+        list(dataset.joined("q-0"))
+    project.ok("run")
+    assert project("validate").code == 0
+    assert {row["id"] for row in project.output()} == {f"{name}-{i}" for name in PATHS for i in range(COUNT // 2)}
+
+
+def test_a_set_that_was_made_with_other_settings_is_told_of_by_what_looks(project: Project, tmp_path: Path) -> None:
+    _scores(tmp_path / "scores.jsonl", 1.0)
+    project.ok("run")
+    project.config["calibrate"]["rank-0"]["within"] = "document.source"
+    assert "made with other settings" in project("mix").err
+    for command in (["stats", "--attribute", "rank.rank"], ["sql", "SELECT count(*) FROM joined"]):
+        looked = project(*command)
+        assert (looked.code, "made with other settings" in looked.err) == (0, True), command
+
+
+def _external(project: Project, rows: dict[str, list[dict[str, Any]]]) -> None:
+    for name, attributes in rows.items():
+        listed = [{"id": f"{name}-{i}", "source": "s", "attributes": each} for i, each in enumerate(attributes)]
+        write_rows(project.data / "attributes" / "ext-0" / name, listed)
+
+
+@pytest.mark.parametrize("form", ["key", "reference", "attributes"])
+def test_sets_of_other_programs_are_calibrated_sampled_and_decide_what_is_kept(
+    project: Project, tmp_path: Path, form: str
+) -> None:
+    """Spans of Dolma's form whose key some rows lack, and a number that all rows have."""
+    rows = [{"p": float(i), **({"bad": [[0, 4, 1.0]]} if i % 2 else {})} for i in range(COUNT)]
+    _external(project, dict.fromkeys(PATHS, rows))
+    for name in PATHS:  # equal texts: which is kept is decided by the external score
+        write_rows(project.documents / name, [document(f"{name}-{i}", f"text {i // 2}", "s") for i in range(COUNT)])
+    score = "ext-0.p" if form == "reference" else "p"
+    more = {"attributes": ["ext-0"]} if form == "attributes" else {}
+    del project.config["align"]
+    project.config["calibrate"] = {"rank-0": {"kind": "rank", "score": score, **more}}
+    project.config["dedup"] = {"exact-0": {"kind": "exact", "keep": {"max": "p"}, "when": "len(bad) >= 0", **more}}
+    project.config["sample"] = {"sample-0": {"documents": 3, "when": "p > 5", **more}}
+    project.ok("run")
+    ranks = [row["rank"]["rank"] for name in PATHS for row in project.values("rank-0", name)]
+    assert ranks == [(i + 0.5) / COUNT for _ in PATHS for i in range(COUNT)]
+    kept = {row["id"] for row in _joined(project) if row["exact"]["duplicate_of"] is None}
+    assert kept == {f"{PATHS[0]}-{i}" for i in range(1, COUNT, 2)}
+    drawn = [int(row["id"].rpartition("-")[2]) for row in _joined(project) if row["sample"]["chosen"]]
+    assert len(drawn) == 3
+    assert min(drawn) > 5
+    project.ok("validate")
+    rows[0]["p"] = 99.0
+    _external(project, {PATHS[0]: rows})
+    assert "run `toolkit calibrate`" in project("mix").err
+    project.ok("run")
+    assert project.values("rank-0", PATHS[0])[0]["rank"]["rank"] == 1 - 0.5 / (2 * COUNT)
+
+
+def _joined(project: Project) -> list[dict[str, Any]]:
+    return [
+        {"id": row["id"], **exact, **sample}
+        for name in PATHS
+        for row, exact, sample in zip(
+            read_rows(project.documents / name),
+            project.values("exact-0", name),
+            project.values("sample-0", name),
+            strict=True,
+        )
+    ]

@@ -1,0 +1,187 @@
+"""Where rows come from: the shards of a dataset with the attribute sets that are joined to them.
+
+Commands that read rows resolve their sets here: our sets are checked against the configuration and against what they
+were made from, back to its inputs; the files of external sets are read once, to know their types.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.mix import joined_sets
+from toolkit.mix.join import JoinedShard
+from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.settings import Joined, Stream
+from toolkit.records import sets as records
+from toolkit.records.foreign import Seen, look_at
+from toolkit.runs.executors import Result, Task
+from toolkit.stages import state_of
+
+Check = Literal["strict", "warn"]
+"""What a set is for that is out of date: `strict` refuses it, for what writes; `warn` says so, for what only looks."""
+
+RunTasks = Callable[[list[Task[Any]]], list[Result[Seen]]]
+"""Runs `look` on files of external sets, in any process, and returns the results in the order of the tasks."""
+
+
+class ExternalFile(msgspec.Struct, frozen=True):
+    """One attribute file of another program."""
+
+    dataset: Any
+    set: str
+    shard: str
+
+
+def look(work: ExternalFile, report: Any) -> Seen:
+    """Read an attribute file of another program."""
+    return look_at(work.dataset, work.set, work.shard)
+
+
+@dataclass
+class Resolved:
+    """Shards with the sets that are joined to them.
+
+    Attributes:
+        stream: Dataset, and sets as they are configured.
+        shards: Shards, in order.
+        sets: Sets with the types of their keys, in the order of the stream.
+        unreadable: Messages of shards whose external attributes cannot be read, by shard.
+    """
+
+    stream: Stream
+    shards: list[str]
+    sets: list[JoinedSet]
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    def refuse_unreadable(self) -> "Resolved":
+        """Return the same if all shards can be read.
+
+        Raises:
+            ToolkitError: naming those that cannot.
+        """
+        if self.unreadable:
+            raise ToolkitError("\n".join(self.unreadable.values()))
+        return self
+
+    def joined(self, max_document_bytes: int) -> list[JoinedShard]:
+        """Return the shards that can be read, with all sets."""
+        return [
+            JoinedShard(stream=self.stream, sets=self.sets, shard=shard, max_document_bytes=max_document_bytes)
+            for shard in self.shards
+            if shard not in self.unreadable
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The rows of a dataset, as a command may read them.
+
+    Attributes:
+        dataset: Dataset of the rows.
+        shards: Shards that are read.
+        complete: True if these are all shards of the dataset.
+        others: Shards of other shares, whose files count for the types of external sets, too.
+        run: Runs tasks of the command.
+        check_settings: Raises ConfigError if sets of the dataset were made with other settings than are configured.
+        warn: Prints warnings.
+    """
+
+    dataset: Dataset
+    shards: list[str]
+    complete: bool
+    others: list[str]
+    run: RunTasks
+    check_settings: Callable[[Dataset, Collection[str]], None]
+    warn: Callable[[Iterable[str]], None]
+
+    def resolve(self, stream: Stream, *, check: Check) -> Resolved:
+        """Return the shards with the sets that a stream joins.
+
+        Raises:
+            ConfigError: if there is no such set, two have the same key, or (strict) one was made with other settings.
+            StaleError: if (strict) a set, or a set that it was made from, is out of date.
+        """
+        names = [joining.set for joining in stream.attributes]
+        self.check(names, check)
+        seen, unreadable = self.external(joined_sets.foreign_sets(stream, {}))
+        return Resolved(stream, self.shards, joined_sets.resolve_sets(stream, {}, seen), unreadable)
+
+    def resolve_each(self, names: Sequence[str], place: str, *, check: Check) -> Resolved:
+        """Return the shards with sets that may have keys in common: each is resolved by itself; errors as `resolve`.
+
+        Raises:
+            ToolkitError: if no file of an external set can be read.
+        """
+        self.check(names, check)
+        stream = Stream(name="", dataset=self.dataset, attributes=[], rules=[])
+        resolved = Resolved(stream, self.shards, [])
+        for name in names:
+            alone = only(stream, [name], place)
+            seen, unreadable = self.external(joined_sets.foreign_sets(alone, {}))
+            if unreadable and not any(seen.values()):
+                raise ToolkitError("\n".join(unreadable.values()))
+            resolved.unreadable |= unreadable
+            resolved.sets += joined_sets.resolve_sets(alone, {}, seen)
+        return resolved
+
+    def check(self, names: Sequence[str], check: Check) -> None:
+        """Check sets, and all that they were made from, against the configuration and their inputs; as `resolve`."""
+        faults: list[ToolkitError] = []
+        try:
+            self.check_settings(self.dataset, _made_from(self.dataset, names))
+        except ConfigError as error:
+            faults.append(error)
+        states = [state_of(self.dataset, name, self.shards, complete=self.complete) for name in names]
+        faults += [state.error for state in states if state.error]
+        if check == "strict" and faults:
+            raise faults[0]
+        self.warn(str(fault) for fault in faults)
+
+    def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[Seen]], dict[str, str]]:
+        """Return what the files of external sets hold, by set; and the messages of shards that cannot be read.
+
+        Files of other shares come last: by then these shares have noted what is in them.
+        """
+        listed = [
+            Task(f"{name}/{shard}", ExternalFile(self.dataset, name, shard))
+            for shard in (*self.shards, *self.others)
+            for name in names
+        ]
+        seen: dict[str, list[Seen]] = {name: [] for name in names}
+        unreadable: dict[str, str] = {}
+        mine = set(self.shards)
+        for task, result in zip(listed, self.run(listed) if listed else (), strict=True):
+            if result.value:
+                seen[task.payload.set].append(result.value)
+            elif result.failure and task.payload.shard in mine:
+                unreadable.setdefault(task.payload.shard, result.failure.message)
+        return seen, unreadable
+
+
+def only(stream: Stream, names: Iterable[str], place: str) -> Stream:
+    """Return a stream that joins these sets as they are, and has no rules.
+
+    Args:
+        stream: Stream of the dataset.
+        names: Names of the sets.
+        place: Place in messages.
+    """
+    joined = [Joined(set=name, place=place) for name in names]
+    return msgspec.structs.replace(stream, attributes=joined, rules=[], same_keys="later")
+
+
+def _made_from(dataset: Dataset, names: Iterable[str]) -> list[str]:
+    """Return sets with all sets that they were made from, each once."""
+    found: dict[str, None] = {}
+    left = list(names)
+    while left:
+        name = left.pop(0)
+        if name not in found:
+            found[name] = None
+            schema = records.load_schema(dataset, name)
+            left += schema.reads if schema else ()
+    return list(found)
