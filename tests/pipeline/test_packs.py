@@ -222,24 +222,6 @@ def test_bad_items_are_kept_aside_with_the_input_that_they_are_in(project: Proje
     assert project.ingest({**one, "on_error": "skip", "max_rejected": 0.01}).code == 1
 
 
-def test_inputs_that_were_ingested_before_formats_packed_stay_as_they_are(notes: Project) -> None:
-    notes.config["ingest"] = [entry(notes.root, pack=None)]
-    told(notes, "run")
-    assert "pack" not in inputs_of(notes)["n/000.txt"].settings
-    records = notes.data / ".toolkit" / "inputs"
-    before = tree(notes.data) | tree(notes.out) | tree(records)
-    notes.config["ingest"] = [entry(notes.root)]
-    assert told(notes, "run")["ingest"]["skipped"] == 40
-    assert told(notes, "status")["done"]
-    for command in ("tag", "mix", "validate"):
-        notes.ok(command)
-    assert tree(notes.data) | tree(notes.out) | tree(records) == before
-    write(notes.root, range(40, 42))
-    told(notes, "run")
-    assert [id for id, _ in documents(notes)] == ids(range(42))
-    assert shards(notes)[-1] == "n/041.jsonl.gz"
-
-
 @pytest.mark.parametrize("before", [None, "1 kB", "64 MB"])
 @pytest.mark.parametrize("after", [None, "2 kB"])
 def test_another_pack_is_refused_as_other_settings_are(notes: Project, before: str | None, after: str | None) -> None:

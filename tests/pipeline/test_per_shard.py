@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.pipeline.conftest import Project, journal, strays, tree
+from tests.pipeline.conftest import Project, strays, tree
 from tests.pipeline.test_kill import kill_at_random
 from toolkit.errors import Unreadable
 from toolkit.ingest import attempts
 from toolkit.mix import publish
 from toolkit.storage import paths
 from toolkit.storage.owners import machine
-from toolkit.storage.paths import unlike_data
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 
@@ -319,24 +318,3 @@ def test_what_a_killed_run_left_is_deleted_where_all_is_published(project: Proje
     left.touch()
     project.ok("run", "--per-shard")
     assert tree(project.root, bookkeeping=True) == before
-
-
-def test_intermediates_that_an_earlier_version_recorded_in_files_need_no_documents(project: Project) -> None:
-    """Their records are taken over; else all inputs would be ingested again."""
-    project.ok("run", "--per-shard")
-    made = published(project)
-    (work,) = (project.out / ".toolkit" / "stage").iterdir()
-    (merged,) = [path for path in (work / "records.journal").rglob("*") if path.is_file()]
-    for place, record in journal(merged).items():
-        path = work / (unlike_data(place.removeprefix("stage ")) + ".json")
-        assert path.with_suffix("").exists()
-        path.write_text(json.dumps(record))
-    shutil.rmtree(work / "records.journal")
-    for _ in range(2):
-        for path in project.out.iterdir():
-            if path.name != ".toolkit":
-                shutil.rmtree(path)
-        (project.out / ".toolkit" / "manifest.json").unlink()
-        assert "7 done (7 before)" in project.ok("run", "--per-shard").out
-        assert published(project) == made
-        assert not list(work.glob("**/*.json"))
