@@ -2,18 +2,22 @@
 
 import gzip
 import hashlib
+import http.server
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, write_rows
+from tests.serving import Server, serving
 from tests.storage.conftest import bucket, seaweed
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE, wait_until
@@ -149,6 +153,127 @@ def test_a_checksum_file_leads_nowhere_else(tmp_path: Path, run: Run, name: str)
     assert ran.code == 1
     assert f"{listing}:1: expected" in ran.err
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".git/hooks/post-checkout",
+        "fr/.git/hooks/x.jsonl.gz",
+        "fr/README.md",
+        "fr/croissant.json",
+        "fr/x.sh",
+        "fr/fr_dedup_sha256.txt",
+        "fr/\x1b[2J.jsonl.gz",
+        "de/de_part_1.jsonl.gz",
+        "french.jsonl.gz",
+        "README.md",
+        "fr/../fr/x.jsonl.gz",
+    ],
+)
+@pytest.mark.parametrize("listing", ["fr_sha256.txt", "fr/fr_sha256.txt"])
+def test_a_checksum_file_names_data_of_its_label_alone(tmp_path: Path, run: Run, name: str, listing: str) -> None:
+    """Whatever the release has under the other name, which is there and has that checksum."""
+    if listing != "fr_sha256.txt":
+        name = name.removeprefix("fr/") if name.startswith("fr/") else f"../{name}"
+    folder = (tmp_path / "release" / listing).parent
+    write_file(str(folder / name), b"bad")
+    write_file(str(tmp_path / "release" / listing), f"{hashlib.sha256(b'bad').hexdigest()}  {name}\n".encode())
+    ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
+    assert (ran.code, (tmp_path / "got").exists()) == (1, False)
+    assert f"{tmp_path / 'release' / listing}:1: expected" in ran.err
+
+
+def test_a_manifest_plants_nothing_either(tmp_path: Path, run: Run) -> None:
+    write_rows(tmp_path / "data" / "documents" / "a.jsonl.gz", [document("1", "text", metadata={"language": "fr"})])
+    output = {"path": str(tmp_path / "out"), "format": "dolma", "by": "metadata.language", "layout": "dataset"}
+    mix = {"rules": [{"drop": "metadata.language is None", "name": "unidentified"}], "output": output}
+    Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "mix": mix}).ok("mix")
+    path = tmp_path / "out" / ".toolkit" / "manifest.json"
+    text = path.read_text()
+    fetch = ("fetch", tmp_path / "out", "--label", "fr", "--to", tmp_path / "got")
+    (listing,) = json.loads(text)["files"]
+    for new in ("README.md", ".git/hooks_sha256.txt"):
+        path.write_text(text.replace(f'"{listing}"', f'"{new}"'))
+        assert (run(*fetch).code, (tmp_path / "got").exists()) == (1, False)
+    path.write_text(text)
+    assert run(*fetch).code == 0
+
+
+ENDLESS = 32_000_000
+"""Bytes after which the server of a test gives up, long after the client should have."""
+
+
+@contextmanager
+def endless(tmp_path: Path, what: str, announced: int | None) -> Iterator[tuple[str, list[int]]]:
+    """A release on the web of which a file does not end. Give its address, and the bytes sent of each answer."""
+    files = write_release(str(tmp_path / "release"), {"fr": 1})
+    sent: list[int] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_HEAD(self) -> None:
+            self._begin()
+
+        def do_GET(self) -> None:
+            data = self._begin()
+            if not self.path.endswith(what):
+                self.wfile.write(data)
+                return
+            sent.append(0)
+            with suppress(OSError):
+                while sent[-1] < ENDLESS:
+                    self.wfile.write(b"8000\r\n" + b"0" * 0x8000 + b"\r\n")
+                    sent[-1] += 0x8000
+            self.close_connection = True
+
+        def _begin(self) -> bytes:
+            data = files.get(self.path[1:], b"")
+            self.send_response(200 if data or self.path.endswith(what) else 404)
+            if self.path.endswith(what) and self.command == "GET":
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                size = announced if self.path.endswith(what) else len(data)
+                if size is not None:
+                    self.send_header("Content-Length", str(size))
+            self.end_headers()
+            return data
+
+        def log_message(self, *_: object) -> None: ...
+
+    with serving(Server(Handler)) as server:
+        yield server.url, sent
+
+
+def test_what_was_announced_bounds_what_is_taken(tmp_path: Path, run: Run) -> None:
+    for announced, more, limit in ((44, (), 44), (None, ("--max-file", "1 MB"), 1_000_000)):
+        with endless(tmp_path, "fr.jsonl.gz", announced) as (url, sent):
+            ran = run("fetch", url, "--label", "fr", "--to", tmp_path / "got", *more)
+        assert ran.code == 1
+        assert f"/fr/fr.jsonl.gz: expected at most {limit:,} bytes" in ran.err
+        assert "--max-file" in ran.err
+        assert len(sent) == 1  # and not again
+        assert sent[0] < ENDLESS
+        assert not list((tmp_path / "got").rglob("*.gz"))
+    files = write_release(str(tmp_path / "release"), {"fr": 1})
+    size = len(files["fr/fr.jsonl.gz"])
+    ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got", "--max-file", size - 1)
+    assert (ran.code, f"--max-file: expected files of at most {size - 1:,} bytes" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("what", ["fr_sha256.txt", "manifest.json"])
+def test_a_checksum_file_has_its_own_bound(tmp_path: Path, run: Run, what: str) -> None:
+    with endless(tmp_path, what, None) as (url, sent):
+        ran = run("fetch", url, "--label", "fr", "--to", tmp_path / "got", "--max-list", "1 MB")
+    assert all(count < ENDLESS for count in sent)
+    assert len(sent) == 1
+    if what == "manifest.json":  # what gives no manifest on the web is none
+        assert ran.code == 0, ran.err
+        return
+    assert ran.code == 1
+    assert "fr/fr_sha256.txt: expected a checksum file of at most 1,000,000 bytes" in ran.err
+    assert "--max-list" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,14 @@ def publish(
     return results.checked(result, outcome)
 
 
-def fetch(
+def fetch(  # noqa: PLR0913  # each is an option, given by its name
     release: str | os.PathLike[str],
     label: str | Iterable[str],
     *,
     to: str | os.PathLike[str] | None = None,
     most: str | int | None = None,
+    max_file: str | int | None = None,
+    max_list: str | int = "64 MiB",
     dry_run: bool = False,
     storage: Mapping[str, Any] | None = None,
     progress: "Callable[[Reached], object] | bool" = False,
@@ -67,6 +69,8 @@ def fetch(
         label: a label, such as ``fr``, or several.
         to: the folder; by default it is called as the release.
         most: at most so many stored bytes of each label, such as ``"2GB"``.
+        max_file: at most so many of each file; by default those that are announced, or 4 GiB where none are.
+        max_list: at most so many of a checksum file or a manifest.
         dry_run: whether the parts are only listed.
         storage: settings of the section ``storage:``, such as ``{"give_up": "10s"}``.
         progress: as of `run`.
@@ -80,16 +84,21 @@ def fetch(
     from toolkit.errors import ConfigError
     from toolkit.in_python import results
 
-    try:
-        size = None if most is None else Size.parse(most)
-    except ValueError as error:
-        raise ConfigError(f"most: {error}") from None
+    sizes: dict[str, Size] = {}
+    for name, value in (("most", most), ("max_file", max_file), ("max_list", max_list)):
+        try:
+            if value is not None:
+                sizes[name] = Size.parse(value)
+        except ValueError as error:
+            raise ConfigError(f"{name}: {error}") from None
     outcome = carried_out(
         Options(
             targets=(os.fspath(release),),
             overrides=tuple(f"storage.{key}={value}" for key, value in (storage or {}).items()),
             label=(label,) if isinstance(label, str) else tuple(label),
-            most=size,
+            most=sizes.get("most"),
+            max_file=sizes.get("max_file"),
+            max_list=sizes["max_list"],
             to=None if to is None else os.fspath(to),
             dry_run=dry_run,
             **given.progress(progress),

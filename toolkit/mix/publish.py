@@ -5,6 +5,7 @@ what is to be done; a run that finds one finishes it first.
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -211,10 +212,10 @@ def journal_path(output: str) -> str:
     return join(work_folder(output), "publishing.json")
 
 
-def load_manifest(output: str) -> Manifest | None:
-    """Return the manifest of what is published; a DataError if it cannot be read."""
+def load_manifest(output: str, read: Callable[[str], bytes] | None = None) -> Manifest | None:
+    """Return the manifest of what is published; a DataError if it cannot be read. See `json_files.load_strictly`."""
     remedy = f"restore it, or move {output} away and mix again"
-    return json_files.load_strictly(manifest_path(output), Manifest, remedy)
+    return json_files.load_strictly(manifest_path(output), Manifest, remedy, read)
 
 
 def check_output(output: str) -> None:

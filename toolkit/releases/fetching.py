@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from toolkit.config.sizes import in_words
+from toolkit.config.sizes import Size, in_words
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect import checksums
 from toolkit.mix import publish
@@ -24,6 +24,9 @@ from toolkit.storage.reading import READ, open_stored
 
 ATTEMPTS = 2
 """Times that a file is fetched whose bytes are not those of its checksum."""
+
+MOST_UNANNOUNCED = Size.parse("4 GiB")
+"""Bytes of a file whose size nobody announces, at most, unless the user says more."""
 
 Became = Literal["there", "fetched", "replaced"]
 """The fate of a file: it was there and right, was not there, or was there and other than it should be."""
@@ -152,12 +155,14 @@ class FetchJob:
         source, target: where it is, and where it will be.
         file: of the release.
         may_replace: whether what is in its place was fetched before.
+        most: bytes that are taken of it, at most; None for those that are announced.
     """
 
     source: str
     target: str
     file: File
     may_replace: bool
+    most: int | None = None
 
 
 def fetch(job: FetchJob, report: Callable[[int, int], None]) -> Became:
@@ -180,18 +185,31 @@ def fetch(job: FetchJob, report: Callable[[int, int], None]) -> Became:
         try:
             _copy(job, report)
             break
+        except _TooLong:
+            raise
         except DataError:
             if attempt == ATTEMPTS:
                 raise
     return "replaced" if found else "fetched"
 
 
+class _TooLong(DataError):
+    """A file of more bytes than were announced."""
+
+
 def _copy(job: FetchJob, report: Callable[[int, int], None]) -> None:
     """Write the bytes of a file, if they are those of its checksum."""
     digest, size = hashlib.new(checksums.algorithm(job.file.digest)), 0
+    most = job.most or job.file.size or MOST_UNANNOUNCED
     try:
         with open_stored(job.source) as stream, Output(job.target) as out:
             while block := stream.read(READ):
+                if size + len(block) > most:
+                    raise _TooLong(
+                        f"expected at most {most:,} bytes, as announced or allowed, got more; "
+                        "if that is right, say how many: --max-file",
+                        path=job.source,
+                    )
                 digest.update(block)
                 out.write(block)
                 size += len(block)

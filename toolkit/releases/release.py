@@ -4,15 +4,27 @@ import os
 import re
 from dataclasses import dataclass
 
+from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable, did_you_mean, few
 from toolkit.inspect import checksums, targets
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.releases import hub_addresses
-from toolkit.storage import store_of
+from toolkit.storage import compression, store_of
 from toolkit.storage.paths import fault_of_name, join, list_files, no_folder, stat_each
 
 _NUMBER = re.compile(r"_part_(\d+)")
+
+MOST_LISTED = Size.parse("64 MiB")
+"""Bytes of a checksum file or a manifest, at most, unless the user says more."""
+
+_BESIDE = (".json", ".jsonl", ".txt", ".csv", ".idx", ".npy", ".arrow")
+"""Suffixes of data, beside those of the parts of installed formats."""
+
+_COMPRESSED = "|".join(map(re.escape, compression.SUFFIXES))
+
+_AS_OURS = re.compile(r"(?:.*/)?(?P<label>[^/]+)/(?P=label)(?:_part_\d+)?(?:\.\w+)+")
+"""Parts as ours are called, in formats that are not installed, too."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,7 @@ class Release:
 
     Args:
         address: a folder on disk, in a bucket or on the web, or ``hf://datasets/USER/NAME``.
+        most_listed: bytes of a checksum file or a manifest, at most.
 
     Attributes:
         address: of the folder.
@@ -68,8 +81,9 @@ class Release:
         ConfigError: if the address is none of a folder, or a mix is just being published there.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, most_listed: int = MOST_LISTED) -> None:
         self.address = address.rstrip("/")
+        self._most_listed = most_listed
         self.name = self.address.rpartition("/")[2]
         if hub_addresses.is_hub(address):
             found = hub_addresses.parse(address)
@@ -81,7 +95,10 @@ class Release:
         self._manifest = self._load_manifest()
         for path, text in self._manifest.files.items() if self._manifest else ():
             if ".." not in path.split("/"):  # dropped documents beside the output, which are none of its own
-                if fault := fault_of_name(path):
+                fault = fault_of_name(path) or _fault_of_public_name(path)
+                if not fault and not targets.is_checksum_file(path):
+                    fault = f"expected checksum files, got {path!r}"
+                if fault:
                     raise DataError(f"{fault}; its manifest lists it", path=self.address)
                 self.listings[path] = listing_of(join(self.address, path), path, text.encode())
 
@@ -117,11 +134,18 @@ class Release:
         if self._store.can_list:
             if publish.is_unfinished(self.address):
                 raise ConfigError(f"{self.address}: expected a finished publication; run `toolkit mix` there first")
-            return publish.load_manifest(self.address)
+            return publish.load_manifest(self.address, self._read)
         try:
-            return publish.load_manifest(self.address)
+            return publish.load_manifest(self.address, self._read)
         except ToolkitError:
             return None
+
+    def _read(self, path: str) -> bytes:
+        data = self._store.read(path, 0, self._most_listed + 1)
+        if len(data) > self._most_listed:
+            message = f"expected a checksum file of at most {self._most_listed:,} bytes, got a longer one"
+            raise DataError(f"{message}; raise --max-list if this one is right", path=path)
+        return data
 
     def _recorded(self, label: str) -> list[Part]:
         """Return the parts of a label by the manifest."""
@@ -145,13 +169,13 @@ class Release:
         candidates, failure = _candidates(label), None
         for path in candidates:
             try:
-                data = self._store.read(self.at(path))
+                data = self._read(self.at(path))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except Unreadable as error:  # of a file that is not there, some servers say that nobody may read it
                 failure = failure or error
                 continue
-            self.listings[path] = listing_of(self.at(path), path, data)
+            self.listings[path] = listing_of(self.at(path), path, data, label)
             return self._looked_at(path)
         raise failure or self._no_such(label, f"no {candidates[0]} there")
 
@@ -188,16 +212,18 @@ def _candidates(label: str) -> list[str]:
     ]
 
 
-def listing_of(address: str, path: str, data: bytes) -> Listing:
+def listing_of(address: str, path: str, data: bytes, label: str | None = None) -> Listing:
     """Return what a checksum file says.
 
     Args:
         address: of the file, for messages.
         path: of it, below the release.
         data: its bytes.
+        label: whose files it lists alone.
 
     Raises:
-        DataError: if a line is none with a checksum, or names a file outside of the release.
+        DataError: if a line is none with a checksum, or names no data file in the folder of the checksum file; of a
+            label, if it names a file of another one.
     """
     found: Listing = {}
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
@@ -205,11 +231,36 @@ def listing_of(address: str, path: str, data: bytes) -> Listing:
         if known is None:
             raise DataError(f"expected a checksum and a file name, got {line[:80]!r}", path=address, line=number)
         digest, name = known
-        listed = os.path.normpath(os.path.join(os.path.dirname(path), name))  # an absolute name stays one
-        if fault := fault_of_name(listed):
+        name = name.removeprefix("./")
+        listed = join(os.path.dirname(path), name)
+        if fault := fault_of_name(name) or _fault_of_public_name(name) or _fault_of_data(listed, label):
             raise DataError(fault, path=address, line=number)
         found[listed] = digest
     return found
+
+
+def _fault_of_public_name(name: str) -> str | None:
+    """Return what is wrong with the name of a file that a stranger wants written; None if nothing."""
+    if any(part.startswith(".") for part in name.split("/")) or not name.isprintable():
+        return f"expected a path without hidden parts and control characters, got {name!r}"
+    return None
+
+
+def _fault_of_data(path: str, label: str | None) -> str | None:
+    """Return what is wrong with a path as that of a data file; None if nothing.
+
+    Args:
+        path: below the release.
+        label: that it must be of, by its folder, or by its name if it has no folder of the label.
+    """
+    name = os.path.basename(path)
+    endings = "|".join(map(re.escape, sorted({*_BESIDE, *targets.suffixes()})))
+    is_data = re.fullmatch(rf".+(?:{endings})(?:{_COMPRESSED})?", name) or _AS_OURS.fullmatch(path)
+    if not is_data or name in targets.DESCRIPTIONS or targets.is_checksum_file(name):
+        return f"expected data files, such as fr_part_1.jsonl.gz, got {path!r}"
+    if label is not None and not re.match(rf"(?:documents/)?{re.escape(label)}(?:_meta)?(?:/|[._-][^/]*$)", path):
+        return f"expected files of the label {label}, in its folder, got {path!r}"
+    return None
 
 
 def _in_order(parts: list[Part]) -> list[Part]:

@@ -1,6 +1,7 @@
 """Records of ours, a JSON file each: there, not there, damaged in itself, or not to be read just now."""
 
 import sys
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,20 +50,26 @@ def tell_damage(path: str, fault: object) -> None:
         print(f"warning: {fault}", file=sys.stderr)
 
 
-def load_strictly(path: str, type_: type[T], remedy: str = "delete it to have its work done anew") -> T | None:
+def load_strictly(
+    path: str,
+    type_: type[T],
+    remedy: str = "delete it to have its work done anew",
+    read: Callable[[str], bytes] | None = None,
+) -> T | None:
     """Return a record that must not be overlooked; None if there is none.
 
     Args:
         path: of the record.
         type_: of it.
         remedy: what to do about one that is damaged.
+        read: returns the bytes of a file; by default, all that its store has.
 
     Raises:
         DataError: if it was damaged, or written by another version.
         Unreadable: if it is not known whether there is one.
     """
     try:
-        return decoded(store_of(path).read(path), type_)
+        return decoded((read or store_of(path).read)(path), type_)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

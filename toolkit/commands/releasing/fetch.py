@@ -11,7 +11,7 @@ from toolkit.config.sizes import Size, in_words
 from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, amount, few
 from toolkit.releases.fetching import FetchJob, Target, fetch, first_parts
-from toolkit.releases.release import Part, Release
+from toolkit.releases.release import MOST_LISTED, Part, Release
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import check_writable
 from toolkit.storage.roots import note_roots
@@ -46,6 +46,14 @@ class Options(Common, frozen=True, kw_only=True):
         Flag("the most stored bytes of each label: 2GB, 500MB; only whole parts are fetched", "--max",
              metavar="SIZE", parse=_size),
     ] = None  # fmt: skip
+    max_file: Annotated[
+        Size | None,
+        Flag("the most stored bytes of each file; by default those that are announced, or 4 GiB where none are",
+             metavar="SIZE", parse=_size),
+    ] = None  # fmt: skip
+    max_list: Annotated[Size, Flag("the most bytes of a checksum file or manifest", metavar="SIZE", parse=_size)] = (
+        MOST_LISTED
+    )
     to: Annotated[
         str | None, Flag("where to write; by default a folder here, with the name of the release", metavar="FOLDER")
     ] = None
@@ -61,7 +69,7 @@ def run(context: Context, options: Options) -> Outcome:
     if len(options.targets) != 1:
         raise ConfigError(f"expected one release, got {', '.join(options.targets) or 'none'}")
     note_roots(options.targets)
-    release = Release(options.targets[0])
+    release = Release(options.targets[0], options.max_list)
     if not options.label:
         raise ConfigError(f"expected --label, got none; {release.address} has {few(release.labels())}")
     parts = {label: release.parts(label) for label in options.label}
@@ -78,6 +86,10 @@ def run(context: Context, options: Options) -> Outcome:
         rows.append([label, str(len(chosen[label])), str(len(there)), f"{sizes[0]:,}", f"{sizes[1]:,}"])
     files = {file.path: file for each in chosen.values() for part in each for file in part.files}
     target.check(files.values())
+    for file in files.values():
+        if options.max_file is not None and file.size > options.max_file:
+            got = f"got {file.size:,} of {file.path}"
+            raise ConfigError(f"--max-file: expected files of at most {options.max_file:,} bytes, {got}; raise it")
     shown = table(rows, right=[1, 2, 3, 4])
     data: dict[str, Any] = {"release": release.address, "folder": folder, "bytes": sum(f.size for f in files.values())}
     data["labels"] = {label: [part.path for part in each] for label, each in chosen.items()}
@@ -86,7 +98,14 @@ def run(context: Context, options: Options) -> Outcome:
         return Outcome(f"{listed}\n\n{shown}", data)
     context.sweep(folder)
     jobs = [
-        FetchJob(release.at(file.path), target.path(file), file, target.was_fetched(file)) for file in files.values()
+        FetchJob(
+            release.at(file.path),
+            target.path(file),
+            file,
+            target.was_fetched(file),
+            options.max_file,
+        )
+        for file in files.values()
     ]
     tasks = [Task(job.file.path, job, job.file.size or None) for job in jobs]
     results = context.run("fetch", fetch, tasks, "files")
