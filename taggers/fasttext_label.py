@@ -64,7 +64,7 @@ class FasttextLabel(Tagger):
         Annotated[int, msgspec.Meta(ge=1)] | None,
         msgspec.Meta(description="the largest number of labels in `scores`; null: all that the model gives"),
     ] = None
-    min_prob: Annotated[float, msgspec.Meta(description="a less probable label is left out")] = 0.0
+    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1, description="a less probable label is left out")] = 0.0
     line_ends: Annotated[LineEnds, msgspec.Meta(description="what happens to line ends")] = "spaces"
     window: Annotated[WindowOption, msgspec.Meta(description="which part of a text the model sees; null: all")] = None
     lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False

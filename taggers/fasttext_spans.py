@@ -54,7 +54,9 @@ class FasttextSpans(Tagger):
     ] = "sentence"
     labels: Annotated[tuple[str, ...], msgspec.Meta(description="labels to give; none: all of them")] = ()
     k: Annotated[int, msgspec.Meta(ge=1, description="the number of labels of a sentence, best first")] = 1
-    min_prob: Annotated[float, msgspec.Meta(description="labels with a lower probability are left out")] = 0.0
+    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1, description="labels with a lower probability are left out")] = (
+        0.0
+    )
     lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
 
     def tag_batch(self, documents: Sequence[Document]) -> list[dict[str, list[Span]]]:

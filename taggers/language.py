@@ -124,9 +124,11 @@ class Language(Tagger):
         int, msgspec.Meta(ge=1, description="a multilingual document has at least this many lines")
     ] = 10
     min_share: Annotated[
-        float, msgspec.Meta(description="in a multilingual document, a larger share of the lines is sure")
+        float, msgspec.Meta(ge=0, le=1, description="in a multilingual document, a larger share of the lines is sure")
     ] = 0.8
-    min_prob: Annotated[float, msgspec.Meta(description="a line with at least this probability counts as sure")] = 0.8
+    min_prob: Annotated[
+        float, msgspec.Meta(ge=0, le=1, description="a line with at least this probability counts as sure")
+    ] = 0.8
     max_languages: Annotated[
         int, msgspec.Meta(ge=2, description="a multilingual document has at most this many languages")
     ] = 5

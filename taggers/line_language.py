@@ -36,7 +36,7 @@ class LineLanguage(Tagger):
     )
 
     model: Annotated[FastText, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
-    min_prob: Annotated[float, msgspec.Meta(description="a line with a lower probability is null")] = 0.8
+    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1, description="a line with a lower probability is null")] = 0.8
     min_chars: Annotated[int, msgspec.Meta(ge=0, description="a line with fewer code points is null")] = 0
     labels: Annotated[
         LabelForm,

@@ -289,7 +289,7 @@ def test_rules_are_refused_as_the_page_says(tagged: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tagged)
     page = _text("rules.md")
     messages, verdicts = MESSAGE.findall(page), VERDICT.findall(page)
-    assert (len(messages), len(verdicts)) == (6, 7)
+    assert (len(messages), len(verdicts)) == (11, 7)
     for expression, message in messages:
         ran = _mixed([{"drop": expression}], run)
         assert ran.code == 2

@@ -17,7 +17,7 @@ from typing import NoReturn
 from toolkit import beginning, distribution
 from toolkit.commands.command_line import completion, parser
 from toolkit.commands.command_line.options import Options
-from toolkit.errors import ToolkitError, advice, indented
+from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.interrupts import STATUS, Terminated, is_terminated, keep_status, note_sigint, raise_on_sigterm
 from toolkit.runs import processes
 from toolkit.storage.addresses import hidden
@@ -26,8 +26,7 @@ from toolkit.storage.addresses import hidden
 def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     """Run a command line, which began with `prog`; return the exit status."""
     given = [hidden(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
-    if given[:1] in (["-c"], ["--config"]):  # before the command, as Dolma has it
-        given = [*given[2:3], *given[:2], *given[3:]]
+    given = _command_first(given)
     if pointer := _dolma(given):
         print(f"error: {pointer}", file=sys.stderr)
         return 2
@@ -55,6 +54,15 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
         return 1
 
 
+def _command_first(given: list[str]) -> list[str]:
+    """Return the words of a command line with the command before its options."""
+    if not given or not given[0].startswith("-"):
+        return given
+    words = [i for i, word in enumerate(given) if not word.startswith("-") and given[i - 1] not in ("-c", "--config")]
+    at = next((i for i in words if given[i] in parser.names()), words[0] if words else 0)
+    return [given[at], *given[:at], *given[at + 1 :]]
+
+
 def _dolma(given: Sequence[str]) -> str | None:
     """Return what is here instead of a command line of Dolma's; None if it is none."""
     if not given or given[0].startswith("-"):
@@ -67,6 +75,14 @@ def _dolma(given: Sequence[str]) -> str | None:
 
 
 def _without_command(given: Sequence[str], prog: str) -> int:
+    word = given[0] if given else "-"
+    if word.endswith((".yaml", ".yml")):
+        _tell(f"error: expected a command, got the configuration {word}; write {prog} run -c {word}")
+        return 2
+    if not word.startswith("-"):
+        hint = did_you_mean(word, parser.names()) or f"; there are: {', '.join(parser.names())}"
+        _tell(f"error: expected a command, got {word!r}{hint}; `{prog} --help` says what each does")
+        return 2
     top = parser.parser(prog)
     if top.parse_args(given).version:
         print(distribution.VERSION)

@@ -29,7 +29,7 @@ from toolkit.interop.dolma import pointers
         ("-c x.yaml mix --processes 8", "--processes is an option of Dolma's"),
         ("-c x.yaml mix --no-shuffle", "as in `toolkit -c FILE mix processes=4`"),
         ("-c x.yaml mix --work_dir.input=/x", "--work_dir.input=/x is an option of Dolma's"),
-        ("tag -c x.yaml --dryrun", "--dryrun is an option of Dolma's"),
+        ("tag -c x.yaml --dryrun --processes 4", "--dryrun is an option of Dolma's"),
     ],
 )
 def test_a_command_line_of_dolmas_is_told_what_is_here(run: Run, line: str, words: str) -> None:

@@ -59,6 +59,8 @@ def explained(text: str, path: Path, value: Any, type_: Any, what: str) -> str:
     said = in_words(text)
     if ", got " in said:
         return said
+    if re.fullmatch(r"expected a number of at most 1(\.0)?", said) and isinstance(value, int | float) and value <= 100:
+        return f"{said}, got {_shown(value)}; write {value / 100:g} for {value:g} %"
     number = isinstance(value, int | float) and not isinstance(value, bool)  # of 23.10 the last digit is lost by now
     return f"{said}, got {_shown(value)}" + ("; write it in quotes" if number and said == "expected a text" else "")
 

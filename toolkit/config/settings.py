@@ -164,13 +164,20 @@ def parse(text: str, name: str = "", inside: Path = ()) -> Source:
         mark = getattr(error, "problem_mark", None)
         place = f"{name}:{mark.line + 1}" if mark else name
         problem = getattr(error, "problem", None) or str(error)
-        hint = _QUOTES if "',' or '}'" in problem else ""
+        hint = next((advice for sign, advice in _ADVICE.items() if sign in problem), "")
         raise ConfigError(f"{place}: expected YAML, got: {problem}{hint}") from None
     finally:
         loader.dispose()
 
 
-_QUOTES = "; inside of braces, write quotes around an expression that has commas, brackets or braces"
+_ADVICE = {
+    "',' or '}'": "; inside of braces, write quotes around an expression that has commas, brackets or braces",
+    "found '<scalar>'": "; write single quotes around the whole of an expression that begins with a quote",
+    "constructor for the tag '!": "; write `not` for !, or quotes around a text that begins with !",
+    "mapping values are not allowed": "; write quotes around a text that has `: ` in it",
+    "found character '\\t'": "; indent with spaces, not with tabs",
+}
+"""The way out by words of the messages of PyYAML."""
 _COLLECTIONS = ("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
 
 

@@ -31,12 +31,14 @@ class Binding(ConfigStruct):
         set: by index.
         key, path: in the set, and fields inside the value.
         after_edits: what becomes of it in a document whose text rules have edited.
+        is_label: whether it is a text, the label of the object that the writer wants.
     """
 
     set: int
     key: str
     path: list[str]
     after_edits: Literal["kept", "by line", "recomputed"] = "kept"
+    is_label: bool = False
 
 
 def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> list[Binding]:
@@ -133,6 +135,10 @@ def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[st
             for depth, field in enumerate(path, 1):
                 at = ".".join(wanted.path.split(".")[:depth])
                 type_ = _not_null(type_, at, f"{at} is None", known, where).get(field) if type_ else None
+            is_label = type_ is not None and type_.not_null == schema.STR and expected.get("label") is not None
+            if is_label and type_:
+                _not_null(type_, wanted.path, f"{wanted.path} is None", known, where)
+                return Binding(set=i, key=key.key, path=path, is_label=True)
             if type_ and expected.kind != "nullable" and expected != schema.ANY:
                 fields = [f"{wanted.path}.{field}" for field in wanted.not_null]
                 rule = " or ".join(f"{at} is None" for at in (wanted.path, *fields))
@@ -144,7 +150,12 @@ def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[st
                 raise ConfigError(f"{where}: expected an attribute of type {expected}, got {type_ or 'no such field'}")
             return Binding(set=i, key=key.key, path=path)
     names = [key.name for joined in sets for key in joined.keys]
-    hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
+    of_set = next((joined for joined in sets if joined.set == name), None)
+    meant = next((key.name for key in of_set.keys if path[:1] == [key.key]), None) if of_set else None
+    if meant:
+        hint = f", the name of a set; write {'.'.join([meant, *path[1:]])}"
+    else:
+        hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
     raise ConfigError(f"{where}: expected an attribute of the mix, got {name!r}{hint}")
 
 
@@ -274,7 +285,7 @@ def recomputed(
     value: Any = msgspec.to_builtins(found.tag(document))
     for name in binding.path:
         value = value[name]
-    return msgspec.convert(value, type_)
+    return msgspec.convert({"label": value} if binding.is_label else value, type_)
 
 
 def needed(binding: Binding, sets: list[JoinedSet]) -> list[tuple[int, str]]:

@@ -131,7 +131,8 @@ class Encoder:
 
     def _value_decoder(self, option: str, binding: Binding) -> msgspec.json.Decoder[Any]:
         absent = any(key.key == binding.key and key.default for key in self.work.sets[binding.set].keys)
-        return _value_decoder(self.wanted[option].type, binding.key, tuple(binding.path), absent=absent)
+        type_ = str if binding.is_label else self.wanted[option].type
+        return _value_decoder(type_, binding.key, tuple(binding.path), absent=absent)
 
     def __call__(self, block: JointBlock) -> Encoded:
         """Return a block of files, encoded."""
@@ -156,7 +157,8 @@ class Encoder:
         wanted = {
             option: column
             for option, binding in self.work.bindings.items()
-            if not binding.path and (column := columns.get((self.work.sets[binding.set].set, binding.key))) is not None
+            if not (binding.path or binding.is_label)
+            and (column := columns.get((self.work.sets[binding.set].set, binding.key))) is not None
         }
         joined = self.joiner.fresh(number, batch, others, unicode=self.work.settings.unicode_words)
         return self.encode(joined, _Fresh(number, batch, wanted))
@@ -390,7 +392,7 @@ class Encoder:
             raise DataError(message).about(keys) from None
         for name in (binding.key, *binding.path):
             value = getattr(value, schema.field_name(name))
-        return value
+        return msgspec.convert({"label": value}, self.wanted[option].type) if binding.is_label else value
 
     def _values_after(
         self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]

@@ -1,5 +1,6 @@
 """The attribute sets that a stream joins, with the types of their keys; and its rules, checked against them."""
 
+import contextlib
 import functools
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -176,6 +177,24 @@ def _foreign_keys(seen: Iterable[foreign.Seen]) -> dict[str, tuple[Type, Type | 
     return result
 
 
+def set_hint(name: str, stream: Stream, joined: Iterable[JoinedSet], planned: Mapping[str, records.SetSchema]) -> str:
+    """Return the way out of a rule that uses a name which no joined set has; empty if no set explains it.
+
+    Args:
+        name: Name in the rule.
+        stream: Stream of the rule.
+        joined: Sets that it joins.
+        planned: Sets that will have been written before the mix.
+    """
+    if keys := next((each.keys for each in joined if each.set == name), None):
+        return f", the name of a set; in rules, keys stand as names: {', '.join(key.name for key in keys)}"
+    for set_name in sorted({*stream.dataset.sets(), *planned} - {each.set for each in joined}):
+        found = planned.get(set_name) or records.load_schema(stream.dataset, set_name)
+        if set_name == name or (found and name in found.keys):
+            return f"; the set {set_name} has it, so add {set_name} to `attributes:`"
+    return ""
+
+
 # --- rules over them --------------------------------------------------------------------------------------------------
 
 
@@ -237,17 +256,16 @@ def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, tr
 
 
 def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:
-    """Return the expression of a dotted path that is null where a part of it is; None if there is no such path."""
-    if path is None:
-        return None
-    try:
-        check(path, names)
-    except ExpressionError:
-        parts = path.split(".")
+    """Return the expression of a dotted path that is null where a part of it is; None if there is no such path.
+
+    A path that ends in ``.label`` may lead to a text, which is then the label.
+    """
+    for text in (path, path.removesuffix(".label")) if path else ():
+        parts = text.split(".")
         around = [".".join(parts[:i]) for i in range(1, len(parts))]
-        path = f"{path} if {' and '.join(f'{each} is not None' for each in around) or 'True'} else None"
-        try:
-            check(path, names)
-        except ExpressionError:  # what the format wants is not there: that is said where its values are bound
-            return None
-    return path
+        tested = f"{text} if {' and '.join(f'{each} is not None' for each in around) or 'True'} else None"
+        for expression in (text, tested):
+            with contextlib.suppress(ExpressionError):  # what the format wants is said where its values are bound
+                if check(expression, names).type.not_null == schema.STR or text == path:
+                    return expression
+    return None

@@ -117,7 +117,7 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
         streams=streams,
         budget=budget,
         output=output,
-        options=options,
+        options=_with_names(output.format, options, [joined for stream in streams for joined in stream.attributes]),
         label=given.label,
         on_failed_shard=given.on_failed_shard,
         rejected=given.rejected,
@@ -156,6 +156,23 @@ def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
     if output.provenance and not class_.FIELDS:
         raise place.error(("provenance",), f"expected a format with a place for metadata, got {output.format}")
     return output, options.value
+
+
+def _with_names(format_: str, options: dict[str, Any], sets: list[Joined]) -> dict[str, Any]:
+    """Return the options of a format with each ``SET.KEY[.field]`` as the name that the key has in the mix.
+
+    A set whose name could also be that of a key is left as it is where its keys are not known to be others.
+    """
+    writer = writer_with(format_, msgspec.json.encode(options, order="sorted"))
+    paths = {wanted.path for wanted in writer.wants().values()}
+    found = dict(options)
+    for option, value in options.items():
+        set_name, _, path = value.partition(".") if isinstance(value, str) and value in paths else ("", "", "")
+        joined = next((each for each in sets if path and each.set == set_name), None)
+        if joined and not is_name(set_name):
+            key, dot, fields = path.partition(".")
+            found[option] = f"{joined.as_.get(key, key)}{dot}{fields}"
+    return found
 
 
 def _check_one_label(place: Source, label: str | None) -> None:

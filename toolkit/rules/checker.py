@@ -24,23 +24,28 @@ from toolkit.data.schema import (
     union,
 )
 from toolkit.errors import did_you_mean
-from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expression_tree import ExpressionError, UnknownName, without_sets
 from toolkit.rules.occurrence import Place
-from toolkit.rules.running import single
+from toolkit.rules.running import compiled_pattern, single
 
 Facts = frozenset[str]
 """Expressions (by their text) that are known not to be null."""
 
 _NUMBERS = ("int", "float")
 _SIZES = ("<", "<=", ">", ">=")
-FUNCTIONS = ("len", "any", "all", "min", "max", "sum", "abs", "get")
 _EQUALS = {"==": "==", "!=": "==", "in": "in", "not in": "in"}
+_OF_TEXTS = {"lower": 1, "startswith": 2, "endswith": 2, "matches": 2}
+"""Functions of texts, with the number of their arguments."""
+FUNCTIONS = ("len", "any", "all", "min", "max", "sum", "abs", "get", *_OF_TEXTS)
 _OF_NUMBERS = {"*": "times", "%": "modulo"}
 MAYBE = Type("nullable", ANY)
 """Of a field of which no type is declared, and which may be absent."""
 
 _OF_DOCUMENTS = ("text", "added", "created", "attributes")
 """Fields that any document may have, whatever is known of its own."""
+
+_CONSTANTS = {"null": "None", "none": "None", "true": "True", "false": "False"}
+"""Constants as other languages spell them, with their names here."""
 
 _SPAN_FIELDS = {"start": 0, "end": 1, "score": 2}
 
@@ -136,12 +141,29 @@ class Checker:
     def _fail(self, node: ast.expr, message: str) -> NoReturn:
         raise ExpressionError(f"{message}, in `{ast.unparse(node)}`")
 
+    def _unknown(self, name: str) -> UnknownName:
+        """Return the error of a name that nothing has."""
+        if name in _CONSTANTS:
+            return UnknownName(name, f"expected an attribute, got {name!r}", f"; write {_CONSTANTS[name]}")
+        hint = without_sets(self.text) if f"{name}-" in self.text else ""
+        hint = hint or did_you_mean(name, self.names) or f"; there are: {', '.join(sorted(self.names))}"
+        return UnknownName(name, f"expected an attribute, got {name!r}", hint)
+
+    def _refuse_bare_words(self, operands: Sequence[ast.expr], local: Mapping[str, Type]) -> None:
+        """Raise UnknownName for a word that a value is compared with, and that lacks its quotes."""
+        for node in operands:
+            words = node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [node]
+            for word in words:
+                if isinstance(word, ast.Name) and word.id not in {*self.names, *local, *_CONSTANTS}:
+                    close = did_you_mean(word.id, self.names)
+                    hint = f'; write quotes around a text: "{word.id}"{close and f" ({close[2:]})"}'
+                    raise UnknownName(word.id, f"expected an attribute, got {word.id!r}", hint)
+
     def _name(self, node: ast.Name, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         if node.id in local:
             return local[node.id], f"v_{node.id}"
         if node.id not in self.names:
-            hint = did_you_mean(node.id, self.names) or f"; there are: {', '.join(sorted(self.names))}"
-            raise ExpressionError(f"expected an attribute, got {node.id!r}{hint}")
+            raise self._unknown(node.id)
         self.used.add(node.id)
         name = self.names[node.id]
         if name.present is not None or name.type in (ANY, MAYBE):
@@ -169,6 +191,12 @@ class Checker:
         type_, code = self.check(node.value, known, local)
         if type_.kind == "object" and (declared := type_.get(node.attr)):  # of the document itself
             return declared, f"{code}.{field_name(node.attr)}"
+        if type_.kind == "object" and node.attr == "text":
+            self._fail(
+                node,
+                "expected an attribute, got the text, which expressions of rules do not read; let a tagger compute an "
+                "attribute of it, or decide by a function: `keep: python`",
+            )
         inner = type_.not_null
         if type_.kind != "object" and inner != ANY and inner.kind != "map":
             self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}")
@@ -300,9 +328,11 @@ class Checker:
         }  # fmt: skip
         operands = [node.left, *node.comparators]
         ops = [signs[type(op)] for op in node.ops]
+        if isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn):
+            self._refuse_bare_words(node.comparators, local)
         if "is" in ops or "is not" in ops:
             if len(ops) > 1 or not (isinstance(operands[1], ast.Constant) and operands[1].value is None):
-                self._fail(node, "expected `is` only in `… is None` and `… is not None`")
+                self._fail(node, "expected `is` only in `… is None` and `… is not None`; write == between two values")
             _, code = self.check(node.left, known, local)
             return BOOL, f"({code} {ops[0]} None)"
         found = [self.check(operand, known, local) for operand in operands]
@@ -417,9 +447,9 @@ class Checker:
     def _call(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         name = node.func.id if isinstance(node.func, ast.Name) else None
         if name not in FUNCTIONS or node.keywords or not node.args:
-            self._fail(node, f"expected one of the functions {', '.join(FUNCTIONS)}")
-        if name == "get":
-            return self._get(node, known, local)
+            self._fail(node, f"expected one of the functions {', '.join(FUNCTIONS)}{_meant_function(node.func)}")
+        if name == "get" or name in _OF_TEXTS:
+            return (self._get if name == "get" else self._of_texts)(node, known, local)
         types, codes = zip(*(self.value(argument, known, local) for argument in node.args), strict=True)
         code = f"{name}({', '.join(codes)})"
         first, item = types[0], types[0].item or ANY
@@ -451,6 +481,26 @@ class Checker:
         if name in ("any", "all"):
             return BOOL, code
         return (INT if item.kind in ("bool", "never") else FLOAT if (name, item) == ("sum", FLOAT32) else item), code
+
+    def _of_texts(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        """Return a function of texts: ``lower``, or one that tests a text."""
+        name = ast.unparse(node.func)
+        if len(node.args) != _OF_TEXTS[name]:
+            self._fail(node, f"expected {_form(name)}")
+        codes = []
+        for argument in node.args:
+            type_, code = self.value(argument, known, local)
+            self._expect(argument, type_, ("str",))
+            codes.append(code)
+        if name == "matches":
+            pattern = node.args[1]
+            if not (isinstance(pattern, ast.Constant) and isinstance(pattern.value, str)):
+                self._fail(node, "expected a pattern in quotes as the second argument of matches")
+            try:
+                compiled_pattern(pattern.value)
+            except ValueError as error:
+                self._fail(node, f"expected a regular expression of RE2, got {pattern.value!r}: {error}")
+        return (STR if name == "lower" else BOOL), f"{name}({', '.join(codes)})"
 
     def _get(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         if len(node.args) != 3:
@@ -494,6 +544,20 @@ def _number_in(type_: Type) -> Type:
 
 def _is_single(type_: Type) -> bool:
     return _number_in(type_) == FLOAT32
+
+
+def _form(name: str) -> str:
+    """Return how a function of texts is called."""
+    return f"{name}(text)" if _OF_TEXTS[name] == 1 else f'{name}(text, "…")'
+
+
+def _meant_function(function: ast.expr) -> str:
+    """Return the way out where a function, or a method, has another name here."""
+    called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    meant = {"regex": "matches", "match": "matches", "search": "matches", "fullmatch": "matches"}.get(called, called)
+    if meant in _OF_TEXTS:
+        return f"; write {_form(meant)}"
+    return did_you_mean(called, FUNCTIONS)
 
 
 def _not_null_if(op: ast.cmpop, right: ast.expr) -> bool | None:

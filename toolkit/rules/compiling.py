@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError, quoted
 from toolkit.rules import filters
 from toolkit.rules.checker import MAYBE, Facts, Name
 from toolkit.rules.compiled_rule import CompiledRule, Function, label_function
-from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expression_tree import ExpressionError, UnknownName
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.occurrence import Place
 from toolkit.rules.running import compile_function
@@ -62,6 +62,19 @@ class Needs:
         self.by_library.append(text)
 
 
+class UnknownAttribute(ConfigError):
+    """A rule, or a label, uses a name that nothing has.
+
+    Attributes:
+        name: the name.
+        message: the error without its hint.
+    """
+
+    def __init__(self, name: str, message: str, whole: str) -> None:
+        self.name, self.message = name, message
+        super().__init__(whole)
+
+
 class Compiler:
     """Compiles labels, then rules; arguments as of `RuleSet`.
 
@@ -104,7 +117,7 @@ class Compiler:
         try:
             found = check(text, self.names)
         except ExpressionError as error:
-            raise ConfigError(f"label: {error}") from None
+            raise _config_error("label", error) from None
         if found.type not in (STR, schema.nullable(STR), ANY, MAYBE):
             raise ConfigError(f"label: expected an expression that gives a text, got a value of type {found.type}")
         self._label_names.update(found.names)
@@ -255,7 +268,13 @@ class Compiler:
 
 def refused(rule: Written, why: object) -> ConfigError:
     """Return the error of a rule that cannot be used."""
-    return ConfigError(f"{rule.place}: rule {quoted(rule.name)}: {why}")
+    return _config_error(f"{rule.place}: rule {quoted(rule.name)}", why)
+
+
+def _config_error(place: str, why: object) -> ConfigError:
+    if isinstance(why, UnknownName):
+        return UnknownAttribute(why.name, f"{place}: {why.message}", f"{place}: {why}")
+    return ConfigError(f"{place}: {why}")
 
 
 def _truth(found: Expression) -> str:

@@ -1,10 +1,24 @@
 """An expression as a tree, bounded before anything walks over it: expressions may come with somebody else's rules."""
 
 import ast
+import re
 
 
 class ExpressionError(Exception):
     """An expression that cannot be used; the caller knows the file and the line."""
+
+
+class UnknownName(ExpressionError):
+    """An expression with a name that nothing has.
+
+    Attributes:
+        name: the name.
+        message: the error without its hint.
+    """
+
+    def __init__(self, name: str, message: str, hint: str) -> None:
+        self.name, self.message = name, message
+        super().__init__(message + hint)
 
 
 MAX_CHARS = 1_000_000
@@ -29,7 +43,7 @@ def parse(text: str) -> ast.expr:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise ExpressionError(f"expected an expression, got {shown!r}: {error.msg}") from None
+        raise ExpressionError(f"expected an expression, got {shown!r}{_way_out(text) or f': {error.msg}'}") from None
     except ValueError as error:  # a NUL among others
         raise ExpressionError(f"expected an expression, got {shown!r}: {error}") from None
     except (RecursionError, MemoryError):
@@ -48,3 +62,27 @@ def parse(text: str) -> ast.expr:
         below = depth + isinstance(node, ast.expr)
         waiting += ((child, below, loops) for child in ast.iter_child_nodes(node))
     return tree
+
+
+_STRINGS = re.compile(r"\"[^\"]*\"|'[^']*'")
+_SET_AND_KEY = re.compile(r"\b[A-Za-z_]\w*(?:-\w+)+\.(?=[A-Za-z_])")
+_OPERATORS = {
+    "&&": (r"&&", "`and`"),
+    "||": (r"\|\|", "`or`"),
+    "!": (r"!(?!=)", "`not`"),
+    "=": (r"(?<![=!<>:])=(?!=)", "`==`"),
+}
+"""Operators of other languages, each with its pattern and its name here."""
+
+
+def without_sets(text: str) -> str:
+    """Return the way out of an expression that names keys as ``SET.KEY``; empty if it does not."""
+    short = _SET_AND_KEY.sub("", text)
+    return f"; in expressions, keys stand as names: write `{short}`" if short != text else ""
+
+
+def _way_out(text: str) -> str:
+    """Return what to write in place of what Python does not read; empty if that is not known."""
+    plain = _STRINGS.sub('""', text)
+    words = [f"{name} for {operator}" for operator, (pattern, name) in _OPERATORS.items() if re.search(pattern, plain)]
+    return (f"; write {', '.join(words)}" if words else "") + without_sets(text)

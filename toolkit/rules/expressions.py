@@ -1,8 +1,9 @@
 """The expressions of rules: a small part of Python, checked against declared types before anything runs.
 
 Allowed are comparisons, ``is None``, ``and or not``, arithmetic with ``//``, ``in``, access to fields and elements,
-``x if c else y``, ``len any all min max sum abs get``, and comprehensions over lists. An expression is parsed once,
-checked, and compiled to Python code that touches nothing but the values given to it.
+``x if c else y``, the functions ``len any all min max sum abs get lower startswith endswith matches``, and
+comprehensions over lists. An expression is parsed once, checked, and compiled to Python code that touches nothing but
+the values given to it.
 
 A value that may be null must be tested (``x is None``) or defaulted (``get(map, key, default)``) before it is used; the
 checker knows where a test has been made, also by the rules before.

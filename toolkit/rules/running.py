@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit import distribution
 from toolkit.data.schema import field_name, is_number
 
 
@@ -146,6 +147,51 @@ def double(value: Any) -> Any:
 
 _SINGLE = struct.Struct("<f")
 
+
+@functools.lru_cache(maxsize=4096)
+def compiled_pattern(pattern: str) -> Any:
+    """Return a pattern, compiled by RE2, whose time is linear in the text whatever the pattern is.
+
+    Raises:
+        ValueError: saying what is wrong with the pattern.
+        MissingExtra: if the package is not installed.
+    """
+    try:
+        import re2
+    except ImportError:
+        raise distribution.missing_extra("", "`matches` in expressions", "google-re2") from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        raise ValueError(error.args[0].decode(errors="replace")) from None
+
+
+def _text(value: Any, function: str) -> str:
+    """Return a value as the text that a function needs; a TypeError if it is none."""
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text for {function}, got {type(value).__name__}")
+    return value
+
+
+def _lower(text: Any) -> str:
+    return _text(text, "lower").lower()
+
+
+def _startswith(text: Any, start: Any) -> bool:
+    return _text(text, "startswith").startswith(_text(start, "startswith"))
+
+
+def _endswith(text: Any, end: Any) -> bool:
+    return _text(text, "endswith").endswith(_text(end, "endswith"))
+
+
+def _matches(text: Any, pattern: str) -> bool:
+    """Return whether a pattern matches anywhere in a text."""
+    return compiled_pattern(pattern).search(_text(text, "matches")) is not None
+
+
 _BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
     "get": _get,
     "field": _field,
@@ -157,4 +203,8 @@ _BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
     "modulo": _modulo,
     "single": functools.lru_cache(1024)(single),
     "double": double,
+    "lower": _lower,
+    "startswith": _startswith,
+    "endswith": _endswith,
+    "matches": _matches,
 }

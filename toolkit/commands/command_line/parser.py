@@ -14,11 +14,15 @@ from toolkit.commands.command_line.options import Argument, Flag, Options, Words
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.storage.addresses import cleaned
 
-_FIRST = (
-    "init", "run", "ingest", "align", "tag", "dedup", "sample", "annotate", "calibrate", "mix", "validate", "stats",
-    "head", "compare", "taggers", "croissant", "card", "features", "publish", "fetch", "status", "config", "clean",
-)  # fmt: skip
-"""The order in which help lists commands; others follow by name."""
+_GROUPS = {
+    "prepare": ("init", "run", "ingest", "align"),
+    "compute": ("tag", "dedup", "sample", "annotate", "calibrate", "train"),
+    "mix": ("mix", "tokenize", "export"),
+    "look": ("status", "view", "head", "stats", "report", "compare", "evaluate", "sql", "validate"),
+    "publish": ("croissant", "card", "features", "publish", "fetch"),
+    "more": ("taggers", "models", "config", "clean"),
+}
+"""The commands of each group of the help, in order; others follow by name in the last."""
 _FOLDERS = (making, looking, describing, releasing)
 
 
@@ -42,7 +46,8 @@ def _files() -> dict[str, tuple[str, Path]]:
         for folder in _FOLDERS
         for module in pkgutil.iter_modules(folder.__path__)
     }
-    return {name: found[name] for name in [*(name for name in _FIRST if name in found), *sorted(found)]}
+    listed = [name for group in _GROUPS.values() for name in group if name in found]
+    return {name: found[name] for name in [*listed, *sorted(found)]}
 
 
 def names() -> list[str]:
@@ -70,6 +75,25 @@ def examples(name: str) -> Sequence[str]:
 class _Parser(argparse.ArgumentParser):
     """Tells errors in a line, without secrets of addresses, as do the parsers of commands, which are of its class."""
 
+    def format_help(self) -> str:
+        """Return the help; the commands of the toolkit stand in groups."""
+        if self.get_default("groups") is None:
+            return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, [])
+        formatter.add_text(self.description)
+        listed = {name for group in list(_GROUPS.values())[:-1] for name in group}
+        for title, group in _GROUPS.items():
+            members = group if title != "more" else [name for name in names() if name not in listed]
+            formatter.start_section(title)
+            formatter.add_arguments(argparse.Action([], name, metavar=name, help=_help(name)) for name in members)
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments(action for action in self._actions if action.option_strings)
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
     def error(self, message: str) -> NoReturn:
         said = cleaned(message.removeprefix("argument "))
         self.exit(2, f"error: {said}; `{self.prog} --help` lists the options\n")
@@ -91,12 +115,19 @@ def parser(
         "130 interrupted; 143 terminated.",
     )
     top.add_argument("--version", action="store_true", help="print the version")
+    top.set_defaults(groups=_GROUPS)
     listed = top.add_subparsers(dest="command", metavar="COMMAND")
     for name in names():
-        command = listed.add_parser(name, help=(line := about(name).rstrip("."))[:1].lower() + line[1:])
+        command = listed.add_parser(name, help=_help(name))
         if fill:
             fill(name, command)
     return top
+
+
+def _help(name: str) -> str:
+    """Return the line of a command in the help."""
+    line = about(name).rstrip(".")
+    return line[:1].lower() + line[1:]
 
 
 def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
@@ -118,6 +149,9 @@ def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
     for each in listed:
         add(command, each)
     takes_words = any(isinstance(each.given, Words) for each in listed)
+    lacks = any(each.field == "config" and each.required for each in listed) and not {"-c", "--config"} & {*given}
+    if lacks and (file := next((word for word in given if word.endswith((".yaml", ".yml")) and "=" not in word), "")):
+        command.error(f"expected -c before the configuration: write {prog} {name} -c {file}")
     parsed, behind = command.parse_known_args(given)  # KEY=VALUE may also stand behind options
     if unknown := [word for word in behind if word.startswith("-") or not takes_words]:
         known = ["--help", *(name for each in listed if isinstance(each.given, Flag) for name in each.names)]

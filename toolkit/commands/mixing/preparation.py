@@ -23,7 +23,10 @@ from toolkit.mix.publish import BudgetFound
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.stage import shard_tasks
 from toolkit.records import sets as records
+from toolkit.rules.compiling import UnknownAttribute
 from toolkit.storage.paths import check_writable, strip_suffix
+
+_NO_SETS: Mapping[str, records.SetSchema] = {}
 
 
 @dataclass
@@ -91,14 +94,28 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
         will_be = planned if is_own else {}
         if not joined_sets.foreign_sets(stream, will_be):  # their types are known when they are read
             known = msgspec.structs.replace(stream, own=context.own_types_to_be() if is_own else None)
-            bound(settings, known, joined_sets.resolve_sets(stream, will_be, {}))
+            bound(settings, known, joined_sets.resolve_sets(stream, will_be, {}), will_be)
 
 
 def bound(
-    settings: MixSettings, stream: Stream, joined: list[JoinedSet]
+    settings: MixSettings, stream: Stream, joined: list[JoinedSet], planned: Mapping[str, records.SetSchema] = _NO_SETS
 ) -> tuple[dict[str, binding.Binding], list[binding.Binding]]:
-    """Return the attributes of the writer, and those of rules that set fields; check all that they need."""
-    rules = joined_sets.compile_rules(settings, stream, joined)
+    """Return the attributes of the writer, and those of rules that set fields; check all that they need.
+
+    Args:
+        settings: Settings of the mix.
+        stream: Stream to check.
+        joined: Sets that the stream joins.
+        planned: Sets that will have been written by then.
+
+    Raises:
+        ConfigError: for a rule or an option that cannot be used.
+    """
+    try:
+        rules = joined_sets.compile_rules(settings, stream, joined)
+    except UnknownAttribute as error:
+        hint = joined_sets.set_hint(error.name, stream, joined, planned)
+        raise ConfigError(f"{error.message}{hint}" if hint else str(error)) from None
     return binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
 
 

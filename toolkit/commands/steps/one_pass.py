@@ -138,7 +138,7 @@ def to_mix(context: Context, settings: MixSettings, made: Mapping[str, records.S
     """
     stream = msgspec.structs.replace(settings.streams[0], own=context.own_types_to_be())
     joined = joined_sets.resolve_sets(stream, made, {})
-    bindings, set_bindings = preparation.bound(settings, stream, joined)
+    bindings, set_bindings = preparation.bound(settings, stream, joined, made)
     return join.ShardToMix(
         settings=settings,
         stream=stream,

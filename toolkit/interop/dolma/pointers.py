@@ -43,6 +43,7 @@ def of_arguments(given: Sequence[str]) -> str | None:
     if command in COMMANDS:
         return f"`{command}` is a command of Dolma's: {COMMANDS[command]}"
     flags = [each for each in given if each.startswith("--") and _is_flag(each[2:].partition("=")[0])]
+    flags = flags if flags != ["--dryrun"] else []  # more likely a slip of our own option
     if command not in ("tag", "mix") or not flags:
         return None
     message = f"{flags[0]} is an option of Dolma's: here settings are in a configuration, and KEY=VALUE overrides them"

@@ -1,0 +1,139 @@
+"""What a beginner writes, and the way out that each message names."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, document, write_rows
+
+RULES = [
+    ("noise.noise = 3", "write `==` for ="),
+    ("noise.noise > 3 && noise.chars > 1", "write `and` for &&"),
+    ("noise.noise > 3 || noise.chars > 1", "write `or` for ||"),
+    ("noise.noise > 3 and !(noise.chars > 1)", "write `not` for !"),
+    ("document.source == en", 'write quotes around a text: "en"'),
+    ("document.source in [en, fr]", 'write quotes around a text: "en"'),
+    ("document.source == null", "write None"),
+    ("shape-0.noise.noise > 3", "in expressions, keys stand as names: write `noise.noise > 3`"),
+    ("my-set.noise.noise > 3", "in expressions, keys stand as names: write `noise.noise > 3`"),
+    ('document.text == "x"', "`keep: python`"),
+    ('document.source.startswith("x")', 'write startswith(text, "…")'),
+    ('re.search("x", document.source)', 'write matches(text, "…")'),
+    ('matches(document.source, "(x")', "expected a regular expression of RE2, got '(x': missing )"),
+    ("matches(document.source, document.id)", "expected a pattern in quotes"),
+    ('matches(document.url, "x")', "document.url may be null here"),
+]
+
+
+@pytest.mark.parametrize(("rule", "way_out"), RULES)
+def test_a_rule_that_is_refused_names_the_way_out(small: Project, rule: str, way_out: str) -> None:
+    small.config["mix"]["rules"] = [{"drop": rule, "name": "first"}]
+    ran = small("mix", "--dry-run")
+    assert ran.code == 2
+    assert "config.yaml:1: rule 'first': expected" in ran.err or "may be null" in ran.err
+    assert way_out in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "way_out"),
+    [
+        ("- drop: !noise", "write `not` for !"),
+        ('- drop: "en" == document.source', "write single quotes around the whole"),
+        ("- drop: document.id: 3", "write quotes around a text"),
+    ],
+)
+def test_yaml_that_is_refused_names_the_way_out(small: Project, run: Run, line: str, way_out: str) -> None:
+    path = small.root / "rules.yaml"
+    path.write_text(f"dataset: {small.data}\nmix:\n  rules:\n    {line}\n  output: {{format: dolma, path: out}}\n")
+    ran = run("mix", "-c", path, "--dry-run")
+    assert ran.code == 2
+    assert f"{path}:4: expected YAML" in ran.err
+    assert way_out in ran.err
+
+
+def test_a_rule_over_a_set_that_is_not_joined_says_to_add_it(small: Project) -> None:
+    small.config["mix"] |= {"attributes": [], "rules": [{"drop": "noise.noise > 3"}]}
+    ran = small("mix", "--dry-run")
+    assert ran.code == 2
+    assert "expected an attribute, got 'noise'; the set shape-0 has it, so add shape-0 to `attributes:`" in ran.err
+    assert "did you mean" not in ran.err
+
+
+def test_a_rule_over_the_name_of_a_set_says_which_names_its_keys_have(small: Project) -> None:
+    small.config["tag"] = {"shape": "noise"}
+    small.config["mix"] |= {"attributes": ["shape"], "rules": [{"drop": "shape.noise.noise > 3"}]}
+    ran = small("run", "--dry-run")
+    assert ran.code == 2
+    assert "got 'shape', the name of a set; in rules, keys stand as names: noise" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        (["mix", "--dryrun", "-c", "c.yaml"], "did you mean '--dry-run'?"),
+        (["ingset", "-c", "c.yaml"], "expected a command, got 'ingset'; did you mean 'ingest'?"),
+        (["run", "c.yaml"], "write toolkit run -c c.yaml"),
+        (["c.yaml"], "write toolkit run -c c.yaml"),
+    ],
+)
+def test_a_command_line_that_is_refused_names_the_way_out(run: Run, words: list[str], way_out: str) -> None:
+    ran = run(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert way_out in ran.err
+
+
+def test_options_may_stand_before_the_command(small: Project, run: Run) -> None:
+    behind = small.ok("mix", "--dry-run", "--quiet")
+    before = run("--quiet", "-c", small.yaml, "mix", "--dry-run")
+    assert (before.code, before.out, before.err) == (0, behind.out, "")
+
+
+@pytest.mark.parametrize("option", ["min_prob", "min_share"])
+def test_a_probability_above_1_is_refused(project: Project, option: str) -> None:
+    project.config["tag"] = {"language-0": {"tagger": "language", "lines": "lines-0", option: 80}}
+    ran = project("tag", "--dry-run")
+    assert ran.code == 2
+    assert f"{option}: expected a number of at most 1.0, got 80; write 0.8 for 80 %" in ran.err
+
+
+def test_functions_of_texts_decide_over_attributes_and_fields(project: Project) -> None:
+    urls = ["HTTP://A.org/x.PDF", "https://b.de/y.html", "ftp://b.de/zürich", None]
+    rows = [document(f"d{i}", "text", url=url) for i, url in enumerate(urls)]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    expected = {
+        'document.url is not None and lower(document.url) == "http://a.org/x.pdf"': ["d0"],
+        'document.url is not None and startswith(document.url, "http")': ["d1"],
+        'document.url is not None and endswith(lower(document.url), ".pdf")': ["d0"],
+        'document.url is not None and matches(document.url, "b[.]de/.*[ü]r")': ["d2"],
+        'document.url is not None and matches(document.url, "(?i)^http.*(pdf|html)$")': ["d0", "d1"],
+    }
+    for rule, ids in expected.items():
+        project.config["mix"] = {"rules": [{"keep": rule}], "output": {"format": "dolma", "path": str(project.out)}}
+        project.ok("mix")
+        assert [row["id"] for row in project.output()] == ids, rule
+
+
+def test_an_output_is_divided_by_a_text_and_by_the_full_name_of_a_key(pipeline: Project, tmp_path: Path) -> None:
+    pipeline.config["mix"] |= {"rules": [{"drop": "language.label is None"}], "output": {}}
+    pipeline.ok("ingest")
+    pipeline.ok("tag")
+    written: list[Any] = []
+    for by in ("language", "language.label", "language-0.language.label", "language-0.language"):
+        out = tmp_path / by
+        pipeline.config["mix"]["output"] = {"format": "dolma", "path": str(out), "by": by}
+        pipeline.ok("mix")
+        written.append({path.name: path.read_bytes() for path in out.rglob("*.gz") if ".toolkit" not in path.parts})
+    assert len(written[0]) > 10
+    assert written[1:] == written[:1] * 3
+
+
+def test_an_output_by_a_set_that_is_not_joined_is_refused(small: Project) -> None:
+    small.config["tag"] = {"shape": "noise"}
+    small.ok("tag", "--overwrite")
+    small.config["mix"] |= {"attributes": ["shape"], "rules": []}
+    small.config["mix"]["output"]["by"] = "shape.noise.noise"
+    ran = small("mix")
+    assert ran.code == 2
+    assert "got 'shape', the name of a set; write noise.noise" in ran.err
