@@ -4,7 +4,7 @@ Source: Soldaini et al. 2024, arXiv:2402.00159; the mixer of the Dolma toolkit 1
 dataset: its documents are below ``documents/``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -55,6 +55,9 @@ class Dolma(Labelling, Writer):
 
     def takes_stale(self) -> bool:
         return self.attributes == "original"
+
+    def carries(self, fields: Collection[str]) -> Collection[str]:
+        return [path for path in fields if path.partition(".")[0] not in self.discard]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         if self.min_text_length and len(document.text.strip(_WHITE_SPACE).encode()) < self.min_text_length:

@@ -9,7 +9,7 @@ format": keys and their order, folders, names of files.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -99,6 +99,14 @@ class MlFilter(Writer):
     def wants(self) -> dict[str, Wanted]:
         wanted = {"language": Wanted(self.language, Labelled, not_null=("label",))}
         return wanted | ({"statistics": Wanted(self.statistics, dict[str, Any])} if self.statistics else {})
+
+    def carries(self, fields: Collection[str]) -> Collection[str]:
+        found = ["text", "id", "metadata.date" if "metadata.date" in fields else "added", "metadata.file_path"]
+        found += [] if "metadata.warc_headers" in fields else ["metadata.url"]
+        found += [] if self.dump else ["metadata.corpus"]
+        taken = {*_Metadata.__struct_fields__, "warc_headers"}
+        own = (path for path in fields if path.startswith("metadata.") and path.split(".")[1] not in taken)
+        return [*found, self.language, *(own if self.others else ())]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         known = document.metadata

@@ -14,7 +14,7 @@ labels are read. 23.01: oscar-io 0.4 (``v3/types/document.rs``) and the document
                "categories": ["blog"] | null, "sentence_identifications": [{"label": "en", "prob": 0.9}, null, …]}}
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import msgspec
@@ -185,6 +185,12 @@ class Oscar(Writer):
         }
         optional = {option: getattr(self, option) for option in _TYPES}
         return wanted | {option: Wanted(path, _TYPES[option]) for option, path in optional.items() if path is not None}
+
+    def carries(self, fields: Collection[str]) -> Collection[str]:
+        found = ["text", "metadata.warc_headers"]
+        if "metadata.warc_headers" not in fields:
+            found += self.warc_headers.values()
+        return [*found, *(f"{self.identification}.{name}" for name in ("label", "prob"))]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         sentences: list[Prediction | None] = mixed.values["sentence_identifications"]

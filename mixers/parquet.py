@@ -4,7 +4,7 @@ Source: the Parquet format, https://parquet.apache.org/docs/file-format/; what D
 read without being told the types.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from importlib.util import find_spec
 from typing import IO, Annotated, Any, Literal, Self
 
@@ -91,8 +91,8 @@ class Parquet(Labelling, Writer):
     - `metadata`, `attributes`: JSON texts, so that types do not depend on the data; what `set` rules give is in the
       first, with the option `attributes` those of the mix are in the second
 
-    `text`, `metadata` and `attributes` are Arrow's `large_string`, which other readers take for text. Documents with
-    further fields, which have no column, are counted. Files need the package pyarrow: `tagmix[parquet]`.
+    `text`, `metadata` and `attributes` are Arrow's `large_string`, which other readers take for text. Files need the
+    package pyarrow: `tagmix[parquet]`.
     """
 
     SUFFIX = ".parquet"
@@ -123,6 +123,9 @@ class Parquet(Labelling, Writer):
     def takes_all(self) -> bool:
         return self.attributes
 
+    def carries(self, fields: Collection[str]) -> Collection[str]:
+        return _OWN
+
     def line(self) -> Any:
         return _Columns
 
@@ -136,8 +139,6 @@ class Parquet(Labelling, Writer):
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         found: Labelled | None = mixed.values["by"] if self.by else None
         fields = _FIELDS.decode(document.row)
-        if not fields.keys() <= _OWN:
-            mixed.counts["documents with fields that have no column"] += 1
         metadata, attributes = document.raw_metadata, fields.get("attributes", _NULL)
         if mixed.fields:
             metadata = merge_fields(metadata, mixed.fields)

@@ -6,7 +6,7 @@ Source: Hugging Face ``tokenizers``; for the files see `mixers._token_files`, fo
 import functools
 import struct
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import IO, Annotated, Literal
 
 import msgspec
@@ -82,6 +82,9 @@ class Tokens(Labelling, Writer):
 
     def on_disk(self, stored: int, content: int) -> tuple[int, int]:
         return content, content if KINDS[self.files].HOLDS and content > HELD else 0
+
+    def carries(self, fields: Collection[str]) -> Collection[str]:
+        return ["text", *(["id"] if self.files == "dolma" and not self.sequence_length else [])]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         return self.encode_batch(MixedBatch([document], [mixed]))[0]

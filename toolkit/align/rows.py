@@ -8,7 +8,8 @@ import msgspec
 
 from toolkit.annotations.reader import ANNOTATIONS, AnnotationReader
 from toolkit.data.documents import Span, value_at
-from toolkit.data.own_types import MOST_FIELDS, field_types, own_types
+from toolkit.data.metadata_fields import MOST_FIELDS
+from toolkit.data.own_types import field_types, own_types
 from toolkit.data.schema import ANY, Type, check_fields, from_json, nullable
 from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, short
 from toolkit.ingest.reader import READERS, SAMPLE, Draft, Input, first_drafts

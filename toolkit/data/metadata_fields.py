@@ -1,5 +1,7 @@
-"""Options that name a field of a document where they may name an attribute: ``metadata.language``, ``document.url``."""
+"""Fields of documents by their paths: in options that may name an attribute, too, and counted over a shard."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +20,35 @@ DOCUMENT = "document"
 
 ROOTS = (METADATA, DOCUMENT)
 """No attribute set of the section ``tag:`` is called so."""
+
+HEADERS = "metadata.warc_headers"
+"""The path of the headers of a WARC record; their names are not counted."""
+
+_SAME = {
+    f"{name}={HEADERS}.{header}": (name, header)
+    for name, header in (("id", "warc-record-id"), ("added", "warc-date"), ("created", "warc-date"))
+}
+SAME = {same: name for same, (name, _) in _SAME.items()}
+"""The fields of which it is counted, too, how many documents have the value in a header; by what is counted."""
+
+MOST_FIELDS = 200
+"""Fields that an object has in rows; one with more has keys that are data, and its fields have no types."""
+
+_PATTERNS = 4096
+"""Patterns of fields that are counted before they are taken apart."""
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _Headers(msgspec.Struct, gc=False, rename="kebab"):
+    warc_record_id: Any = None
+    warc_date: Any = None
+
+
+_HEADERS = msgspec.json.Decoder(_Headers)
+
+OF_RECORD = ("id", "text", "source", "added", "created", *SAME, f"{METADATA}.", HEADERS)
+"""What `paths_in` gives for a record of a WET file."""
 
 
 def path_of(text: str) -> tuple[str, ...] | None:
@@ -95,3 +126,111 @@ class MetadataField:
         except msgspec.ValidationError as error:
             got = "nothing there, or null" if value is None else f"{short(value)} ({in_words(str(error))})"
             raise DataError(f"{self.option}: expected {self.text} of type {wanted}, got {got}") from None
+
+
+# --- counted ----------------------------------------------------------------------------------------------------------
+
+
+def paths_in(row: bytes | Mapping[str, Any] | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths of the fields of a row that have a value, and what is `SAME` in it.
+
+    A path with a dot at its end is that of an object which has fields.
+
+    Args:
+        row: JSON object, or top-level fields as values that JSON is made of; or these paths.
+    """
+    if isinstance(row, tuple):
+        return row
+    found: list[str] = []
+    fields = _OBJECT.decode(row) if isinstance(row, bytes) else row
+    for name, value in fields.items():
+        if name == METADATA:
+            _add_metadata(found, value, fields)
+        elif name in ("id", "text", "source"):
+            found.append(name)
+        else:
+            _add_paths(found, name, value, is_whole=name == "attributes")
+    return tuple(found)
+
+
+def _add_metadata(found: list[str], value: Any, fields: Mapping[str, Any]) -> None:
+    metadata = _plain(value)
+    if not isinstance(metadata, dict) or not metadata:
+        return
+    headers = metadata.get("warc_headers")
+    if isinstance(headers, msgspec.Raw):
+        decoded = _HEADERS.decode(headers) if memoryview(headers)[0] == _BRACE else _Headers()
+        headers = {"warc-record-id": decoded.warc_record_id, "warc-date": decoded.warc_date}
+    if isinstance(headers, dict):
+        for same, (name, header) in _SAME.items():
+            if (value := headers.get(header)) is not None and value == _text(fields.get(name)):
+                found.append(same)
+    _add_paths(found, METADATA, metadata)
+
+
+def _text(value: Any) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+
+
+def _add_paths(found: list[str], path: str, value: Any, *, is_whole: bool = False) -> None:
+    value = _plain(value)
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return
+    if not isinstance(value, dict) or is_whole or path == HEADERS or not 0 < len(value) <= MOST_FIELDS:
+        found.append(path)
+        return
+    found.append(f"{path}.")
+    for name, inner in value.items():
+        _add_paths(found, f"{path}.{name}", inner)
+
+
+def _plain(value: Any) -> Any:
+    """Return null and objects for their JSON texts; all else as it is."""
+    if not isinstance(value, msgspec.Raw):
+        return value
+    if not value or value == _NULL:
+        return None
+    return _OBJECT.decode(value) if memoryview(value)[0] == _BRACE else value
+
+
+_NULL, _BRACE = msgspec.Raw(b"null"), ord("{")
+
+
+class FieldCounts:
+    """Counts the documents of a shard that have each field; those with WARC headers by themselves.
+
+    Of an object with more fields than `MOST_FIELDS` in all documents the object alone is counted.
+    """
+
+    def __init__(self) -> None:
+        self._patterns: Counter[tuple[str, ...]] = Counter()
+        self._counts: tuple[Counter[str], Counter[str]] = Counter(), Counter()
+        self._maps: set[str] = set()
+
+    def add(self, paths: tuple[str, ...]) -> None:
+        """Add a document with these fields, as `paths_in` gives them."""
+        self._patterns[paths] += 1
+        if len(self._patterns) > _PATTERNS:
+            self._count()
+
+    def counted(self) -> list[dict[str, int]]:
+        """Return the documents by path: of those without WARC headers, and of those with them."""
+        self._count()
+        return [dict(sorted(counts.items())) for counts in self._counts]
+
+    def _count(self) -> None:
+        for paths, documents in self._patterns.items():
+            for path in {self._kept(path) for path in paths} if self._maps else paths:
+                self._counts[HEADERS in paths][path] += documents
+        self._patterns.clear()
+        for counts in self._counts:
+            inside = Counter(path.rstrip(".").rpartition(".")[0] for path in counts)
+            self._maps |= {path for path, fields in inside.items() if path and fields > MOST_FIELDS}
+        for counts in self._counts if self._maps else ():
+            for path in [path for path in counts if self._kept(path) != path]:
+                count = counts.pop(path)
+                if path[:-1] in self._maps:
+                    counts[path[:-1]] += count
+
+    def _kept(self, path: str) -> str:
+        return next((each for each in self._maps if path.startswith(f"{each}.")), path)

@@ -12,7 +12,7 @@ import msgspec
 
 from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, explain_bad_row
-from toolkit.data.metadata_fields import DOCUMENT, METADATA, ROOTS
+from toolkit.data.metadata_fields import DOCUMENT, METADATA, MOST_FIELDS, ROOTS
 from toolkit.data.schema import (
     ANY,
     BOOL,
@@ -31,9 +31,6 @@ from toolkit.data.schema import (
 )
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
-
-MOST_FIELDS = 200
-"""Fields that an object has in rows; one with more has keys that are data, and its fields have no types."""
 
 COLUMNS = "the columns of all files"
 """By what types are known that schemas tell."""

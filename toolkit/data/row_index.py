@@ -15,8 +15,8 @@ members, row groups.
 
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Self, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 import xxhash
@@ -25,6 +25,7 @@ from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.data.in_place import START, Begin, ShardLines
+from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.errors import DataError
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
@@ -48,7 +49,7 @@ _ROW = struct.Struct("<QIIQ")
 _HELD = 1 << 15  # rows gathered before they are written
 
 
-VERSION = 3
+VERSION = 4
 """Of row indexes; one of another version is made anew."""
 
 
@@ -67,6 +68,8 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
         reader: of documents in place, the digest of the settings by which the file was read; else empty.
         counts: of documents in place, by reason: what of the file became documents, and what did not.
         source: likewise, of all documents; empty if they have several.
+        fields: documents that have a value in each field, by its path (see `toolkit.data.metadata_fields.FieldCounts`).
+        web_fields: likewise, of the documents with WARC headers, which are not among the others.
     """
 
     version: int = VERSION
@@ -82,6 +85,13 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     reader: str = ""
     counts: dict[str, int] = {}
     source: str = ""
+    fields: dict[str, int] = {}
+    web_fields: dict[str, int] = {}
+
+    @property
+    def all_fields(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Return the documents by fields, of those without WARC headers and of those with them."""
+        return self.fields, self.web_fields
 
 
 class DamagedIndex(DataError):
@@ -129,16 +139,24 @@ INLINE_KEYS = 10_000
 
 _INLINE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-Entry = tuple[int, int, int, tuple[str, ...] | None]
-"""Of a row: its hash, the code points and UTF-8 bytes of its text, the keys of its own attributes, None without any."""
+Entry = tuple[int, int, int, tuple[str, ...] | None, tuple[str, ...]]
+"""Of a row: its hash, the code points and UTF-8 bytes of its text, the keys of its own attributes, None without any;
+and the paths of its fields."""
 
 
-def entry_of(row: DocumentRow, size: int | None = None) -> Entry:
-    """Return what the index says of a row, but for its place; `size` is that of its text in UTF-8, if it is known."""
+def entry_of(row: DocumentRow, fields: bytes | Mapping[str, Any] | tuple[str, ...], size: int | None = None) -> Entry:
+    """Return the index entry of a row, without its place.
+
+    Args:
+        row: The row.
+        fields: Its JSON, its top-level fields, or the paths of its fields.
+        size: Bytes of its text in UTF-8, if they are known.
+    """
     chars = len(row.text)
     if size is None:
         size = chars if row.text.isascii() else len(row.text.encode())
-    return row_hash(row.source, row.id), chars, size, None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
+    keys = None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
+    return row_hash(row.source, row.id), chars, size, keys, paths_in(fields)
 
 
 def _inline_keys(row: DocumentRow) -> tuple[str, ...]:
@@ -175,6 +193,7 @@ class RowIndexOutput:
         self.rows = self.chars = self.bytes = 0
         self.inline = False
         self.inline_keys: set[str] = set()
+        self._fields = FieldCounts()
 
     def __enter__(self) -> Self:
         self._output = Output(self._base + ".bin", self._group.files if self._group else None, digest=False)
@@ -183,8 +202,9 @@ class RowIndexOutput:
 
     def add(self, entry: "Entry", offset: int) -> None:
         """Add a row, in order; `offset` is that of its first byte in the uncompressed shard."""
-        hash_, chars, size, keys = entry
+        hash_, chars, size, keys, fields = entry
         self.rows += 1
+        self._fields.add(fields)
         if keys is not None:
             self.inline = True
             if len(self.inline_keys) <= INLINE_KEYS:
@@ -252,6 +272,7 @@ class RowIndexOutput:
             write_file(self._base + BEGINS, msgspec.json.encode(lines.begins))
         elif self._reader:
             remove(self._base + BEGINS)
+        fields, web_fields = self._fields.counted()
         state = ShardState(
             size=found.size,
             stamp=found.stamp,
@@ -265,6 +286,8 @@ class RowIndexOutput:
             reader=self._reader,
             counts=dict(sorted(lines.counts.items())) if lines else {},
             source=lines.source if lines else "",
+            fields=fields,
+            web_fields=web_fields,
         )
         place, record = (journals.ROWS, self._shard), msgspec.json.encode(state)
         if self._apart:
@@ -344,7 +367,7 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
         offset = 0
         for row, line in rows:
             to_document(row, rows)
-            index.add(entry_of(row), offset)
+            index.add(entry_of(row, line), offset)
             offset += len(line) + 1
     content = lines.content or ""
     return index.finish(version_read(path, before, content), content, lines)

@@ -69,6 +69,7 @@ class Draft(msgspec.Struct, kw_only=True):
         number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
         raw: a row that already is a document, kept byte by byte.
         utf8: the text in UTF-8, if it is at hand.
+        paths: the paths of the row's fields (see `toolkit.data.metadata_fields.paths_in`), if the reader knows them.
     """
 
     text: str
@@ -82,6 +83,14 @@ class Draft(msgspec.Struct, kw_only=True):
     attributes: dict[str, msgspec.Raw] | None = None
     raw: bytes | None = None
     utf8: bytes | None = None
+    paths: tuple[str, ...] | None = None
+
+    def fields(self, id: str) -> tuple[str, ...] | dict[str, Any] | None:
+        """Return the paths of the fields of the row, or its top-level fields without the text; None of a `raw` one."""
+        if self.raw is not None or (self.paths and id == self.id):
+            return self.paths
+        known = {"id": id, "text": "", "source": "", "added": self.added, "created": self.created}
+        return {**known, **self.extra, "metadata": self.metadata}
 
 
 class DraftColumns(Sequence[Draft]):

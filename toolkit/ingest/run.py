@@ -291,7 +291,7 @@ class _ShardsOutput:
                 block.rows.append(row)
                 block.lines.append(line)
                 block.texts.append(row.text.encode() if draft.utf8 is None else draft.utf8)
-                index.add(row_index.entry_of(row, len(block.texts[-1])), offset)
+                index.add(row_index.entry_of(row, draft.fields(row.id) or line, len(block.texts[-1])), offset)
                 offset += len(line) + 1
                 if carried:
                     found = {"source": row.source, "id": row.id, "attributes": draft.attributes}

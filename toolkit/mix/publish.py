@@ -141,6 +141,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         unseen: fields of rules that no document of a shard has.
         orphans: documents that are dropped as copies of documents that are not kept, where that is allowed.
         counts: what the writer left out, or counted besides, by name.
+        not_carried: documents of the inputs that have a field which the output does not carry, by its path.
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
         statistics: by label as rules have it, what was read and what stays; of a format that parts documents by the
             labels of the pieces.
@@ -166,6 +167,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     unseen: list[Unseen] = []
     orphans: list[OrphanCount] = []
     counts: dict[str, int]
+    not_carried: dict[str, int] = {}
     unlike_dolma: int = 0
     statistics: SizesByLabel = {}
     budget: BudgetFound | None = None

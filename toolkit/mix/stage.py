@@ -22,6 +22,7 @@ from toolkit.mix.orphans.copies import Copies
 from toolkit.mix.orphans.judging import Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle.frames import hash_bytes, hash_of, sizes_of
+from toolkit.mix.writer import not_carried
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
@@ -60,7 +61,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     high: int = 0
 
 
-VERSION = 4
+VERSION = 5
 """Of indexes; a shard with one of another version is encoded anew."""
 
 
@@ -76,6 +77,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         counts: what the writer left out, by name.
         statistics: by label, what was read and what stays.
+        not_carried: documents that have a field which the output does not carry, by its path.
         unlike_dolma: documents of which Dolma decides otherwise.
         groups: what a budget has taken of each group.
         seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
@@ -95,6 +97,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     matched: dict[str, list[int]] = {}
     counts: dict[str, int]
     statistics: SizesByLabel
+    not_carried: dict[str, int] = {}
     unlike_dolma: int = 0
     groups: dict[str, GroupCount] = {}
     seen: dict[str, int] = {}
@@ -312,6 +315,7 @@ class StageOutput:
             matched={str(i): sorted(entries) for i, entries in counted.matched.items()},
             counts={name: n for name, n in sorted(counted.left_out.items()) if n},
             statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
+            not_carried=not_carried(self._work.settings.writer(), state.all_fields),
             unlike_dolma=counted.unlike_dolma,
             groups=dict(sorted(counted.groups.items())),
             seen=dict(sorted(counted.seen.items())),

@@ -7,7 +7,7 @@ the engine groups them by label, compresses, cuts into parts, and writes.
 import functools
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ import msgspec
 
 from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
+from toolkit.data.metadata_fields import SAME
 from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
@@ -203,6 +204,17 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     def takes_stale(self) -> bool:
         """Return whether it takes them also from documents whose text rules have edited, as they were before."""
         return False
+
+    def carries(self, fields: Collection[str]) -> Collection[str]:
+        """Return the fields of documents that its files have, as dotted paths; a path has all that is in the field.
+
+        A mix names all other fields, with the numbers of documents that have them. By default it is the text alone.
+
+        Args:
+            fields: Paths of fields that documents have. Documents with ``metadata.warc_headers`` are asked about by
+                themselves.
+        """
+        return ("text",)
 
     def parts_documents(self) -> bool:
         """Return whether pieces of one document go to different labels; the pieces are then counted (`text_of`)."""
@@ -419,6 +431,29 @@ def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "met
         nests = isinstance(value, Mapping) and inside is not None
         found[key] = merge_fields(inside, value, f"{at}.{key}") if nests else msgspec.Raw(msgspec.json.encode(value))
     return msgspec.Raw(msgspec.json.encode(found))
+
+
+def not_carried(writer: Writer, fields: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the fields that documents have and the files of a writer do not, with the documents of each.
+
+    Args:
+        writer: Writer of the output.
+        fields: Documents by the paths of their fields (see `toolkit.data.metadata_fields.FieldCounts`).
+    """
+    found: Counter[str] = Counter()
+    for counts in fields:
+        carried = (*writer.carries([path for path in counts if path not in SAME]),)
+
+        def is_carried(path: str) -> bool:
+            return any(path == each or path.startswith(f"{each}.") for each in carried)  # noqa: B023
+
+        for path, documents in counts.items():
+            if not path.endswith(".") and path not in SAME and not is_carried(path):
+                found[path] += documents
+        for same, path in SAME.items():
+            if path in found and is_carried(same.partition("=")[2]):
+                found[path] -= counts.get(same, 0)
+    return dict(sorted((+found).items()))
 
 
 def part_name(stem: str, suffix: str, number: int, parts: int) -> str:

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
 from toolkit.inspect.stats import groups
-from toolkit.mix.effects.counts import GroupCount, Totals, add
+from toolkit.mix.effects.counts import GroupCount, Totals, add, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.orphans import judging
 from toolkit.mix.orphans.counting import counts_of
 from toolkit.mix.publish import BudgetFound, Manifest
 from toolkit.mix.settings import MixSettings, Stream
+from toolkit.mix.writer import not_carried
 from toolkit.report import facts, recorded, selection
 from toolkit.report.fields import Fields, fields_of
 from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, REST, Merged, Spread, sizes_of
@@ -25,6 +27,7 @@ from toolkit.report.one_shard import ShardToCount, count_shard, load
 from toolkit.report.samples import NAME_CHARS, ShardToShow, Shown, jaccard, show_shard
 from toolkit.report.selection import At
 from toolkit.rules import Rule
+from toolkit.storage.threads import for_each
 
 TOP = 100
 """Hosts, and other groups, that are shown."""
@@ -152,6 +155,13 @@ def _pairs(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Pair]:
                     yield facts.Pair(set=at.set, one=one, other=other, similarity=similarity, cluster=size or None)
 
 
+def _not_carried(given: Gathered) -> dict[str, int]:
+    """Return the fields that the output will not carry, with the documents that have them."""
+    writer = given.settings.writer()
+    states = for_each(lambda work: row_index.current(work.dataset, work.shard), given.works)
+    return added(not_carried(writer, state.all_fields) for state in states if state)
+
+
 # --- putting together -------------------------------------------------------------------------------------------------
 
 
@@ -189,6 +199,7 @@ def _assembled(
         groups=list(_groups(given, tasks)),
         rules=_rules(streams, many, manifest),
         left_out=dict(manifest.counts) if manifest else {},
+        not_carried=manifest.not_carried if manifest else _not_carried(given),
         budget=_budget(given, streams),
         duplicates=list(_duplicates(streams)),
         orphans=_orphans(given, streams, tasks),

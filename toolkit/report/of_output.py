@@ -67,6 +67,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         labels=_labels(manifest),
         rules=_rules(manifest),
         left_out=dict(manifest.counts),
+        not_carried=manifest.not_carried,
         budget=_budget(manifest),
         orphans=[facts.Orphans(**msgspec.structs.asdict(each)) for each in manifest.orphans],
     )

@@ -349,7 +349,7 @@ class _Joining:
         ]
         for row, line in rows:
             if self._job.indexes:
-                entries.append((row_index.entry_of(row), len(line)))
+                entries.append((row_index.entry_of(row, line), len(line)))
             document = to_document(row, rows, line)
             for other in others:
                 other.give(document, rows.number)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config.settings import convert, parse
-from toolkit.data.documents import Document
+from toolkit.data.documents import Document, value_at
+from toolkit.data.metadata_fields import paths_in
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments
 from toolkit.mix.writer import WRITERS, Mixed, MixedBatch, Writer, check_label
@@ -64,6 +65,7 @@ def check_writer(
     with tempfile.TemporaryDirectory() as folder:
         for label, pieces in _by_label(made).items():
             check_reading(made, label, pieces, Path(folder))
+    check_carried(made)
     if new_process:
         check_in_new_process(made)
 
@@ -138,6 +140,34 @@ def check_encoding(writer: Writer) -> None:
         f"{name}: expected of encode_batch the pieces of each document that encode gives, in order, and the same "
         f"counts; got {found} and {dict(batch_counts)} in place of {alone} and {dict(counts)}",
     )
+
+
+def check_carried(writer: Writer) -> None:
+    """Check that the fields which a writer declares to carry come out, of a WARC record and of another document."""
+    if not writer.HAS_TEXT:
+        return
+    inside = {"url": "in-url", "date": "in-date", "n": {"deep": "in-deep"}, "corpus": "in-corpus"}
+    for headers in ({"warc-record-id": "in-id", "warc-date": "in-added"}, None):
+        metadata = inside | ({"warc_headers": headers} if headers else {})
+        fields = {"id": "in-id", "text": "in-text", "source": "in-source", "added": "in-added", "own": "in-own"}
+        row = msgspec.json.encode(fields | {"metadata": metadata})
+        raw = msgspec.Raw(msgspec.json.encode(metadata))
+        document = Document("in-text", id="in-id", source="in-source", metadata=raw, row=row)
+        pieces = [Encoded("", document, data) for _, data in writer.encode(document, mixed_of(writer, document))]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, writer.part("en", 1, 1, ""))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            data = file_of(writer, pieces, path)
+            found = data if writer.CONCATENATES else msgspec.json.encode([*writer.read_rows(str(path))])
+        if found == b"[]":
+            return  # there is no way to see rows
+        names = paths_in(row)
+        for name in writer.carries(names):
+            value = value_at(fields | {"metadata": metadata}, name)
+            expect(
+                not isinstance(value, str) or value.encode() in found,
+                f"{_name(writer)}: expected the field {name} in the output, as `carries` says, got {found[:500]!r}",
+            )
 
 
 def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder: Path) -> None:

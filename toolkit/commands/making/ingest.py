@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from toolkit.commands.command_line.options import Configured, Stage
+from toolkit.commands.mixing import tables
 from toolkit.commands.steps import places
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.first_documents import first_documents, show_preview
@@ -20,6 +21,8 @@ from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
+from toolkit.mix.effects.counts import added
+from toolkit.mix.writer import not_carried
 from toolkit.one_pass import one_input
 from toolkit.records import rejected
 from toolkit.records.failures import FailureRecords
@@ -144,10 +147,12 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     plan = show_plan(context, {"ingest": shards_of(works)})
     found, failed = first_documents(works, SHOWN)
     lines = [line for each in found for line in ("", *show_preview(each).split("\n"))]
+    lost = added(not_carried(context.mix.writer(), each.paths) for each in found) if context.has("mix") else {}
+    lines += tables.not_carried(lost, sum(each.looked_at for each in found)).split("\n")[1:]
     return replace(
         plan,
         text="\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)]),
-        data=plan.data | {"first": msgspec.to_builtins(found)},
+        data=plan.data | {"first": msgspec.to_builtins(found), "not_carried": lost},
         failures=failed,
         exit_code=1 if failed else 0,
     )

@@ -4,6 +4,7 @@ import importlib
 from typing import Annotated, Any
 
 from toolkit.commands.command_line.options import Configured, Flag, Stage
+from toolkit.commands.mixing import previews
 from toolkit.commands.stages import PER_SHARD, STAGES
 from toolkit.commands.steps import conflicts, one_pass, per_shard
 from toolkit.commands.steps.context import Context
@@ -64,6 +65,8 @@ def run(context: Context, options: Options) -> Outcome:
         if context.is_broken and left and not _leaves_some(name, stage, left):
             left_out = left
             break
+    if options.dry_run and context.has("mix") and present[0] not in ("ingest", "mix"):
+        texts[-1] += previews.planned(context)
     if left_out:
         texts.append(f"not run: {', '.join(left_out)}")
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once

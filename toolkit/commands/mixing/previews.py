@@ -1,6 +1,7 @@
 """Previews of a mix, which write nothing: dry run, explanations, the comparison with another mix."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,14 +13,18 @@ from toolkit.commands.sampling import using
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import Source
+from toolkit.data import row_index
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.mix import stage
 from toolkit.mix.effects import compare as comparing
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
+from toolkit.mix.effects.counts import added
 from toolkit.mix.effects.preview import LabelCount, Preview
 from toolkit.mix.join import ShardToMix
+from toolkit.mix.writer import not_carried
 from toolkit.runs.executors import Result, Task
+from toolkit.storage.threads import for_each
 
 UNMATCHED_LISTED = 1000
 """Blocklist entries that matched nothing which ``--json`` lists of each rule."""
@@ -51,6 +56,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     text += "\n\n" + tables.rules_table(totals, effects, preview=True)
     budget = budgets.counted(prepared.budget, [each.groups for _, each in found])
     text += budgets.told(budget) + lost.text()
+    dropped = added(each.not_carried for _, each in found)
     unlike = sum(each.unlike_dolma for _, each in found)
     number = 0
     for stream in settings.streams:
@@ -60,7 +66,11 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
             text += f"\n\n{stream.name}" if stream.name else "\n"
             text += "\n" + tables.labels_table(labels, rules)
     return Outcome(
-        text=text + tables.blocklists(counts, left) + tables.unseen(missing) + tables.unlike_dolma(unlike, totals.rows),
+        text=text
+        + tables.blocklists(counts, left)
+        + tables.unseen(missing)
+        + tables.not_carried(dropped)
+        + tables.unlike_dolma(unlike, totals.rows),
         data={
             "totals": msgspec.to_builtins(totals),
             "rules": msgspec.to_builtins(effects),
@@ -69,6 +79,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
             "labels": _labels_data(by_stream),
             "blocklists": msgspec.to_builtins(counts),
             "unseen": msgspec.to_builtins(missing),
+            "not_carried": dropped,
             "unlike_dolma": unlike,
             "unmatched": {name: entries[:UNMATCHED_LISTED] for name, entries in left.items()},
             "failed": broken,
@@ -76,6 +87,18 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         failures=broken,
         exit_code=1 if broken else 0,
     )
+
+
+def planned(context: Context) -> str:
+    """Return lines that name the fields which the mix will not carry, of the documents that have been read once."""
+    writer = context.mix.writer()
+    found = [
+        not_carried(writer, state.all_fields)
+        for stream in context.mix.streams
+        for state in for_each(partial(row_index.current, stream.dataset), stream.dataset.shards())
+        if state
+    ]
+    return "".join(f"\n# {line}".rstrip(" ") for line in tables.not_carried(added(found)).split("\n")[1:])
 
 
 def _labels(found: Sequence[tuple[ShardToMix, Preview]], stream: str) -> dict[str, LabelCount]:

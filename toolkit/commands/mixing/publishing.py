@@ -1,6 +1,5 @@
 """The second stage of a mix: from the parts of shards to the published output."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
 
@@ -15,7 +14,7 @@ from toolkit.errors import ConfigError, amount
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import before_after, unmatched
-from toolkit.mix.effects.counts import RuleEffect, Totals
+from toolkit.mix.effects.counts import RuleEffect, Totals, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount
 from toolkit.mix.settings import MixSettings, work_folder
@@ -145,10 +144,7 @@ def empty(
 
 def _counts(stages: Mapping[str, stage.StageRecord]) -> dict[str, int]:
     """Return what the writer left out, by name, of all shards."""
-    counts: Counter[str] = Counter()
-    for each in stages.values():
-        counts.update(each.counts)
-    return dict(sorted(counts.items()))
+    return added(each.counts for each in stages.values())
 
 
 def _manifest(
@@ -183,6 +179,7 @@ def _manifest(
         unseen=unmatched.unseen((work, stages[work.key].seen) for work in mixed),
         orphans=lost,
         counts=_counts(stages),
+        not_carried=added(each.not_carried for each in stages.values()),
         unlike_dolma=sum(each.unlike_dolma for each in stages.values()),
         budget=budgets.counted(prepared.budget, [each.groups for each in stages.values()]),
         statistics=dict(sorted(found.items())),
@@ -263,7 +260,10 @@ def _outcome(
     """Return the outcome of a published mix; `left` are the blocklist entries that matched nothing, by rule."""
     summary = {
         key: msgspec.to_builtins(getattr(manifest, key))
-        for key in ("totals", "rules", "orphans", "blocklists", "unseen", "counts", "unlike_dolma", "labels", "omitted")
+        for key in (
+            *("totals", "rules", "orphans", "blocklists", "unseen", "counts"),
+            *("not_carried", "unlike_dolma", "labels", "omitted"),
+        )
     }
     return Outcome(
         text=tables.published(output, manifest, already=already)
@@ -271,6 +271,7 @@ def _outcome(
         + orphans.told(manifest.orphans)
         + tables.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output))
         + tables.unseen(manifest.unseen)
+        + tables.not_carried(manifest.not_carried)
         + tables.unlike_dolma(manifest.unlike_dolma, manifest.totals.rows),
         data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary}
         | ({"budget": budgets.as_data(manifest.budget)} if manifest.budget else {})

@@ -35,6 +35,17 @@ def summed(totals: Iterable[Totals]) -> Totals:
     return sum_
 
 
+def not_carried(counts: Mapping[str, int], first: int = 0) -> str:
+    """Return lines that name the fields of documents, or of the first ones, which the output does not carry."""
+    if not counts:
+        return ""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{name}: {amount(documents, 'document')}" for name, documents in ranked[:ENTRIES_SHOWN]]
+    more = [f"and {len(ranked) - ENTRIES_SHOWN} more, which --json lists"] if ranked[ENTRIES_SHOWN:] else []
+    of = f"first {amount(first, 'document')}" if first else "documents"
+    return f"\n\nfields of the {of} that the output does not carry:\n" + "\n".join(f"  {x}" for x in [*shown, *more])
+
+
 def unlike_dolma(documents: int, rows: int) -> str:
     """Return lines that say of how many documents Dolma decides otherwise, as 1 and 1.0 are two numbers to it."""
     if not documents:

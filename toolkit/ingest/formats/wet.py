@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from toolkit.data.metadata_fields import OF_RECORD
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.web.records import sound_records
@@ -54,6 +55,7 @@ class Wet(Reader):
                     added=record.date,
                     created=record.date,
                     metadata={"warc_headers": record.headers},
+                    paths=OF_RECORD if record.id and record.date else None,
                 )
         if not number:
             raise DataError("expected WARC records, got none that is valid", path=source.path)

@@ -9,6 +9,7 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.documents import DocumentRow
+from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.data.schema import Type
 from toolkit.errors import DataError
 from toolkit.ingest.plan import InputToIngest
@@ -42,6 +43,7 @@ class Preview(ConfigStruct):
         looked_at: documents that the fields are of.
         fields: in their order, those of the metadata in its place.
         counts: what was left out on the way, and the documents.
+        paths: documents by the paths of their fields (see `toolkit.data.metadata_fields.FieldCounts`).
     """
 
     input: str
@@ -50,6 +52,7 @@ class Preview(ConfigStruct):
     looked_at: int
     fields: list[Field]
     counts: dict[str, int]
+    paths: list[dict[str, int]]
 
 
 _KEYS = DocumentRow.__struct_fields__
@@ -90,6 +93,9 @@ def preview(work: InputToIngest, shown: int) -> Preview:
             lines.append(line)
             if (size := size + len(line)) > SAMPLE_BYTES:
                 break
+    paths = FieldCounts()
+    for line in lines:
+        paths.add(paths_in(line))
     return Preview(
         input=work.path,
         format=common.format,
@@ -97,6 +103,7 @@ def preview(work: InputToIngest, shown: int) -> Preview:
         looked_at=len(lines),
         fields=_fields(lines),
         counts=dict(source.counts),
+        paths=paths.counted(),
     )
 
 

@@ -138,7 +138,7 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
         ):
             offset, done = 0, Position(report, lines.stored)
             for row, _, line in _rows(lines, path, findings):
-                index.add(row_index.entry_of(row), offset)
+                index.add(row_index.entry_of(row, line), offset)
                 offset += len(line) + 1
                 done(1)
             if findings.count:

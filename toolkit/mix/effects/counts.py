@@ -140,6 +140,14 @@ def add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
         setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
 
 
+def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums of counts by name, sorted."""
+    found: Counter[str] = Counter()
+    for each in counts:
+        found.update(each)
+    return dict(sorted(found.items()))
+
+
 def add_groups(mine: dict[str, GroupCount], theirs: Mapping[str, GroupCount]) -> None:
     """Add what a budget has taken of other documents."""
     for group, found in theirs.items():

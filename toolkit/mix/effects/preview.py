@@ -29,6 +29,7 @@ from toolkit.mix.join import (
 )
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.orphans.copies import Copies, Fates
+from toolkit.mix.writer import not_carried
 from toolkit.rules import Outcome, RuleSet, rules_in
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
@@ -53,6 +54,7 @@ class Preview(ConfigStruct):
         groups: what a budget takes of each group.
         seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
         texts: whether the documents had to be read.
+        not_carried: documents that have a field which the output does not carry, by its path.
         unlike_dolma: documents of which Dolma decides otherwise.
         fates: which documents stay, and which are dropped as copies, unless a folder took that; None without rules
             about copies.
@@ -64,6 +66,7 @@ class Preview(ConfigStruct):
     labels: dict[str, LabelCount]
     matched: dict[int, list[int]]
     texts: bool
+    not_carried: dict[str, int]
     unlike_dolma: int
     fates: Fates | None = None
     groups: dict[str, GroupCount] = {}
@@ -162,6 +165,7 @@ def preview_shard(
         labels=labels,
         matched=matched,
         texts=texts,
+        not_carried=not_carried(work.settings.writer(), state.all_fields),
         unlike_dolma=unlike_dolma,
         groups=groups,
         seen=seen,

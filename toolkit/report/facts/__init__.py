@@ -99,6 +99,7 @@ class Run(msgspec.Struct, kw_only=True):
         rules: in the order in which they decide.
         left_out: what the output format counted besides: documents or lines, by what it did with them. Some were left
             out (`documents below min_text_length`), some were written (`documents without warc_headers`).
+        not_carried: documents that have a field which the output does not carry, by its path.
         budget: if the mix has one.
         duplicates: by each set that says so.
         orphans: documents of which no copy is kept, by rule and set.
@@ -129,6 +130,7 @@ class Run(msgspec.Struct, kw_only=True):
     groups: list[Groups] = []
     rules: list[RuleFacts] = []
     left_out: dict[str, int] = {}
+    not_carried: dict[str, int] = {}
     budget: Budget | None = None
     duplicates: list[Duplicates] = []
     orphans: list[Orphans] = []

@@ -122,7 +122,8 @@
     }
     panel.tabIndex = -1;
     show();
-    return [funnel(run, label, before), table, panel, left(run)];
+    return [funnel(run, label, before), table, panel, counts("What the output format counted besides", "What", run.left_out),
+      counts("Fields of the documents that the output does not carry", "Field", run.not_carried)];
   });
 
   /** Documents that are left after each rule that drops, one bar below the other. */
@@ -246,14 +247,14 @@
     ];
   }
 
-  function left(run) {
-    const rows = Object.entries(run.left_out || {});
+  function counts(caption, title, found) {
+    const rows = Object.entries(found || {});
     return rows.length
       ? page.table({
-          caption: "What the output format counted besides",
+          caption,
           rows,
           columns: [
-            { title: "What", head: true, value: (row) => row[0] },
+            { title, head: true, value: (row) => row[0] },
             { title: "Number", numeric: true, value: (row) => row[1] },
           ],
         })
