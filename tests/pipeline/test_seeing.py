@@ -104,7 +104,7 @@ def test_an_unknown_document_cannot_be_explained(numbered: Project) -> None:
     numbered.config["mix"]["rules"] = []
     ran = numbered("mix", "--explain", "nobody")
     assert ran.code == 2
-    assert "expected a document with the id 'nobody'" in ran.err
+    assert "expected a document with the id or URL 'nobody'" in ran.err
 
 
 CONDITIONS = ["n is None", "n is not None and n % 3 == 0", "n is not None and n > 40", 'label.best == "en"', "1 > 2"]

@@ -34,6 +34,7 @@ from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest import folders
 from toolkit.ingest.recognised import not_lines
 from toolkit.plugins import Kind
+from toolkit.records.left_out import LeftOutOutput, identity
 from toolkit.storage.compression import MAGIC_BYTES, compression_in
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import remove
@@ -177,6 +178,7 @@ class Input:
         begin: where reading begins: a reader counts items from `begin.number`. Another place than the start is given
             to readers with `MEMBERS`, of which the stream begins there, and to those that note `parts`.
         sample: bounds what is read of it, if its beginning is enough.
+        left_out: notes the items that become no document, if that is wanted.
         parts: readers add the number of items before a part of the file, and the part's own number, before they give
             items of it.
 
@@ -204,6 +206,7 @@ class Input:
         self.max_bytes = max_bytes
         self.counts: Counter[str] = Counter()
         self.skip = rejects is not None
+        self.left_out: LeftOutOutput | None = None
         self._rejects = rejects
         self._opened = opened
 
@@ -280,6 +283,22 @@ class Input:
             elif made is not None:
                 yield made
 
+    def leave_out(
+        self, reason: str, number: int, *, id: str | None = None, url: str | None = None, source: str | None = None
+    ) -> None:
+        """Count an item that is no damage and becomes no document by its reason, and note which it is.
+
+        Args:
+            reason: a short name, by which it is counted.
+            number: line or ordinal in the input, from 1.
+            id: of the document that it would be, if known.
+            url: likewise.
+            source: likewise, if it is not that of the configuration.
+        """
+        self.counts[reason] += 1
+        if self.left_out is not None:
+            self.left_out.add(number, reason, id, url, source)
+
     def refuse(self, error: Exception, raw: bytes, number: int) -> None:
         """Treat an item of which something could not be made as `bad`.
 
@@ -328,16 +347,19 @@ class Input:
         if self._rejects is None:
             raise DataError(message, path=self.path, line=number, id=id)
         self._rejects.add(self.path, reason, message, raw, number, size=size, offset=offset)
-        self.counts[f"rejected.{reason}"] += 1
+        own_id, url = identity(raw) if self.left_out is not None else (None, None)
+        self.leave_out(f"rejected.{reason}", number, id=id or own_id, url=url)
 
-    def lose(self, reason: str, message: str, raw: bytes, number: int) -> None:
+    def lose(
+        self, reason: str, message: str, raw: bytes, number: int, id: str | None = None, url: str | None = None
+    ) -> None:
         """Count an item that cannot be read and is no damage of the input as ``lost.<reason>``; it is never an error.
 
-        It is kept aside where bad items are; the arguments are those of `bad`.
+        It is kept aside where bad items are; the arguments are those of `bad`, and the URL of the document.
         """
         if self._rejects is not None:
             self._rejects.add(self.path, reason, message, raw, number)
-        self.counts[f"lost.{reason}"] += 1
+        self.leave_out(f"lost.{reason}", number, id=id, url=url)
 
 
 class _InputLines(Lines):

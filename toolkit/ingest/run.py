@@ -25,7 +25,7 @@ from toolkit.ingest.reading import downloads, sources
 from toolkit.ingest.reading.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.ingest.superseded import forget_shards
-from toolkit.records import ingested, sets
+from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.runs.executors import P, R, Report, Result, Task
@@ -146,9 +146,13 @@ def ingest_input(
         ingested.forget(work.dataset, [work.key])
     common = work.entry.settings()
     rejected = join("rejects", work.shard + ".jsonl.gz")
-    with Rejects(join(work.dataset.bookkeeping, rejected)) as rejects:
+    aside = left_out.path_of(work.shard)
+    with ExitStack() as stack:
+        files = stack.enter_context(claims.group()).files
+        rejects = stack.enter_context(Rejects(join(work.dataset.bookkeeping, rejected)))
+        others = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
         kept_aside = rejects if common.on_error == "skip" else None
-        inputs = sources.Sources(work, found, _keep(work), kept_aside)
+        inputs = sources.Sources(work, found, _keep(work), kept_aside, others)
         written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow, threads)
         with closing(inputs.rows()) as rows:
             written.run(rows)
@@ -166,6 +170,7 @@ def ingest_input(
         entry=work.entry.name,
         max_rejected=common.max_rejected,
         rejects=rejected if rejects.written else "",
+        left_out=aside if others.written else "",
         inputs=inputs.read if work.is_pack else [],
         types=work.types,
     )

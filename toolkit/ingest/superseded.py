@@ -12,7 +12,7 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.ingest.attempts import attempt_path, attempts, load_attempt
 from toolkit.ingest.plan import InputToIngest
-from toolkit.records import ingested, sets
+from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.storage.paths import remove, remove_empty_folders
 
@@ -76,6 +76,8 @@ def forget(former: Iterable[Superseded], dataset: Dataset) -> None:
     forget_shards(dataset, [shard for each in listed for shard in each.shards])
     ingested.forget(dataset, [each.key for each in listed])
     for each in listed:
+        if each.made:
+            left_out.forget(dataset, each.made)
         remove(attempt_path(dataset, each.key))
 
 

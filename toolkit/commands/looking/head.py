@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Annotated, Any, ClassVar
@@ -10,10 +10,12 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.commands.steps import tracing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.first_documents import first_documents, show_document, show_preview
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import row_index
+from toolkit.data.addresses import has_scheme
 from toolkit.data.alignment import AttributeRows, attribute_lines, missing_file
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
@@ -25,6 +27,7 @@ from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records import sets as records
+from toolkit.records.left_out import is_called
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
 
 Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str, bytes]
@@ -38,7 +41,9 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
     targets: Annotated[tuple[str, ...], Words("a shard; settings, which override those of the file")] = ()
     count: Annotated[int, Flag("number of documents (3)", "-n", metavar="N")] = 3
-    id: Annotated[str | None, Flag("show only the document with this id", metavar="ID")] = None
+    id: Annotated[
+        str | None, Flag("show only the document with this id or URL, or why there is none", metavar="ID|URL")
+    ] = None
 
 
 def run(context: Context, options: Options) -> Outcome:
@@ -64,9 +69,22 @@ def run(context: Context, options: Options) -> Outcome:
                 break
         if len(found) >= wanted:
             break
-    if options.id is not None and not found:
-        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {amount(len(shards), 'shard')}")
-    return _outcome(found)
+    if options.id is None:
+        return _outcome(found)
+    items = tracing.items_left_out([dataset], options.id, amount(len(shards), "shard"), known=bool(found))
+    places = tracing.in_output(context, [row.id for row, *_ in found]) if options.config else None
+    outcome = _outcome(found, [_way(dataset, joined, places) for joined in found])
+    outcome.text = "\n\n".join(text for text in (outcome.text, tracing.show_left_out(items)) if text)
+    outcome.data["left_out"] = msgspec.to_builtins(items)
+    return outcome
+
+
+def _way(dataset: Dataset, joined: Joined, places: Mapping[str, list[str]] | None) -> dict[str, Any]:
+    """Return where a document comes from and where it is in the output, as far as that is known."""
+    path, _, number = joined[2].rpartition(":")
+    shard = path.removeprefix(dataset.documents + "/")
+    way = tracing.origin(dataset, shard, int(number))
+    return way if places is None else way | {"output": places[joined[0].id]}
 
 
 def _of_inputs(context: Context, options: Options) -> Outcome:
@@ -80,14 +98,22 @@ def _of_inputs(context: Context, options: Options) -> Outcome:
     )
 
 
-def _outcome(found: list[Joined]) -> Outcome:
+def _outcome(found: list[Joined], ways: Sequence[dict[str, Any]] = ()) -> Outcome:
+    """Return documents as they are shown.
+
+    Args:
+        found: the documents.
+        ways: for each where it comes from and where it is in the output, if that is shown.
+    """
+    with_ways = list(zip(found, ways or [{}] * len(found), strict=True))
     return Outcome(
-        text="\n\n".join(show_document(*joined) for joined in found),
+        text="\n\n".join("\n".join([show_document(*joined), *tracing.show_origin(way)]) for joined, way in with_ways),
         data={
             "documents": [
                 {"place": place, "id": row.id, "source": row.source, "text": row.text}
                 | ({"values": attributes[""]} if "" in attributes else {"attributes": attributes})
-                for row, attributes, place, _ in found
+                | way
+                for (row, attributes, place, _), way in with_ways
             ]
         },
     )
@@ -116,11 +142,16 @@ def _outputs(target: str) -> list[tuple[str, Writer]]:
 def _of_output(context: Context, options: Options, outputs: list[tuple[str, Writer]]) -> Outcome:
     """Show the first documents of an output, or those with an id, each with the values that its format has for it."""
     documents = _of_files(outputs, 2 * context.config.max_document_bytes)
-    wanted = (found for found in documents if options.id is None or found[0].id == options.id)
+    wanted = (found for found in documents if options.id is None or _is_called(found[0], options.id))
     found = list(islice(wanted, options.count if options.id is None else None))
     if options.id is not None and not found:
-        raise ConfigError(f"expected a document with the id {options.id!r}, got none in {amount(len(outputs), 'file')}")
+        got = f"got none in {amount(len(outputs), 'file')}"
+        raise ConfigError(f"expected a document with the id or URL {options.id!r}, {got}")
     return _outcome(found)
+
+
+def _is_called(row: DocumentRow, wanted: str) -> bool:
+    return is_called(b'{"metadata":%b}' % bytes(row.metadata), row.id, wanted)
 
 
 def _of_files(outputs: list[tuple[str, Writer]], max_bytes: int) -> Iterator[Joined]:
@@ -179,7 +210,7 @@ def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Itera
         rows = Rows(stack.enter_context(dataset.lines(shard, max_bytes)), DOCUMENT_DECODER, path)
         for row, line in rows:
             taken = {name: others.take(row.id, row.source, rows.number)[0] for name, others in sets.items()}
-            if id is None or row.id == id:
+            if id is None or is_called(line, row.id, id):
                 attributes = {name: msgspec.json.decode(each.attributes) for name, each in taken.items()}
                 yield row, attributes, f"{path}:{rows.number}", line
 
@@ -206,6 +237,8 @@ def _found(dataset: Dataset, shard: str, max_bytes: int, id: str) -> list[Joined
     if state is None or not state.source:
         return None
     found = []
+    if has_scheme(id):
+        return None
     for number in row_index.rows_of(dataset, shard, state.source, id):
         joined = _at(dataset, shard, max_bytes, number)
         if joined is None or joined[0].id != id:

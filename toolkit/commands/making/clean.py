@@ -9,7 +9,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.errors import ConfigError, amount
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest import superseded
-from toolkit.records import ingested
+from toolkit.records import ingested, left_out
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
 from toolkit.tag import sample
@@ -86,6 +86,8 @@ def _forget(context: Context, options: Options) -> Outcome:
         shards = sorted({shard for key in options.forget for shard in known[key].shards})
         if not options.dry_run:
             superseded.forget_shards(dataset, shards)
+            for key in options.forget:
+                left_out.forget(dataset, known[key])
             ingested.forget(dataset, options.forget)
     what = "would be deleted" if options.dry_run else "deleted"
     paths = [dataset.shard_path(shard) for shard in shards]

@@ -24,7 +24,9 @@ class Options(Locking, frozen=True, kw_only=True):
     explain: Annotated[
         str | None,
         Flag(
-            "show why the rules keep or drop this document, or N documents of each rule (-n)", metavar="ID|N", alone=""
+            "show why the rules keep or drop the document of this id or URL, or N documents of each rule (-n)",
+            metavar="ID|URL|N",
+            alone="",
         ),
     ] = None
     compare: Annotated[

@@ -10,6 +10,7 @@ from toolkit.commands.mixing import budgets, orphans, preparation, publishing, t
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.opening import open_context
 from toolkit.commands.sampling import using
+from toolkit.commands.steps import tracing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import Source
@@ -23,6 +24,7 @@ from toolkit.mix.effects.counts import added
 from toolkit.mix.effects.preview import LabelCount, Preview
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.writer import not_carried
+from toolkit.records.left_out import LeftOut
 from toolkit.runs.executors import Result, Task
 from toolkit.storage.threads import for_each
 
@@ -144,15 +146,42 @@ def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: 
         if samples
         else [each for r in results for each in r.value or []]
     )
-    if wanted is not None and not found and not broken:
-        raise ConfigError(f"expected a document with the id {wanted!r}, got none in {amount(len(tasks), 'shard')}")
+    items: list[LeftOut] = []
+    if wanted is not None:
+        found = _with_ways(context, prepared, found)
+        datasets = {stream.dataset.bookkeeping: stream.dataset for stream in prepared.settings.streams}
+        looked_in = amount(len(tasks), "shard")
+        items = tracing.items_left_out(datasets.values(), wanted, looked_in, known=bool(found or broken))
     nothing = f"the rule {shown.rule!r} does nothing" if shown.rule else "no rule does anything"
     return Outcome(
-        text="\n\n".join(explaining.show(each) for each in found) or nothing,
-        data={"documents": [_without(msgspec.to_builtins(each), "rank") for each in found], "failed": broken},
+        text="\n\n".join([*map(_shown, found), *([tracing.show_left_out(items)] if items else [])]) or nothing,
+        data={
+            "documents": [_without(msgspec.to_builtins(each), "rank", "way") | each.way for each in found],
+            "left_out": msgspec.to_builtins(items),
+            "failed": broken,
+        },
         failures=broken,
         exit_code=1 if broken else 0,
     )
+
+
+def _shown(found: explaining.Explanation) -> str:
+    return "\n".join([explaining.show(found), *tracing.show_origin(found.way)])
+
+
+def _with_ways(
+    context: Context, prepared: PreparedMix, found: list[explaining.Explanation]
+) -> list[explaining.Explanation]:
+    """Return explanations with where their documents come from, and where they are in the output."""
+    works = {work.name: work for work in prepared.works}
+    stay = [each.id for each in found if each.dropped is None]
+    places = tracing.in_output(context, stay, prepared.settings.output.path)
+    ways = []
+    for each in found:
+        name, _, row = each.place.rpartition(":")
+        way = tracing.origin(works[name].dataset, works[name].shard, int(row))
+        ways.append(way if places is None or each.id not in places else way | {"output": places[each.id]})
+    return [msgspec.structs.replace(each, way=way) for each, way in zip(found, ways, strict=True)]
 
 
 def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:

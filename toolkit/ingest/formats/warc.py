@@ -6,7 +6,7 @@ Source: WARC 1.0/1.1 (ISO 28500); HTTP by RFC 9110 and 9112; character encodings
 import functools
 import importlib.util
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Literal
 
 import msgspec
@@ -92,19 +92,21 @@ class Warc(Reader):
         with Isolated(functools.partial(page_reader, self.html_options()), self.timeout) as extract:
             for record in sound_records(source, large=True):
                 number += 1
-                answer = self._answer(record, source.counts)
-                page = self._page(answer, limit, source.counts) if answer else None
+                url = record.fields.get("warc-target-uri")
+                leave = functools.partial(source.leave_out, number=number, id=record.id, url=url)
+                answer = self._answer(record, source.counts, leave)
+                page = self._page(answer, limit, source.counts, leave) if answer else None
                 if answer is None or page is None:
                     continue
                 try:
                     found = extract(page)
                 except Lost as lost:
-                    source.lose(lost.reason, str(lost), record.block or b"", number)
+                    source.lose(lost.reason, str(lost), record.block or b"", number, record.id, url)
                     continue
                 for name in ("disbelieved", "guessed", "replaced"):
                     source.counts[f"charset.{name}"] += getattr(found, name)
                 if not found.text.strip():
-                    source.counts["no_text"] += 1
+                    leave("no_text")
                     continue
                 if reason := record.fields.get("warc-truncated"):
                     source.counts[f"truncated.{reason}"] += 1
@@ -132,49 +134,49 @@ class Warc(Reader):
         """Return the options that are about HTML."""
         return HtmlOptions(**{name: getattr(self, name) for name in HtmlOptions.__struct_fields__})
 
-    def _answer(self, record: Record, counts: Counter[str]) -> Response | None:
-        """Return what a server sent, or the file that a crawler kept; count one that is not to be read: None."""
+    def _answer(self, record: Record, counts: Counter[str], leave: Callable[[str], None]) -> Response | None:
+        """Return what a server sent, or the file that a crawler kept; leave out one that is not to be read: None."""
         if record.type != "response" and not (record.type == "resource" and self.resources):
             counts[f"record.{record.type}"] += 1
             return None
         if record.block is None:
-            counts["too_large"] += 1
+            leave("too_large")
             return None
         if record.type == "resource":
             return Response(0, {"content-type": [record.fields.get("content-type", "")]}, record.block)
         answer = parse_response(record.block)
         if answer is None:
-            counts["not_http"] += 1
+            leave("not_http")
         elif answer.status not in self.status:
-            counts[f"status.{answer.status}"] += 1
+            leave(f"status.{answer.status}")
             return None
         return answer
 
-    def _page(self, answer: Response, limit: int, counts: Counter[str]) -> Page | None:
-        """Return the page that it is; count anything else: None."""
+    def _page(self, answer: Response, limit: int, counts: Counter[str], leave: Callable[[str], None]) -> Page | None:
+        """Return the page that it is; leave out anything else: None."""
         kind, charset = parse_content_type(answer.last("content-type"))
         if kind and kind not in self.content_types:
-            counts[f"content_type.{kind}"] += 1
+            leave(f"content_type.{kind}")
             return None
         try:
             body, notes = decoded_body(answer, limit)
         except TooLarge:
-            counts["too_large"] += 1
+            leave("too_large")
             return None
         except UnknownCoding as coding:
-            counts[f"content_encoding.{coding}"] += 1
+            leave(f"content_encoding.{coding}")
             return None
         counts.update(f"http.{note}" for note in notes)
         if not kind:
             counts["content_type.missing"] += 1
             kind = sniffed(body)
             if kind not in self.content_types:
-                counts[f"content_type.{kind}"] += 1
+                leave(f"content_type.{kind}")
                 return None
         if not body:
-            counts["empty"] += 1
+            leave("empty")
             return None
         if is_binary(body, charset):
-            counts["binary"] += 1
+            leave("binary")
             return None
         return Page(body, charset, kind in HTML)

@@ -46,7 +46,10 @@ class Wet(Reader):
                 continue
             texts += 1
             text, utf8 = decode(record.block or b"", self.invalid_utf8, source)
-            if text is not None:
+            if text is None:
+                url = record.fields.get("warc-target-uri")
+                source.leave_out(f"invalid_utf8.{self.invalid_utf8}", number, id=record.id, url=url)
+            else:
                 yield Draft(
                     text=text,
                     utf8=utf8,
@@ -77,9 +80,9 @@ def decode(block: bytes, invalid: str, source: Input) -> tuple[str | None, bytes
     try:
         return block.decode(), block
     except UnicodeDecodeError:
-        source.counts[f"invalid_utf8.{invalid}"] += 1
-    if invalid == "drop_document":
-        return None, None
+        if invalid == "drop_document":
+            return None, None
+    source.counts[f"invalid_utf8.{invalid}"] += 1
     if invalid == "drop_line":
         return b"\n".join(line for line in block.split(b"\n") if _is_utf8(line)).decode(), None
     return block.decode(errors="replace"), None

@@ -14,6 +14,7 @@ from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.recognised import LOOKED_AT, recognised
 from toolkit.ingest.section import Common
+from toolkit.records.left_out import identity
 from toolkit.storage.reading import HEAD
 
 Written = tuple[Draft, DocumentRow, bytes]
@@ -93,7 +94,7 @@ class Documents:
                 if self._common.trim:
                     trimmed = trim(draft.text, self._common.trim.min_chars)
                     if trimmed is None:
-                        counts["trim"] += 1
+                        source.leave_out("trim", draft.number, **self._names_of(draft))
                         continue
                     if trimmed != draft.text:
                         draft.text, draft.raw, draft.utf8 = trimmed, _with(draft.raw, text=trimmed), None
@@ -113,7 +114,17 @@ class Documents:
                 source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
             else:
                 counts["documents"] += 1
+                if source.left_out is not None:
+                    source.left_out.document(draft.number)
                 yield draft, row, line
+
+    def _names_of(self, draft: Draft) -> dict[str, str | None]:
+        """Return id, URL and source of a document that is left out; its id may be known only of its whole text."""
+        row = draft.raw or ENCODER.encode({**draft.extra, "metadata": draft.metadata})
+        id = draft.id
+        if self._common.ids != "content" and (id is None or self._common.qualifies):
+            id = self._new_id(draft)
+        return {"id": id, "url": identity(row)[1], "source": draft.source}
 
     def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
         source = draft.source if draft.source is not None else self._common.source

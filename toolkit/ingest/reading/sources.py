@@ -19,6 +19,7 @@ from toolkit.ingest.reading.downloads import Keep
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.rows import Documents, Written
 from toolkit.records.ingested import InputOfPack
+from toolkit.records.left_out import LeftOutOutput
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat_each
 from toolkit.storage.threads import REQUESTS
@@ -35,19 +36,28 @@ class Sources:
         found: the versions that they should be.
         keep: where the download of one from the web is kept.
         rejects: where bad items are kept aside.
+        left_out: notes the items that become no document.
 
     Attributes:
         counts: by reason, of all inputs.
         read: the inputs that have been read, whole.
     """
 
-    def __init__(self, work: InputToIngest, found: Sequence[Stat], keep: Keep | None, rejects: Rejects | None) -> None:
+    def __init__(
+        self,
+        work: InputToIngest,
+        found: Sequence[Stat],
+        keep: Keep | None,
+        rejects: Rejects | None,
+        left_out: LeftOutOutput | None = None,
+    ) -> None:
         self.counts: Counter[str] = Counter()
         self.read: list[InputOfPack] = []
         self._work = work
         self._common = work.entry.settings()
         self._reader = work.entry.reader()
         self._rejects = rejects
+        self._left_out = left_out
         self._found = found
         self._current = 0
         self._bytes = [InputBytes(file.path, now, keep) for file, now in zip(work.files, found, strict=True)]
@@ -82,6 +92,9 @@ class Sources:
     def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[Written]:
         """Yield the documents of an input; none behind a fault."""
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, opened.open)
+        if self._left_out is not None:
+            source.left_out = self._left_out
+            self._left_out.begin(file.key)
         rows = 0
         documents = Documents(source, self._common, self._reader, file.relative, self._work.types)
         for row in documents.rows():

@@ -15,7 +15,16 @@ from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError, short
 from toolkit.mix.effects.stretches import HEAD, Stretch, of_rule
 from toolkit.mix.effects.stretches import show as show_stretches
-from toolkit.mix.join import Joint, ShardToMix, at_document, inputs_of, joint_rows
+from toolkit.mix.join import (
+    RAW_ATTRIBUTES,
+    Joint,
+    ShardToMix,
+    at_document,
+    inputs_of,
+    joint_rows,
+    plain_values,
+)
+from toolkit.records.left_out import is_called
 from toolkit.rules import RuleSet
 from toolkit.rules.compiled_rule import CompiledRule
 from toolkit.rules.compiling import LABEL
@@ -32,7 +41,7 @@ class Target(ConfigStruct):
     """The documents of a shard to explain: those with an id, or so many that each rule does something to.
 
     Attributes:
-        id: of the documents; None for samples.
+        id: of the documents, or their URL; None for samples.
         samples: for each rule.
         rule: name of the only rule that samples are wanted for.
         seed: with which samples are drawn from all that there are; None for those that come first.
@@ -71,6 +80,8 @@ class Explanation(ConfigStruct):
         text: of the document, its beginning.
         stretches: of the text, that the rule is about.
         rank: the least are shown of samples that are drawn.
+        attributes: of a document that was asked for, by their names in the mix.
+        way: of the same, where it comes from and where it is in the output (see `toolkit.commands.steps.tracing`).
     """
 
     place: str
@@ -84,6 +95,8 @@ class Explanation(ConfigStruct):
     text: str = ""
     stretches: list[Stretch] = []
     rank: int = 0
+    attributes: dict[str, Any] = {}
+    way: dict[str, Any] = {}
 
 
 def explain_shard(target: Target, report: Report) -> list[Explanation]:
@@ -98,7 +111,7 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
     needs = rules.needs
     samples = _Samples(target, [rule.name for rule in rules.rules])
     with ExitStack() as stack:
-        for document, number, _, row in joint_rows(work, stack, needs.keys, needs.fields, joined=needs.joined):
+        for document, number, lines, row in joint_rows(work, stack, needs.keys, needs.fields, joined=needs.joined):
             report(1, 0)
             values = [*row, document]
             try:
@@ -106,10 +119,11 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
                     concerned = _concerned(rules, document, values) if samples.wanted else []
                     deciding = samples.take(document, number, concerned)
                 else:
-                    deciding = [(-1, 0)] if document.id == target.id else []
+                    deciding = [(-1, 0)] if is_called(document.row, document.id, target.id) else []
                 for i, rank in deciding:
                     told = _explain(work, rules, document, number, values, i)
-                    samples.add(msgspec.structs.replace(told, rank=rank), number)
+                    attributes = {} if target.id is None else plain_values(work.sets, map(RAW_ATTRIBUTES.decode, lines))
+                    samples.add(msgspec.structs.replace(told, rank=rank, attributes=attributes), number)
             except DataError as error:
                 raise at_document(error, work, number, document.id) from None
             if target.id is None and samples.are_complete:
@@ -303,6 +317,7 @@ def show(explanation: Explanation) -> str:
         lines.append(
             f"    {step.rule.ljust(width)}  {step.verdict}" + (f"  ({_listed(step.values)})" if step.values else "")
         )
+    lines += [f"    {name} = {short(value, VALUE_CHARS)}" for name, value in explanation.attributes.items()]
     return "\n".join([*lines, *show_stretches(explanation.text, explanation.stretches)])
 
 

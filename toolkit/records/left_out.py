@@ -1,0 +1,269 @@
+"""The items of inputs that became no documents, with their reasons; and which item each document was.
+
+``.toolkit/left-out/<shard>.jsonl.gz``  a `Lines` for some items of an input; no file if each item became a document
+
+Ids that are UUIDs are kept as bytes and URLs stand together, so that an item takes about 30 bytes. Ids and URLs are
+bounded (`LONGEST`), and so is what is held in memory (`ITEMS`).
+"""
+
+import base64
+import re
+import uuid
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from toolkit.data import row_index
+from toolkit.data.addresses import has_scheme, url_of
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import BAD_ROW
+from toolkit.records import ingested
+from toolkit.records.ingested import InputRecord
+from toolkit.storage.compression import compress_small
+from toolkit.storage.outputs import RowOutput, Together
+from toolkit.storage.paths import exists, join, remove
+from toolkit.storage.reading import Lines as StoredLines
+
+LONGEST = 2000
+"""Code points that are kept of an id or a URL."""
+
+ITEMS = 4096
+"""Items, and jumps of the numbering, of a line."""
+
+_UUID = re.compile(r"<urn:uuid:([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})>")
+_LONGEST_LINE = 1 << 30
+
+
+class Lines(msgspec.Struct, omit_defaults=True):
+    """Some items of an input, as columns.
+
+    Attributes:
+        input: key of the input.
+        numbers: ordinals in the input, each as its distance from the one before; the first from 0.
+        reasons: names of the counts in the record of the input.
+        ids: empty for the next of `uuids`, null where none is known; none at all if all are such UUIDs.
+        uuids: 16 bytes each, in base64.
+        urls: empty where none is known; none at all if none is.
+        sources: null for that of the entry; none at all if all are.
+        jumps: pairs: documents of the input since the jump before, and what the number of the next one differs by from
+            one more than that of the document before it.
+    """
+
+    input: str
+    numbers: list[int] = []
+    reasons: list[str] = []
+    ids: list[str | None] = []
+    uuids: str = ""
+    urls: list[str] = []
+    sources: list[str | None] = []
+    jumps: list[int] = []
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """An item that became no document.
+
+    Attributes:
+        input: path of the input.
+        number: ordinal of the item in the input, as messages count, from 1.
+        reason: name of the count in the record of the input: ``trim``, ``rejected.not json``.
+        id, url, source: of the document that it would be, as far as they are known.
+    """
+
+    input: str
+    number: int
+    reason: str
+    id: str | None
+    url: str | None
+    source: str | None
+
+
+class LeftOutOutput:
+    """Writes the file of an input, or pack. A context manager.
+
+    Args:
+        path: of the file.
+        together: the files that it appears with.
+    """
+
+    def __init__(self, path: str, together: Together) -> None:
+        self._path, self._together = path, together
+        self._output: RowOutput | None = None
+        self._lines, self._uuids = Lines(""), b""
+        self._number, self._since, self._next = 0, 0, 1
+
+    def __enter__(self) -> Self:
+        remove(self._path)
+        return self
+
+    @property
+    def written(self) -> bool:
+        """Return whether there is anything to tell."""
+        return self._output is not None
+
+    def begin(self, key: str) -> None:
+        """Go on with the next input."""
+        self._flush()
+        self._lines, self._number, self._since, self._next = Lines(key), 0, 0, 1
+
+    def document(self, number: int) -> None:
+        """Note that an item became a document."""
+        if number != self._next:
+            self._lines.jumps += [self._since, number - self._next]
+            self._since = 0
+            self._flush_full()
+        self._since += 1
+        self._next = number + 1
+
+    def add(self, number: int, reason: str, id: str | None, url: str | None, source: str | None) -> None:
+        """Note that an item became none."""
+        lines = self._lines
+        lines.numbers.append(number - self._number)
+        lines.reasons.append(reason)
+        self._number = number
+        found = _UUID.fullmatch(id) if id else None
+        if found:
+            self._uuids += uuid.UUID(found[1]).bytes
+        lines.ids.append("" if found else id[:LONGEST] if id else None)
+        lines.urls.append((url or "")[:LONGEST])
+        lines.sources.append(source)
+        self._flush_full()
+
+    def _flush_full(self) -> None:
+        if len(self._lines.numbers) + len(self._lines.jumps) >= ITEMS:
+            self._flush()
+
+    def _flush(self) -> None:
+        lines = self._lines
+        if not (lines.numbers or lines.jumps):
+            return
+        if self._output is None:
+            self._output = RowOutput(self._path, compress=compress_small, together=self._together).__enter__()
+        ids = lines.ids if any(each != "" for each in lines.ids) else []
+        urls = lines.urls if any(lines.urls) else []
+        sources = lines.sources if any(lines.sources) else []
+        uuids = base64.b64encode(self._uuids).decode()
+        self._output.write_row(
+            msgspec.json.encode(msgspec.structs.replace(lines, ids=ids, urls=urls, sources=sources, uuids=uuids))
+        )
+        self._lines, self._uuids, self._number = Lines(lines.input), b"", 0
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self._flush()
+        if self._output:
+            self._output.__exit__(kind, error, tb)
+
+
+def path_of(shard: str) -> str:
+    """Return where the file of an input is below the bookkeeping folder, by the name of its shard."""
+    return join("left-out", shard + ".jsonl.gz")
+
+
+class _Named(msgspec.Struct):
+    """The fields of a row that may have its id or URL."""
+
+    id: Any = None
+    url: Any = None
+    metadata: Any = None
+
+
+_NAMED = msgspec.json.Decoder(_Named)
+
+
+def identity(row: bytes) -> tuple[str | None, str | None]:
+    """Return the id and the URL in a row of JSON, as far as it has them."""
+    try:
+        found = _NAMED.decode(row)
+    except (*BAD_ROW, RecursionError):
+        return None, None
+    url = found.url if isinstance(found.url, str) else url_of({"metadata": found.metadata})
+    return (found.id if isinstance(found.id, str) else None), url
+
+
+def is_called(row: bytes, id: str, wanted: str) -> bool:
+    """Return whether a document has an id, or a URL.
+
+    Args:
+        row: of the document, as JSON.
+        id: of the document.
+        wanted: an id or a URL.
+    """
+    return id == wanted or (has_scheme(wanted) and identity(row)[1] == wanted)
+
+
+def forget(dataset: Dataset, record: InputRecord) -> None:
+    """Delete the file of an input that is forgotten."""
+    if record.left_out:
+        remove(join(dataset.bookkeeping, record.left_out))
+
+
+# --- looking --------------------------------------------------------------------------------------------------------
+
+
+def find(dataset: Dataset, wanted: str) -> list[LeftOut]:
+    """Return the items that became no documents, by their id or URL."""
+    return [
+        item
+        for record in ingested.load_undamaged(dataset)
+        for lines in _lines_of(dataset, record)
+        for item in _items(lines, record)
+        if wanted[:LONGEST] in (item.id, item.url)
+    ]
+
+
+def input_of(dataset: Dataset, shard: str, row: int) -> tuple[str, int | None] | None:
+    """Return the path of the input that a document is from, and the ordinal of its item, None if that is not known.
+
+    Args:
+        dataset: of the shard.
+        shard: with the document.
+        row: of the document, from 1.
+
+    Returns:
+        None for shards that are no ingest's.
+    """
+    record = next((each for each in ingested.load_undamaged(dataset) if shard in each.shards), None)
+    if record is None:
+        return None
+    names = list(record.shards)
+    states = [row_index.current(dataset, name) for name in names[: names.index(shard)]]
+    before = [state.rows for state in states if state]
+    key, path, row = "", record.input, row + sum(before)
+    for each in record.inputs:
+        key, path = each.key, each.input
+        if row <= each.rows:
+            break
+        row -= each.rows
+    if len(before) < len(states) or record.left_out is None:
+        return path, None
+    number = row
+    for lines in _lines_of(dataset, record):
+        if lines.input == key or not record.inputs:
+            for since, jump in zip(lines.jumps[::2], lines.jumps[1::2], strict=True):
+                if row <= since:
+                    return path, number
+                row, number = row - since, number + jump
+    return path, number
+
+
+def _lines_of(dataset: Dataset, record: InputRecord) -> Iterator[Lines]:
+    path = join(dataset.bookkeeping, record.left_out or "")
+    if record.left_out and exists(path):
+        with StoredLines(path, _LONGEST_LINE) as stored:
+            for line in stored:
+                yield msgspec.json.decode(line, type=Lines)
+
+
+def _items(lines: Lines, record: InputRecord) -> Iterator[LeftOut]:
+    path = next((each.input for each in record.inputs if each.key == lines.input), record.input)
+    uuids, number, at = base64.b64decode(lines.uuids), 0, 0
+    for i, (step, reason) in enumerate(zip(lines.numbers, lines.reasons, strict=True)):
+        number += step
+        id = lines.ids[i] if lines.ids else ""
+        if id == "":
+            id = f"<urn:uuid:{uuid.UUID(bytes=uuids[at : at + 16])}>"
+            at += 16
+        url = (lines.urls[i] if lines.urls else "") or None
+        yield LeftOut(path, number, reason, id, url, lines.sources[i] if lines.sources else None)
