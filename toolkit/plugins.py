@@ -18,9 +18,10 @@ import os
 import pkgutil
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from toolkit.errors import ConfigError, UnknownPlugin, did_you_mean
 
@@ -58,7 +59,7 @@ class Kind(Generic[T]):
         """
         module_name, colon, class_name = reference.rpartition(":")
         if colon:
-            module = _module_of_file(module_name) if module_name.endswith(".py") else self._import(module_name)
+            module = _module_called(module_name)
             found = getattr(module, class_name, None)
             if found is None:
                 classes = [name for name, value in vars(module).items() if isinstance(value, type)]
@@ -74,7 +75,7 @@ class Kind(Generic[T]):
         for entry in _entry_points(self.group):
             if entry.name == reference:
                 return self._checked(self._load(entry), reference)
-        module = self._import(f"{self.package}.{reference}")
+        module = _module_called(f"{self.package}.{reference}")
         class_name = camel_case(reference)
         return self._checked(getattr(module, class_name, None), f"{self.package}/{reference}.py: {class_name}")
 
@@ -95,21 +96,52 @@ class Kind(Generic[T]):
             problem = f"{type(error).__name__}: {error}"
             raise ConfigError(f"{entry.name}: expected {entry.value} to be importable, got {problem}") from None
 
-    def _import(self, name: str) -> ModuleType:
-        try:
-            return importlib.import_module(name)
-        except ImportError as error:
-            raise UnknownPlugin(f"{name}: expected an importable module, got: {error}") from None
-        except (Exception, SystemExit) as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise ConfigError(f"{name}: expected a module that can be imported, got {problem}") from None
-
     def _checked(self, found: Any, reference: str) -> type[T]:
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise ConfigError(
                 f"{reference}: expected a class that extends {self.home}.{self.base.__name__}, got {found!r}"
             )
         return found
+
+
+class PythonFunction(NamedTuple):
+    """A function that a configuration names, and the name of the module that has it."""
+
+    function: Callable[..., Any]
+    module: str
+
+
+def find_function(reference: str) -> PythonFunction:
+    """Return the function of ``path/file.py:function`` or ``package.module:function``.
+
+    Raises:
+        UnknownPlugin: if there is none.
+        ConfigError: if the module cannot be imported.
+    """
+    module_name, _, name = reference.rpartition(":")
+    if not module_name or not name:
+        raise UnknownPlugin(f"{reference}: expected the file and its function, such as my.py:function")
+    module = _module_called(module_name)
+    found = getattr(module, name, None)
+    if not callable(found):
+        functions = [each for each, value in vars(module).items() if callable(value)]
+        raise UnknownPlugin(
+            f"{reference}: expected a function {name} in {module_name}, got none{did_you_mean(name, functions)}"
+        )
+    return PythonFunction(found, module.__name__)
+
+
+def _module_called(name: str) -> ModuleType:
+    """Return the module of a name, or of the path of a file."""
+    if name.endswith(".py"):
+        return _module_of_file(name)
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UnknownPlugin(f"{name}: expected an importable module, got: {error}") from None
+    except (Exception, SystemExit) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{name}: expected a module that can be imported, got {problem}") from None
 
 
 @functools.cache

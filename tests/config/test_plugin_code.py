@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.config.plugin_code import changes, code_of, digest_of_tree
+from toolkit.config.plugin_code import changes, code_of, code_of_module, digest_of_tree
 from toolkit.tag.tagger import TAGGERS
 
 TAGGER = '''"""Module."""
@@ -114,7 +114,7 @@ def test_a_file_belongs_to_it_with_the_modules_of_its_folder_that_it_imports(
     assert list(whole) == ["good.py", "own_helper.py", "own_words/__init__.py", "own_words/lists.py"]
     assert changes(alone, whole) == ["good.py", "own_helper.py", "own_words/__init__.py", "own_words/lists.py"]
     (folder / "own_words" / "lists.py").write_text("WORDS = ['b']\n")
-    code_of.cache_clear()
+    code_of_module.cache_clear()
     assert changes(whole, code(folder)) == ["own_words/lists.py"]
     (folder / "moved").mkdir()
     for path in ("good.py", "own_helper.py"):

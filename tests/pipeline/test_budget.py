@@ -239,3 +239,24 @@ def test_draws_make_no_orphans(project: Project) -> None:
     project.ok("dedup")
     project.ok("mix")
     assert len(project.output()) == 10
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_documents_are_drawn_with_all_their_copies(budgeted: Project, processes: int) -> None:
+    """The best half twice, up to an amount: what is chosen is written exactly twice, in any number of processes."""
+    budgeted.config |= {"processes": processes, "executor": {"type": "local"}}
+    budgeted.config["mix"] |= {"rules": [{"keep": "q > 0.5"}, {"repeat": 2}], "budget": {"tokens": 20_000}}
+    budgeted.ok("mix")
+    assert 1 in Counter(row["id"] for row in budgeted.output()).values()
+    budgeted.config["mix"]["budget"]["draw"] = "documents"
+    preview = budgeted.ok("mix", "--dry-run", "--json").json
+    mixed = budgeted.ok("mix", "--json").json
+    rows = budgeted.output()
+    assert set(Counter(row["id"] for row in rows).values()) == {2}
+    assert abs(sum(map(OF["tokens"], rows)) - 20_000) <= 2 * 121 / 2
+    assert preview["totals"]["kept"] == mixed["totals"]["kept"] == len(rows) / 2
+    (group,) = mixed["budget"]["groups"]
+    assert (group["copies"], group["documents"]) == (len(rows), len(rows) / 2)
+    budgeted.config["mix"]["rules"] = [{"keep": "q > 0.5"}, {"repeat": 2.5}]
+    budgeted.ok("mix")
+    assert set(Counter(row["id"] for row in budgeted.output()).values()) == {2, 3}

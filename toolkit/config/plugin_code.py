@@ -25,7 +25,6 @@ _NO_CODE = ("kind", "type_comment", "type_ignores")
 """Fields of a syntax tree that no value depends on."""
 
 
-@functools.lru_cache(maxsize=256)
 def code_of(class_: type) -> dict[str, str]:
     """Return the digests of the files that a plugin's code is in, by their paths relative to the plugin's own file.
 
@@ -41,7 +40,13 @@ def code_of(class_: type) -> dict[str, str]:
     Raises:
         ConfigError: if a file cannot be read, or is no Python.
     """
-    module = sys.modules.get(class_.__module__)
+    return code_of_module(class_.__module__)
+
+
+@functools.lru_cache(maxsize=256)
+def code_of_module(name: str) -> dict[str, str]:
+    """Return `code_of` of a module that has been imported."""
+    module = sys.modules.get(name)
     path = getattr(module, "__file__", None)
     if module is None or path is None or module.__name__.partition(".")[0] in OURS:
         return {}

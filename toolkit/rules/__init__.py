@@ -4,6 +4,7 @@
       - {drop: language.label is None, name: unidentified}    # the first rule that drops a document gets the count
       - keep: language.label in ["en", "fr"]                  # drop: not (…)
       - {drop: blocklist, files: takedowns.txt}               # documents that are listed
+      - {keep: python, function: "my.py:function"}           # a function of the document and its attributes
       - {sample: 0.1, when: label == "en"}                    # a tenth stays, the same on every machine
       - {annotate: short_sentences, when: line_shape.short > line_shape.lines // 2}
       - {set: quality, to: 1 - noise.noise / noise.chars}     # a field of the metadata

@@ -69,6 +69,7 @@ class Takes(CompiledRule):
         amount: the code of the amount of one copy; empty if that is told by the size of the text.
         unit: of amounts.
         seed: of the hashes.
+        draws_documents: True if it takes all copies of a document or none.
         count: gives the copies that it takes; known when all rules are compiled.
     """
 
@@ -77,6 +78,7 @@ class Takes(CompiledRule):
     amount: str
     unit: str
     seed: str
+    draws_documents: bool
     count: Function | None = None
 
     def of(self, values: Values, chars: int, size: int) -> tuple[str, float]:
@@ -163,7 +165,7 @@ def combined(compiled: Sequence[CompiledRule], compiler: Compiler) -> Combined:
     for i in takes:
         each = compiled[i]
         assert isinstance(each, Takes)
-        code = compiler.called(partial(_taken, each.seed), code, each.bound)
+        code = compiler.called(partial(_taken, each.seed, each.draws_documents), code, each.bound)
         found[i] = dataclasses.replace(each, condition=f"{code} == 0", count=compiler.function(code))
     compiler.needs.source = True
     return Combined(found, code, blamed)
@@ -197,11 +199,13 @@ def _drawn(seed: str, document: Any, *amounts: float) -> int:
     return whole + (sample_hash(seed, document.source, document.id) < (amount - whole) * 2**64)
 
 
-def _taken(seed: str, document: Any, copies: int, bound: int | None) -> int:
-    """Return how many of the copies of a document have hashes up to the bound."""
+def _taken(seed: str, all_or_none: bool, document: Any, copies: int, bound: int | None) -> int:
+    """Return how many of the copies of a document have hashes up to the bound; all of them, if the first one has."""
     if bound is None:
         return copies
     _check_source(document)
+    if all_or_none:
+        return copies if copy_hash(seed, document.source, document.id, 1) <= bound else 0
     return sum(copy_hash(seed, document.source, document.id, n) <= bound for n in range(1, copies + 1))
 
 

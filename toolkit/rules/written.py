@@ -90,6 +90,9 @@ class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: sna
     KEEPS: ClassVar[bool] = False
     """It drops the documents for which its expression, or patterns, are not true."""
 
+    READS_ALL: ClassVar[bool] = False
+    """It may read all attributes and the text."""
+
     SIZE_NEEDS_TEXT: ClassVar[bool] = False
     """Only the text tells how many characters an edit changes, so a dry run does not know."""
 

@@ -54,7 +54,11 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     text = (
         f"{amount(totals.rows, 'document')}, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
     )
-    text += "; a rule asks for more than attributes, so the documents were read" if texts and effects else ""
+    text += (
+        "; a rule asks for more than attributes, so the documents were read with their text"
+        if texts and effects
+        else ""
+    )
     text += "\n\n" + tables.rules_table(totals, effects, preview=True)
     budget = budgets.counted(prepared.budget, [each.groups for _, each in found])
     text += budgets.told(budget) + lost.text()

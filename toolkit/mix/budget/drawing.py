@@ -37,7 +37,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class OfGroup(msgspec.Struct, frozen=True):
-    """Copies of a group in a shard: how many, the amount of their documents, each counted once, and that of all."""
+    """Draws of a group in a shard: how many, the amount of their documents, each counted once, and that of all."""
 
     group: str
     copies: int
@@ -123,9 +123,10 @@ class _Draws:
             except DataError as error:
                 raise at_document(error, self._work, self._row, document.id) from None
             self._once[number] += amount
-            for copy in range(1, copies + 1):
+            drawn, times = (min(copies, 1), copies) if takes.draws_documents else (copies, 1)
+            for copy in range(1, drawn + 1):
                 self._hashes.append(copy_hash(seed, document.source, document.id, copy))
-                self._amounts.append(amount)
+                self._amounts.append(amount * times)
                 self._numbers.append(number)
 
     def _number(self, group: str) -> int:

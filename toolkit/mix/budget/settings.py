@@ -20,6 +20,8 @@ UNITS: tuple[Unit, ...] = ("documents", "bytes", "characters", "words", "tokens"
 DEFAULT = "default"
 """Stands among targets and shares for all groups that are not named."""
 
+Draw = Literal["copies", "documents"]
+
 _ALL = math.inf
 _FACTORS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}
 _AMOUNT = "an amount, or {GROUP: AMOUNT}"
@@ -53,6 +55,13 @@ class BudgetForm(ConfigStruct, kw_only=True):
         Description(description="τ: shares in proportion to p^τ, p being a group's part of what there is"),
     ] = None
     seed: Annotated[str | int, Description(description="another seed takes other documents")] = ""
+    draw: Annotated[
+        Draw,
+        Description(
+            description="what is drawn: `copies`, each by itself; or `documents`, each with all the copies that rules "
+            "make of it"
+        ),
+    ] = "copies"
     short: Annotated[
         Literal["report", "redistribute"],
         Description(
@@ -73,6 +82,7 @@ class BudgetSettings(ConfigStruct, kw_only=True):
         shares: by group, of the total, in proportion.
         temperature: with which shares follow from what there is.
         seed: of the hashes.
+        draw: What is drawn, copies or documents with all their copies.
         short: what becomes of amounts that a group lacks.
         place: in the file, for messages.
     """
@@ -85,6 +95,7 @@ class BudgetSettings(ConfigStruct, kw_only=True):
     shares: dict[str, float] = {}
     temperature: float | None = None
     seed: str = ""
+    draw: Draw = "copies"
     short: Literal["report", "redistribute"] = "report"
     place: str = ""
 
@@ -92,14 +103,21 @@ class BudgetSettings(ConfigStruct, kw_only=True):
         """Return the rule that takes what the budget has room for; without bounds, one that takes everything."""
         seed = f"budget\0{self.seed}" if self.seed else "budget"
         return Budget(
-            name="budget", unit=self.unit, of=self.of, expression=self.by, bounds=bounds, seed=seed, place=self.place
+            name="budget",
+            unit=self.unit,
+            of=self.of,
+            expression=self.by,
+            bounds=bounds,
+            seed=seed,
+            draws_documents=self.draw == "documents",
+            place=self.place,
         )
 
     def recorded(self) -> dict[str, Any]:
         """Return the settings as they are recorded, without the place; an amount without end as a text."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         found["targets"] = {group: "all" if n == _ALL else n for group, n in self.targets.items()}
-        return {key: value for key, value in found.items() if key != "place" and value not in ("", None, {})}
+        return {key: value for key, value in found.items() if key != "place" and value not in ("", None, {}, "copies")}
 
     def wanted(self, available: Mapping[str, float]) -> dict[str, float]:
         """Return the target of each group, also of those that are named and have nothing.
@@ -188,7 +206,7 @@ def read_budget(place: Source) -> BudgetSettings:
     of = form.of or ("tokens" if unit == "tokens" else "")
     return BudgetSettings(
         unit=unit, of=of, by=form.by or "", total=total, targets=targets, shares=shares, temperature=form.temperature,
-        seed=str(form.seed), short=form.short, place=place.place(()),
+        seed=str(form.seed), draw=form.draw, short=form.short, place=place.place(()),
     )  # fmt: skip
 
 

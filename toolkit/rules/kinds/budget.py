@@ -32,12 +32,14 @@ class Budget(Rule):
         of: the expression of the words or tokens of a document.
         bounds: by group, the greatest hash that is taken; -1 for none. None while they are looked for.
         seed: of the hashes.
+        draws_documents: True if it takes all copies of a document or none.
     """
 
     unit: Unit
     of: str = ""
     bounds: dict[str, int] | None = None
     seed: str = "budget"
+    draws_documents: bool = False
 
     FORM = None
     ROLE = Role.DROPS
@@ -66,7 +68,9 @@ class Budget(Rule):
                 raise refused(self, f"of: expected a number, the {self.unit} of a document, got {got}")
             amount = found.code
         bound = "None" if self.bounds is None else compiler.called(partial(_bound, self.bounds), group)
-        return Takes(self, names, compiler.function, "", bound, group, amount, self.unit, self.seed)
+        return Takes(
+            self, names, compiler.function, "", bound, group, amount, self.unit, self.seed, self.draws_documents
+        )
 
 
 def group_text(value: Any) -> str:

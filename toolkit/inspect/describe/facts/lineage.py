@@ -82,13 +82,14 @@ def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
     written += [_text(rule) for rule in rules if kind_called(str(rule.get("kind"))).ROLE in _WRITE]
     read = [*map(_text, rules), str(writer.label() or ""), str(manifest.settings.get("label") or "")]
     whole = writer.takes_all() or bool(manifest.settings.get("provenance"))
+    reads_all = any(kind_called(str(rule.get("kind"))).READS_ALL for rule in rules)
     listed = []
     for name, keys in manifest.sets.items():
         for key in keys:
             settings: dict[str, Any] | None = key.get("settings") or None
             made_by = _made_by(settings, manifest.models) if settings else None
             in_rows = whole or any(names_key(text, key["name"]) for text in written)
-            if in_rows or any(names_key(text, key["name"]) for text in read):
+            if in_rows or reads_all or any(names_key(text, key["name"]) for text in read):
                 listed.append(Tagged(name, key["key"] if settings else "", made_by, in_rows))
     found: dict[tuple[str, str], Tagged] = {}
     for each in listed:

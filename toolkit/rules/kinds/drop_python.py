@@ -1,0 +1,89 @@
+"""``{drop: python, function: "my.py:function"}`` drops the documents for which a function returns True."""
+
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar
+
+from toolkit.config.plugin_code import code_of_module
+from toolkit.config.settings import Description, Source
+from toolkit.errors import ConfigError, DataError
+from toolkit.plugins import find_function
+from toolkit.rules.compiled_rule import CompiledRule
+from toolkit.rules.compiling import Compiler
+from toolkit.rules.rule import Form, Rule
+from toolkit.rules.written import Role
+
+
+class PythonForm(Form, kw_only=True):
+    """The options in YAML that `drop: python` and `keep: python` share."""
+
+    function: Annotated[
+        str,
+        Description(description="`path/file.py:function` or `package.module:function`, called (document, attributes)"),
+    ]
+
+    WORD = "python"
+
+    def rule(self, kind: type["DropPython"], place: Source, base: str) -> "DropPython":
+        """Return the rule of the function, which lies beside the configuration, or below the working directory."""
+        beside = os.path.join(base, self.function)
+        is_beside = os.path.isfile(beside.rpartition(":")[0])
+        try:
+            reference = beside if is_beside else self.function
+            code = code_of_module(find_function(reference).module)
+        except ConfigError as error:
+            raise type(error)(str(place.error(("function",), str(error)))) from None
+        name = self.name or os.path.basename(self.function) + (f", when {self.when}" if self.when else "")
+        return kind(name=name, function=reference, code=code, when=self.when)
+
+
+class DropPythonForm(PythonForm, kw_only=True):
+    """The entry in YAML."""
+
+    drop: Annotated[str, Description(description="the word `python`")]
+
+    KEY = "drop"
+
+    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+        return [self.rule(DropPython, place, base)]
+
+
+class DropPython(Rule):
+    """The rule.
+
+    Attributes:
+        function: Path of the file, or name of the module, and the name of the function.
+        code: Digests of the function's code, by file.
+    """
+
+    function: str
+    code: dict[str, str]
+
+    FORM: ClassVar[type[Form]] = DropPythonForm
+    ROLE = Role.DROPS
+    READS_ALL = True
+
+    def recorded(self) -> dict[str, Any]:
+        return super().recorded() | {"function": os.path.basename(self.function)}
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        compiler.needs.joined = compiler.needs.documents = True
+        call = compiler.called(_decision(find_function(self.function).function, self.function))
+        return compiler.decision_by_code(self, compiler.names_for(self), f"{'not ' if self.KEEPS else ''}{call}")
+
+
+def _decision(function: Callable[..., Any], reference: str) -> Callable[[Any], bool]:
+    """Return a function of the document that calls the user's function and checks its result."""
+
+    def decide(document: Any) -> bool:
+        try:
+            result = function(document, document.joined.get("attributes") or {})
+        except (Exception, SystemExit) as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise DataError(f"{last.filename}:{last.lineno}: {type(error).__name__}: {error}") from None
+        if not isinstance(result, bool):
+            raise DataError(f"expected True or False from {reference}, got {result!r}")
+        return result
+
+    return decide
