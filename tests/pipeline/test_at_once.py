@@ -99,7 +99,7 @@ def test_an_output_that_another_run_publishes_just_now_is_one_of_ours(
 
     for name in ("is_unfinished", "load_manifest", "list_files"):
         monkeypatch.setattr(publish, name, publish_in_time(getattr(publish, name)))
-    publish.check_output(str(project.out))
+    publish.check_output(str(project.out), [], overwrite=True)
     publish.check_rejected(str(project.out), str(project.root / "rejected"))
 
 

@@ -69,6 +69,10 @@ class InPlace(Protocol):
     """How the files of others are read as documents. It can be hashed, and sent to other processes."""
 
     @property
+    def pattern(self) -> str:
+        """Return the path, glob or folder that names the files."""
+
+    @property
     def is_flat(self) -> bool:
         """Return whether all files lie in one folder, and nothing below it can be one of them."""
 

@@ -14,26 +14,28 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals, row_index
 from toolkit.data.alignment import AttributeRows
-from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.places import normal
 from toolkit.data.schema import Type, to_json
 from toolkit.data.tables.attributes import SOURCE, TABLE
 from toolkit.data.tables.declared import ROW, entry
 from toolkit.data.tables.sink import Sink
 from toolkit.data.tables.typed import arrow_type, may_be_null, shape_of
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, amount, few
 from toolkit.mix.effects.preview import sources_of
 from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
+from toolkit.records import origins
 from toolkit.records import sets as records
 from toolkit.records.foreign import look_at, seen_before
+from toolkit.records.origins import Origin
 from toolkit.records.outdated import check_lineage
 from toolkit.runs.executors import Report
-from toolkit.storage import Stat, json_files
+from toolkit.storage import Stat, store_of
 from toolkit.storage.journal import Journal, Place
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import BOOKKEEPING, join, remove, size_of, stat, strip_suffix
+from toolkit.storage.paths import BOOKKEEPING, join, list_files, remove, size_of, stat, strip_suffix
 
 VERSION = 1
 """Of the files; those of another are made again."""
@@ -65,16 +67,6 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     stamp: str
     sha256: str
     rows: int
-
-
-class _Source(msgspec.Struct, frozen=True):
-    """What a folder has the files of.
-
-    Attributes:
-        attributes: the folder of the sets.
-    """
-
-    attributes: str
 
 
 class ShardToExport(ConfigStruct):
@@ -113,24 +105,26 @@ def journal_of(folder: str) -> Journal:
     return journals.at(bookkeeping(folder), join(bookkeeping(folder), "exported"))
 
 
-def check_source(folder: str, attributes: str) -> None:
-    """Raise ConfigError if a folder has the files of the sets of another dataset, which would be deleted as gone."""
-    found = json_files.load(_source_path(folder), _Source)
-    if found and found.attributes != normal(attributes):
-        raise ConfigError(
-            f"--parquet {folder}: expected a folder for the sets of {attributes}, got one with those of "
-            f"{found.attributes}; choose another folder. If the dataset has moved, delete {_source_path(folder)}"
-        )
+def origin_of(dataset: Dataset) -> Origin:
+    """Return the origin of the files of a dataset's sets: the place of the sets, and digests of their shards."""
+    contents = {}
+    for name in dataset.sets():
+        for shard in origins.least(records.recorded_shards(dataset, name)):
+            if record := records.load_record(dataset, name, shard):
+                contents[f"{name}/{shard}"] = record.output.content
+    return Origin(datasets={dataset.attributes: normal(dataset.attributes)}, shards=contents)
 
 
-def note_source(folder: str, attributes: str) -> None:
-    """Note of which dataset a folder has the files."""
-    if json_files.load(_source_path(folder), _Source) is None:
-        json_files.save(_source_path(folder), _Source(normal(attributes)))
+def check_source(folder: str, dataset: Dataset, *, overwrite: bool) -> str:
+    """Check that a folder has no files of another dataset's sets; return what is replaced if it may be.
 
-
-def _source_path(folder: str) -> str:
-    return join(bookkeeping(folder), "exported-from.json")
+    Raises:
+        ConfigError: if it has; they would be deleted as gone.
+    """
+    origin, names = origins.load(folder), store_of(folder).folders(folder)
+    sets = [name for name in names if not name.startswith(".")]
+    goes = f"{amount(sum(1 for _ in list_files(folder)), 'file')}, sets: {few(sets)}" if origin else ""
+    return origins.check(f"--parquet {folder}", origin, origin_of(dataset), goes, overwrite=overwrite)
 
 
 def types_of(joined: JoinedSet) -> dict[str, Type]:

@@ -248,6 +248,7 @@ def report(
     compare: Configuration | None = None,
     output: str | os.PathLike[str] | None = None,
     title: str | None = None,
+    overwrite: bool = False,
     overrides: Overrides = (),
     limit: int | None = None,
     progress: "Callable[[Reached], object] | bool" = False,
@@ -257,6 +258,7 @@ def report(
 
     `what` is a configuration, or the path of an output, or two. `compare` is another configuration, or the path of an
     output, that stands beside the first. `output` ends in ``.html``, or in ``.json``. `title` is that of the page.
+    With `overwrite` it may replace another file, or the report on another dataset.
     Other arguments as of `run`.
 
     Raises:
@@ -278,6 +280,7 @@ def report(
             compare=None if compare is None else given.named(compare),
             other=given.read(compare) if compare is not None and given.is_configuration(compare) else None,
             title=title,
+            overwrite=overwrite,
             limit=given.positive("limit", limit),
             output=path,
             page=None if output is None else os.fspath(output),

@@ -5,18 +5,21 @@ what is to be done; a run that finds one finishes it first.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
+from toolkit.data.dataset import Dataset
 from toolkit.data.places import normal
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount, few
 from toolkit.mix.assemble import PartRecord, StoredFile, staged_path
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.records import origins
+from toolkit.records.origins import Origin
 from toolkit.rules import Role, kind_called
 from toolkit.rules.kinds.budget import Unit
 from toolkit.storage import json_files, store_of
@@ -220,17 +223,45 @@ def load_manifest(output: str, read: Callable[[str], bytes] | None = None) -> Ma
     return json_files.load_strictly(manifest_path(output), Manifest, remedy, read)
 
 
-def check_output(output: str) -> None:
-    """Raise ConfigError if the output folder holds files that no mix of ours published."""
+def check_output(output: str, datasets: Sequence[Dataset], *, overwrite: bool) -> str:
+    """Check that a mix may publish in a folder; return what it replaces that was made from other datasets.
+
+    Raises:
+        ConfigError: if files are there that no mix published, or the output of other datasets.
+    """
     if _is_ours(output):
-        return
+        published, origin = _published_as(output)
+        counts = (len(published.parts), "part"), (published.totals.kept, "document")
+        goes = f"{', '.join(amount(*each) for each in counts)}, labels: {few(sorted(published.labels))}"
+        return origins.check(output, origin, datasets, goes, overwrite=overwrite)
     for relative in list_files(output):
         if _is_ours(output):  # another run has just published it
-            return
+            return check_output(output, datasets, overwrite=overwrite)
         raise ConfigError(
             f"{join(output, relative)}: expected an empty folder, or the output of an earlier mix; "
             "choose another `output.path`, or move the files away"
         )
+    return ""
+
+
+def _published_as(output: str) -> tuple[Manifest, Origin]:
+    """Return the manifest of an output, also of one whose publication was interrupted, and its origin."""
+    journal = _load_journal(output)
+    manifest = journal.manifest if journal else load_manifest(output)
+    assert manifest is not None, "it is ours"
+    shards = {entry.shard: entry.documents for entry in manifest.inputs if entry.rows}
+    recorded = journal.datasets if journal else (found.datasets if (found := origins.load(output)) else {})
+    return manifest, Origin(datasets=recorded, shards=shards)
+
+
+def origin_of(output: str) -> Origin | None:
+    """Return the origin of what is published; None if nothing is."""
+    return _published_as(output)[1] if _is_ours(output) else None
+
+
+def note_datasets(output: str, datasets: Sequence[Dataset]) -> None:
+    """Record the datasets of an output that is published: they may have moved since."""
+    origins.save(output, {origins.OUTPUT: Origin(datasets=origins.places_of(datasets))})
 
 
 def _is_ours(output: str) -> bool:
@@ -288,33 +319,40 @@ def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, 
     }
 
 
-def publish(output: str, manifest: Manifest, keeps: str = "") -> None:
+def publish(output: str, manifest: Manifest, datasets: Sequence[Dataset], keeps: str = "") -> None:
     """Make the staged parts of a manifest the output.
 
     Args:
         output: of the mix.
         manifest: of what is staged.
+        datasets: that it was made from.
         keeps: digest of the settings whose intermediates stay, because the documents do not.
     """
     old = load_manifest(output)
     obsolete = (old.paths if old else set()) - manifest.paths
-    journal = _Journal(manifest=manifest, obsolete=sorted(obsolete), keeps=keeps)
+    places = origins.places_of(datasets)
+    journal = _Journal(manifest=manifest, datasets=places, obsolete=sorted(obsolete), keeps=keeps)
     write_file(journal_path(output), msgspec.json.encode(journal))
     _finish(output, journal)
 
 
 def finish_interrupted(output: str) -> bool:
     """Finish a publication that was interrupted; return True if there was one."""
-    remedy = "delete it; the next mix publishes all of it again"
-    journal = json_files.load_strictly(journal_path(output), _Journal, remedy)
+    journal = _load_journal(output)
     if journal is None:
         return False
     _finish(output, journal)
     return True
 
 
+def _load_journal(output: str) -> "_Journal | None":
+    remedy = "delete it; the next mix publishes all of it again"
+    return json_files.load_strictly(journal_path(output), _Journal, remedy)
+
+
 class _Journal(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
+    datasets: dict[str, str]
     obsolete: list[str]
     keeps: str = ""
 
@@ -334,6 +372,7 @@ def _finish(output: str, journal: _Journal) -> None:
 
         for_each(appear, [file for part in manifest.parts for file in part.files])
         for_each(write, manifest.files.items())
+    origins.save(output, {origins.OUTPUT: Origin(datasets=journal.datasets)})
     json_files.save(manifest_path(output), manifest)
     for path in journal.obsolete:
         obsolete = below(output, path)

@@ -6,6 +6,7 @@
 
 import hashlib
 import importlib.metadata
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -13,7 +14,9 @@ import msgspec
 
 from toolkit import distribution
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, amount
+from toolkit.records import origins
+from toolkit.records.origins import Origin
 from toolkit.storage import json_files, store_of
 from toolkit.storage.models import CARD, ModelFile, digest_of_files
 from toolkit.storage.outputs import Output, Together
@@ -37,6 +40,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         metrics: of valid and test.
         versions: of what trained it.
         files: of the model, with size and sha256.
+        origin: dataset whose documents were labelled.
     """
 
     version: int = 1
@@ -53,6 +57,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, dict[str, Any]]
     versions: dict[str, str]
     files: dict[str, ModelFile]
+    origin: Origin | None = None
 
     @property
     def digest(self) -> str:
@@ -78,13 +83,26 @@ def load(folder: str) -> Card | None:
     return json_files.load(join(folder, CARD), Card)
 
 
-def check_free(folder: str, name: str, made_from: str | None, found: Card | None, *, overwrite: bool) -> None:
+def origin_of(dataset: Dataset) -> Origin:
+    """Return the origin of a model, as its card has it."""
+    return origins.origin_of([dataset]).without_places
+
+
+def check_free(
+    folder: str, name: str, made_from: str | None, found: Card | None, dataset: Dataset, *, overwrite: bool
+) -> None:
     """Check that a model may be written to a folder: nothing is there, or the same model, or it may be replaced.
 
     Raises:
         ConfigError: if it may not.
     """
-    if found is None or overwrite or found.made_from == made_from:
+    if found is None or found.made_from == made_from:
+        return
+    learnt = sum(found.documents.get("train", {}).values())
+    goes = f"the model {found.name} ({amount(learnt, 'document')} to learn from)"
+    if replaced := origins.check(folder, found.origin, origin_of(dataset), goes, overwrite=overwrite):
+        print(replaced, file=sys.stderr)
+    if overwrite:
         return
     raise ConfigError(
         f"{folder}: expected no model, or one made from the same labels with the same settings, got another one; give "

@@ -99,6 +99,7 @@ class Making:
             metrics=metrics.measured(examples, fitted.values),
             versions=folder.versions(*trainer.PACKAGES),
             files={},
+            origin=folder.origin_of(self.dataset),
         )
         folder.write(where, {trainer.file: fitted.model, **fitted.beside}, card)
         found_card = folder.load(where)

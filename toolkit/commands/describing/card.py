@@ -8,7 +8,7 @@ import msgspec
 from toolkit.commands.command_line.options import Flag
 from toolkit.commands.counting.of_card import counted
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import DescriptionOptions, facts_of, section
+from toolkit.commands.steps.description import DescriptionOptions, facts_of, is_replaced, note_origin, section
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, amount
@@ -38,7 +38,6 @@ class Options(DescriptionOptions, frozen=True, kw_only=True):
     html: Annotated[
         bool, Flag("write card.html, too: the card as a page, with the Croissant description in it for search engines")
     ] = False
-    overwrite: Annotated[bool, Flag("replace a README.md that this command did not write")] = False
 
 
 def run(context: Context, options: Options) -> Outcome:
@@ -52,7 +51,8 @@ def run(context: Context, options: Options) -> Outcome:
     ours = old is not None and merge.is_ours(old)
     if old is not None and not ours and not options.overwrite:
         raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
-    kept = page.read(path, old, about) if old is not None and ours else merge.Kept()
+    goes = not reads and is_replaced(facts, page.NAME, overwrite=options.overwrite)
+    kept = page.read(path, old, about) if old is not None and ours and not goes else merge.Kept()
     numbers = counted(context, facts, about, options.first, keep=not reads)
     drawing = picture_of(numbers, facts) if options.first is None else None
     picture, numbers = _drawn(drawing, join(facts.root, PICTURE), numbers)
@@ -79,6 +79,7 @@ def run(context: Context, options: Options) -> Outcome:
             named[name].save(data)
         elif ours:
             remove(join(facts.root, name))
+    note_origin(facts, page.NAME)
     if numbers.samples:
         notes.append(f"the card shows texts of {amount(len(numbers.samples), 'document')}; about.examples=0: none")
     told = [f"{path}: configurations: {', '.join(names) or 'none'}", *(f"note: {note}" for note in notes)]

@@ -7,7 +7,14 @@ import msgspec
 
 from toolkit.commands.command_line.options import Flag
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import DescriptionOptions, facts_of, run_each, section
+from toolkit.commands.steps.description import (
+    DescriptionOptions,
+    facts_of,
+    is_replaced,
+    note_origin,
+    run_each,
+    section,
+)
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.errors import ConfigError, amount
 from toolkit.inspect.describe import versions
@@ -41,7 +48,8 @@ def run(context: Context, options: Options) -> Outcome:
     path = join(found_facts.root, document.NAME)
     dry_run = options.dry_run or options.check
     output = None if dry_run else NamedOutput(path, "")
-    old = _old(path)
+    goes = output and is_replaced(found_facts, document.NAME, overwrite=options.overwrite)
+    old = None if goes else _old(path)
     facts = _split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
     made = document.document(facts, about, options.spec or about.croissant)
     data = jsonld.to_bytes(made)
@@ -64,6 +72,7 @@ def run(context: Context, options: Options) -> Outcome:
     if old is not None:
         _split(context, about, found_facts, dry_run=False)
     output.save(data)
+    note_origin(facts, document.NAME)
     splits.remove_others(facts.root, facts)
     sets = ", ".join(record.name for record in facts.records) or "none"
     text = f"{path}: {amount(len(facts.files), 'file')}, record sets: {sets}"

@@ -1,6 +1,8 @@
 """Report on a corpus: what came in, what each rule costs, sizes, distributions, samples; one file to look at."""
 
 import os
+import sys
+from json import JSONDecodeError, JSONDecoder
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -19,12 +21,14 @@ from toolkit.inspect import targets
 from toolkit.inspect.describe.croissant import document
 from toolkit.mix import publish
 from toolkit.pages.report import render
+from toolkit.records import origins
+from toolkit.records.origins import Origin
 from toolkit.report import facts
 from toolkit.report.languages import languages_of
 from toolkit.report.of_output import run_of_output
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import exists, join
+from toolkit.storage.paths import exists, join, size_of
 from toolkit.storage.roots import note_roots
 
 SUFFIXES = (".html", ".json")
@@ -53,6 +57,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     output: Annotated[
         str, Flag("write to this file: .html, or .json for programs", "-o", "--output", metavar="FILE")
     ] = "report.html"
+    overwrite: Annotated[bool, Flag("replace a report on another dataset, or another file")] = False
     title: Annotated[str | None, Flag("the title of the page", metavar="TEXT")] = None
     other: Source | None = None
     """The other configuration itself, where it is in no file."""
@@ -91,7 +96,11 @@ def run(context: Context, options: Options) -> Outcome:
     faults = [fault for each in found for fault in each.faults]
     made = [each.facts for each in found]
     labels = {each.label for run in made for each in run.labels}
+    origin = origins.union(each.origin for each in found).without_places
+    for file in files:
+        _check_replaced(file.path, origin, overwrite=options.overwrite)
     report = facts.Report(
+        origin=origin,
         title=options.title or " and ".join(each.name for each in made),
         toolkit=VERSION,
         languages=languages_of(labels),
@@ -105,6 +114,29 @@ def run(context: Context, options: Options) -> Outcome:
     data = {"output": options.output, "runs": [_summary(each) for each in made], "notes": notes, "failed": faults}
     text = "\n".join([options.output, *(note for note in notes if note not in faults)])
     return Outcome(text=text, data=data, failures=faults, exit_code=1 if faults else 0)
+
+
+def _check_replaced(path: str, origin: Origin, *, overwrite: bool) -> None:
+    """Check that a file is not there, or a report on the same dataset; say what goes if it may be replaced.
+
+    Raises:
+        ConfigError: if it is another file.
+    """
+    if not size_of(path):
+        return
+    text, mark = store_of(path).read(path).decode(errors="replace"), '"origin":'
+    at = text.find(mark) + len(mark)
+    try:
+        there = msgspec.convert(JSONDecoder().raw_decode(text, at)[0] if at >= len(mark) else None, Origin)
+    except (JSONDecodeError, msgspec.ValidationError):
+        if not overwrite:
+            raise ConfigError(
+                f"{path}: expected no file, or a report on {origin}, got a file that `toolkit report` did not write; "
+                "choose another path, or add --overwrite"
+            ) from None
+        return
+    if replaced := origins.check(path, there, origin, "a report", overwrite=overwrite):
+        print(replaced, file=sys.stderr)
 
 
 def _described(run: facts.Run) -> bytes | None:
@@ -155,7 +187,7 @@ def _of_output(folder: str) -> Reported:
     found = run_of_output(folder, _name(folder))
     manifest = publish.load_manifest(folder)
     fault = publish.fault_of(folder, manifest) if manifest else ""
-    return Reported(found, [fault] if fault else [])
+    return Reported(found, publish.origin_of(folder) or Origin(datasets={}), [fault] if fault else [])
 
 
 def _name(path: str) -> str:

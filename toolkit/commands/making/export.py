@@ -1,5 +1,6 @@
 """Write attribute sets as Parquet files, for other programs."""
 
+import sys
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -14,6 +15,7 @@ from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.exporting import shard as exporting
 from toolkit.exporting.shard import ShardToExport
 from toolkit.mix.settings import Stream
+from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.source import only
@@ -31,6 +33,7 @@ class Options(Configured, Shared, Limited, frozen=True, kw_only=True):
 
     parquet: Annotated[str, Flag("the folder of the files, or a place in a bucket", metavar="FOLDER")]
     sets: Annotated[tuple[str, ...], Flag("export this set (all); you can give several", "--set", metavar="SET")] = ()
+    overwrite: Annotated[bool, Flag("replace the files of another dataset")] = False
     dry_run: Annotated[bool, Flag("write nothing; show the sets, their types, and the shards to do")] = False
 
 
@@ -40,7 +43,9 @@ def run(context: Context, options: Options) -> Outcome:
     folder = options.parquet.rstrip("/") or options.parquet
     note_roots([folder])
     dataset = context.dataset
-    exporting.check_source(folder, dataset.attributes)
+    replaced = exporting.check_source(folder, dataset, overwrite=options.overwrite)
+    if replaced:
+        print(replaced, file=sys.stderr)
     shards, unfinished = sharing.shards(context, dataset, judges=True)
     names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards = context.limited(shards)
@@ -70,7 +75,7 @@ def run(context: Context, options: Options) -> Outcome:
             for name, of in todo.items()
             for each in of
         ]
-        exporting.note_source(folder, dataset.attributes)
+        origins.save(folder, {origins.OUTPUT: exporting.origin_of(dataset)})
         results = context.run("export", exporting.export_shard, tasks, "files", failed=FailureRecords(kept, "export"))
         gone = 0 if context.in_part else sum(exporting.forget_others(folder, name, of) for name, of in listed.items())
     failed = failures(results)

@@ -1,5 +1,6 @@
 """Join documents and attributes, apply the rules, and write the output."""
 
+import sys
 from typing import Annotated
 
 from toolkit.commands.command_line.options import Flag, natural
@@ -91,7 +92,8 @@ def _run(context: Context, options: Options) -> Outcome:
         return dolma.mix(context, options, run)
     settings = preparation.settings_of(context, writes=not options.only_shows)
     output = settings.output.path
-    preparation.check_output(settings)
+    if replaced := preparation.check_output(context, settings):
+        print(replaced, file=sys.stderr)
     over = ""
     if options.only_shows:
         settings, over = using.in_mix(context, settings, wanted=options.sample)

@@ -41,7 +41,8 @@ def run(context: Context, options: Options) -> Outcome:
     for entry in plan.entries:
         made[entry.set] = section.made_from(dataset, entry, shards)
         where = section.folder_of(dataset, entry)
-        folder.check_free(where, entry.set, made[entry.set], folder.load(where), overwrite=options.overwrite)
+        there = folder.load(where)
+        folder.check_free(where, entry.set, made[entry.set], there, dataset, overwrite=options.overwrite)
     context.sweep(dataset.bookkeeping, *(section.folder_of(dataset, entry) for entry in plan.entries))
     with context.claimed(dataset.bookkeeping, dataset.attributes, {f"the model {e.set}": "" for e in plan.entries}):
         for entry in plan.entries:

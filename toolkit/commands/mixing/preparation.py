@@ -67,15 +67,19 @@ def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
     return settings
 
 
-def check_output(settings: MixSettings) -> None:
-    """Check that output and dropped documents go where nothing else is, or what a mix has made.
+def check_output(context: Context, settings: MixSettings) -> str:
+    """Check that output and dropped documents go where nothing else is, or what a mix of these datasets has made.
+
+    Return what is replaced that was made from other datasets.
 
     Raises:
         ConfigError: if something else is there.
     """
-    publish.check_output(settings.output.path)
+    datasets = [stream.dataset for stream in settings.streams]
+    replaced = publish.check_output(settings.output.path, datasets, overwrite=context.options.overwrite)
     if settings.rejected is not None:
         publish.check_rejected(settings.output.path, settings.rejected)
+    return replaced
 
 
 def check(context: Context, settings: MixSettings, planned: Mapping[str, records.SetSchema]) -> None:

@@ -52,6 +52,7 @@ def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: 
         return failed(output, [why])
     if why := orphans.refusal(context, settings, manifest.orphans, []):
         return failed(output, [why])
+    publish.note_datasets(output, [stream.dataset for stream in settings.streams])
     publish.clear_work(output, keeps)  # of a mix that failed since
     return _outcome(output, manifest, unmatched.load(output), already=True)
 
@@ -103,7 +104,8 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     manifest = _manifest(prepared, stages, omitted, made, blocklists=counts, lost=lost.counts, digest=digest)
     unmatched.save(output, left)
     del stages, parts, grouped, listed, tasks, results  # of 100,000 shards as much again as the manifest, which has all
-    publish.publish(output, manifest, settings.stage_digest() if keeps else "")
+    datasets = [stream.dataset for stream in settings.streams]
+    publish.publish(output, manifest, datasets, settings.stage_digest() if keeps else "")
     outcome = _outcome(output, manifest, left)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
     return outcome

@@ -18,7 +18,9 @@ from toolkit.errors import ConfigError, amount
 from toolkit.mix import plan, publish, stage, unchanged
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.settings import Joined, MixSettings, OutputSettings, Stream
+from toolkit.records import origins
 from toolkit.records import sets as records
+from toolkit.records.origins import Origin
 from toolkit.report import facts
 from toolkit.report.gather import Gathered, gather
 from toolkit.report.one_shard import VERSION
@@ -30,9 +32,10 @@ LABELS = ("language.label", "text_language.label")
 
 
 class Reported(NamedTuple):
-    """The facts of a run, and what is wrong with its output."""
+    """The facts of a run, what they are on, and what is wrong with its output."""
 
     facts: facts.Run
+    origin: Origin
     faults: Sequence[str] = ()
 
 
@@ -118,7 +121,8 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
         found.notes.append(f"{number} dropped as copies of documents that are not kept: their texts are lost.")
     if manifest is None:
         found.notes.append(_why_not_mixed(prepared, damaged=bool(faults), complete=found.complete))
-    return Reported(found, faults)
+    datasets = [stream.dataset for stream in prepared.settings.streams]
+    return Reported(found, origins.origin_of(datasets), faults)
 
 
 def _index(context: Context, works: Sequence[ShardToMix]) -> None:

@@ -141,7 +141,7 @@ def _checked_outputs(context: Context, found: Faults, sets: Mapping[str, records
 def _checked_mix(context: Context, sets: Mapping[str, records.SetSchema], *, complete: bool) -> MixSettings:
     """Return the settings of a mix, checked; its rules only where all sets are known."""
     settings = preparation.settings_of(context, writes=not context.options.dry_run)
-    preparation.check_output(settings)
+    preparation.check_output(context, settings)
     if complete:
         preparation.check(context, settings, sets)
     return settings

@@ -1,6 +1,8 @@
 """The section `about:`, and the facts about a dataset or an output, for the commands that describe one."""
 
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
 
 from toolkit.commands.command_line.options import Flag, Looking, Words
@@ -17,6 +19,7 @@ from toolkit.inspect.describe.facts.rows import Asked
 from toolkit.inspect.describe.facts.splits import SplitJob
 from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.mix import publish
+from toolkit.records import origins
 from toolkit.runs.executors import R, Report, Task
 from toolkit.storage.paths import exists, is_folder, join, not_in
 
@@ -35,6 +38,7 @@ class DescriptionOptions(Looking, frozen=True, kw_only=True):
     first: Annotated[int | None, Flag("read only the first N rows of each file", metavar="N")] = None
     dry_run: Annotated[bool, Flag("write nothing; print the result")] = False
     check: Annotated[bool, Flag("write nothing; exit status 1 if the file is out of date")] = False
+    overwrite: Annotated[bool, Flag("replace a description of another dataset, or one of others")] = False
 
 
 def section(context: Context) -> Source:
@@ -80,19 +84,42 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
             raise ConfigError(f"expected one path, got {', '.join(options.targets)}")
         of = options.of or _kind(target)
         if of == "output":
-            return of_output.output_facts(target, [], asked)
-        return of_dataset.dataset_facts(Dataset(join(target, "documents"), join(target, "attributes")), asked)
+            return replace(of_output.output_facts(target, [], asked), origin=publish.origin_of(target))
+        dataset = Dataset(join(target, "documents"), join(target, "attributes"))
+        return replace(of_dataset.dataset_facts(dataset, asked), origin=origins.origin_of([dataset]))
     of = options.of or ("output" if context.has("mix") else "dataset")
     if of == "dataset":
         found = of_dataset.dataset_facts(context.dataset, asked)
         if unfinished := shards.shards(context, context.dataset)[1]:
             found.notes.append(unfinished.strip())
-        return found
+        return replace(found, origin=origins.origin_of([context.dataset]))
     settings = context.mix
     folder = settings.output.path
     if publish.load_manifest(folder) is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
-    return of_output.output_facts(folder, [stream.dataset for stream in settings.streams], asked)
+    datasets = [stream.dataset for stream in settings.streams]
+    origins.check(folder, publish.origin_of(folder), datasets, "its description", overwrite=options.overwrite)
+    return replace(of_output.output_facts(folder, datasets, asked), origin=origins.origin_of(datasets))
+
+
+def is_replaced(facts: Facts, name: str, *, overwrite: bool) -> bool:
+    """Return whether a description is of another dataset, and may be replaced as if there were none; then say so.
+
+    Raises:
+        ConfigError: if it is of another dataset, and may not be replaced.
+    """
+    path = join(facts.root, name)
+    there = origins.load(facts.root, name) if exists(path) and facts.origin else None
+    replaced = facts.origin and origins.check(path, there, facts.origin, "a description", overwrite=overwrite)
+    if replaced:
+        print(replaced, file=sys.stderr)
+    return bool(replaced)
+
+
+def note_origin(facts: Facts, name: str) -> None:
+    """Record what a description is of."""
+    if facts.origin:
+        origins.save(facts.root, {name: facts.origin})
 
 
 def run_each(context: Context, what: str, function: Callable[[W, Report], R], works: list[W]) -> list[R]:

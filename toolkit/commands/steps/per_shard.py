@@ -4,6 +4,7 @@ Documents and attributes are deleted once that part is safe, so that no more of 
 on. The output is the same as that of ``toolkit run``.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +47,8 @@ def run(context: Context) -> Outcome:
         return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
     if options.dry_run:
         return show_plan(context, {"ingest, tag, mix": shards_of(work.input for work in listed)})
-    preparation.check_output(settings)
+    if replaced := preparation.check_output(context, settings):
+        print(replaced, file=sys.stderr)
     works = [work.input for work in listed]
     former = superseded.find(works, planned.inputs, dataset)
     ingest_records.check_settings(works, ((each.made, each.by) for each in former if each.made))

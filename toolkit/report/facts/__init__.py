@@ -9,6 +9,7 @@ list are left out.
 import msgspec
 
 from toolkit.mix.effects.counts import Totals
+from toolkit.records.origins import Origin
 from toolkit.report.facts.made_with import Input, Model, Named, SetMade, Stage
 from toolkit.report.facts.samples import Line, Marked, Pair, PairText, RuleSamples, Sample
 from toolkit.report.facts.sizes import (
@@ -148,6 +149,7 @@ class Report(msgspec.Struct, kw_only=True):
 
     Attributes:
         version: of this form.
+        origin: datasets that it is on.
         title: of the page.
         toolkit: version that made it.
         languages: of all labels, by label.
@@ -155,6 +157,7 @@ class Report(msgspec.Struct, kw_only=True):
     """
 
     version: int = VERSION
+    origin: Origin | None = None
     title: str
     toolkit: str
     languages: dict[str, Language]

@@ -6,6 +6,7 @@ from typing import Any
 from toolkit.data.schema import Type
 from toolkit.mix.effects.before_after import SizesByLabel
 from toolkit.mix.effects.counts import RuleEffect, Totals
+from toolkit.records.origins import Origin
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,7 @@ class Facts:
         taggers: of the attributes beside the documents that are described, or were mixed, by the names of these.
         splits: by hash of the id, if they were asked for.
         notes: what whoever asked for the description should know.
+        origin: datasets that it was made from, where these are known.
     """
 
     root: str
@@ -266,3 +268,4 @@ class Facts:
     notes: list[str] = field(default_factory=list)
     is_output: bool = False
     taggers: dict[str, str] = field(default_factory=dict)
+    origin: Origin | None = None
