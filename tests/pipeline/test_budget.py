@@ -220,6 +220,7 @@ def test_streams_share_a_budget(budgeted: Project) -> None:
     mix = budgeted.config["mix"]
     streams = [{"name": name, "dataset": str(budgeted.data), "rules": [{"sample": 0.5, "seed": name}]} for name in "ab"]
     budgeted.config["mix"] = {**mix, "streams": streams, "rules": [], "budget": {"documents": 800, "by": "label"}}
+    budgeted.config["duplicate_ids"] = "allow"  # the streams have documents in common
     budgeted.ok("mix")
     assert len(budgeted.output()) == 800
     budgeted.config["mix"]["streams"] = [{**stream, "weight": 1} for stream in streams]

@@ -3,12 +3,18 @@
 import csv
 import gzip
 import io
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+import xxhash
 
 from tests.files_in_place import parquet, wet
-from tests.pipeline.conftest import Project, read_rows, write_rows
+from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
+from toolkit.data import row_index
+from toolkit.data.dataset import open_dataset
+from toolkit.records import identity
 
 FILES, ROWS = ("a", "b", "c"), 200
 
@@ -89,3 +95,225 @@ def test_init_qualifies_ids_where_files_number_their_rows(project: Project, form
     (folder / f"c.{format_}").unlink()
     assert project.run("init", "--from", folder, "-o", project.root / "one.yaml").code == 0
     assert "ids:" not in (project.root / "one.yaml").read_text()
+
+
+# --- refused, and allowed ---------------------------------------------------------------------------------------------
+
+
+def place_of(row: dict[str, Any]) -> tuple[str, str]:
+    return row["file"], row["id"]
+
+
+@pytest.fixture
+def numbering(project: Project) -> Project:
+    """Three shards that number their rows, in each one document that is a copy of another shard's."""
+    for name in FILES:
+        rows = numbered(name)
+        rows[7]["text"] = "the same text in all files"
+        write_rows(project.documents / f"{name}.jsonl.gz", rows)
+    project.config |= {
+        "tag": {"length-0": "length"},
+        "dedup": {"exact-0": {"kind": "exact"}, "near-0": {"kind": "near", "preset": "fineweb"}},
+        "sample": {"some-0": {"documents": 100}},
+        "calibrate": {"rank-0": {"kind": "rank", "score": "length.chars"}},
+        "mix": {"attributes": [], "output": {"format": "dolma", "path": str(project.out)}},
+    }
+    project.ok("tag")
+    return project
+
+
+REFUSED = (
+    "/b.jsonl.gz:{0}: expected each (source, id) once, got that of {1}/data/documents/a.jsonl.gz:{0} again; "
+    'give ids that files share the path before them (`ids: "{{path}}/{{id}}"` of ingest, or of documents in place), or '
+    "go on with `duplicate_ids: allow` (document '{2}')"
+)
+
+
+def is_refused(project: Project, text: str) -> bool:
+    """Whether the id and both places of some document are named."""
+    return any(REFUSED.format(i + 1, project.root, i) in text for i in range(ROWS))
+
+
+@pytest.mark.parametrize("command", ["dedup", "sample", "calibrate", "mix", "budget", "tokenize", "run"])
+def test_ids_that_repeat_are_refused_by_name(numbering: Project, command: str) -> None:
+    if command == "budget":
+        numbering.config["mix"]["budget"] = {"documents": 50}
+        command = "mix"
+    if command == "tokenize":
+        tokenizer = str(Path(__file__).parent.parent / "taggers/files/tokenizer.json")
+        out = str(numbering.out)
+        numbering.config["tokenize"] = {"path": out, "tokenizer": tokenizer, "eod": "</s>", "files": "megatron"}
+        numbering.config["mix"]["output"]["path"] += "-mix"
+    before = set(tree(numbering.attributes))
+    ran = numbering(command)
+    assert (ran.code, is_refused(numbering, ran.err)) == (1, True), ran.err
+    assert set(tree(numbering.attributes)) == before
+    assert not tree(numbering.out)
+    assert "documents: 380 more findings" in numbering("validate").out
+
+
+def test_a_dry_run_warns(numbering: Project) -> None:
+    ran = numbering.ok("mix", "--dry-run")
+    assert is_refused(numbering, ran.err)
+
+
+def test_in_place_ids_that_repeat_are_refused_and_a_pattern_mends_it(project: Project) -> None:
+    for name in FILES:
+        write_rows(project.root / f"in/{name}.jsonl.gz", numbered(name, 20))
+    documents = {"format": "jsonl", "path": f"{project.root}/in/*.gz"}
+    project.config |= {"documents": documents, "sample": {"some-0": {"documents": 30}}}
+    ran = project("sample")
+    assert (ran.code, "b.jsonl.gz:" in ran.err, "a.jsonl.gz:" in ran.err) == (1, True, True), ran.err
+    documents["ids"] = "{path}/{id}"
+    project.ok("sample", "--overwrite")
+
+
+def test_allowed_ids_are_told_apart_by_their_shards(numbering: Project) -> None:
+    mix = numbering.config["mix"]
+    numbering.config["duplicate_ids"] = "allow"
+    for command in ("dedup", "sample", "calibrate"):
+        numbering.ok(command)
+    mix |= {"attributes": ["some-0"], "rules": [{"keep": "sample.chosen"}]}
+    numbering.ok("mix")
+    sampled = numbering.output()
+    assert len({*map(place_of, sampled)}) == len(sampled) == 100
+    assert len({row["id"] for row in sampled}) > 60  # of 200: the three with one id are not drawn together
+    assert len({row["file"] for row in sampled}) == 3
+    mix |= {"attributes": [], "rules": [{"sample": 0.5}], "budget": {"documents": 50}}
+    numbering.ok("mix")
+    drawn = numbering.output()
+    assert len({*map(place_of, drawn)}) == len(drawn) == 50
+    assert len({row["id"] for row in drawn}) > 30
+    dry = numbering.ok("mix", "--dry-run", "--json", "mix.output.path=" + str(numbering.root / "none")).json
+    assert dry["totals"]["kept"] == 50
+    assert numbering("validate").code == 0
+
+
+def test_a_copy_of_a_document_that_is_dropped_is_an_orphan_though_another_has_its_id(numbering: Project) -> None:
+    """Rows 8 of b and c are copies of that of a; it is dropped, while other documents with its id stay."""
+    write_rows(numbering.documents / "d.jsonl.gz", numbered("d"))
+    numbering.config["duplicate_ids"] = "allow"
+    numbering.ok("dedup")
+    values = [value["exact"] for value in numbering.values("exact-0", "b.jsonl.gz")]
+    assert values[7]["duplicate_of"] == ["s", "7", "a.jsonl.gz:8"]
+    numbering.config["mix"] |= {
+        "attributes": ["exact-0"],
+        "rules": [{"drop": "exact.duplicate_of is not None", "name": "copies"}, {"drop": 'document.file == "a"'}],
+    }
+    ran = numbering("mix")
+    assert (ran.code, "2 documents dropped as copies of documents that are not kept" in ran.err) == (1, True), ran.err
+    numbering.config["mix"]["rules"][1]["drop"] = 'document.file == "b"'
+    numbering.ok("mix")
+    assert len(numbering.output()) == 3 * ROWS - 1
+    shown = numbering.ok("dedup", "--explain", "7").out
+    assert "7 (s, c.jsonl.gz:8) is a duplicate of 7 (s, a.jsonl.gz:8)" in shown
+
+
+def test_equal_hashes_of_different_ids_are_no_duplicates(
+    numbering: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def hashed(source: str, id: str) -> int:
+        return 1 if id.startswith("x") else xxhash.xxh3_64_intdigest(f"{source}\0{id}".encode())
+
+    monkeypatch.setattr(row_index, "row_hash", hashed)
+    for name in ("a", "b"):
+        write_rows(tmp_path / f"y/documents/{name}.jsonl.gz", [document(f"x{name}{i}", "t") for i in range(5)])
+    numbering.config["dataset"] = str(tmp_path / "y")
+    numbering.ok("dedup")
+    write_rows(tmp_path / "y/documents/c.jsonl.gz", [document("xb3", "another text")])
+    ran = numbering("dedup")
+    assert (ran.code, "c.jsonl.gz:1: expected" in ran.err, "b.jsonl.gz:4 again" in ran.err) == (1, True, True), ran.err
+
+
+def test_copies_that_a_mix_numbered_are_not_equal(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document(str(i), f"text {i}") for i in range(9)])
+    project.config["mix"] = {"rules": [{"repeat": 2}], "output": {"format": "dolma", "path": str(project.out)}}
+    project.ok("mix")
+    project.config |= {"dataset": str(project.out), "dedup": {"exact-0": {"kind": "exact"}}}
+    project.ok("dedup")
+    rows = project.output()
+    write_rows(project.out / "documents" / "more.jsonl.gz", rows[:1])
+    assert project("dedup").code == 1
+
+
+def test_what_was_checked_is_not_read_again(numbering: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in FILES:
+        rows = [{**row, "id": f"{name}{row['id']}"} for row in numbered(name)]
+        write_rows(numbering.documents / f"{name}.jsonl.gz", rows)
+    searched: list[list[str]] = []
+    find = identity.find_duplicate_ids
+
+    def noted(shards: Sequence[identity.Documents], *rest: Any) -> Any:
+        searched.append([shard.name.rpartition("/")[2] for shard in shards])
+        return find(shards, *rest)
+
+    monkeypatch.setattr(identity, "find_duplicate_ids", noted)
+    whole = [f"{name}.jsonl.gz" for name in FILES]
+    numbering.ok("run")
+    assert [each for each in searched if each] == [whole]  # once, for four stages
+    numbering.ok("run")
+    numbering.config["sample"]["more-0"] = {"documents": 10, "as": "more"}
+    numbering.config["mix"]["output"]["part_size"] = "1 kB"
+    numbering.ok("run")
+    numbering.ok("mix", "--limit", "2", "--overwrite")
+    assert [each for each in searched if each] == [whole]
+    write_rows(numbering.documents / "d.jsonl.gz", [document("other", "t")])
+    numbering.ok("run")
+    assert [each for each in searched if each] == [whole, [*whole, "d.jsonl.gz"]]
+
+
+@pytest.mark.parametrize("memory", [identity.MEMORY, 100 * 24])
+def test_pairs_are_the_same_in_any_memory(numbering: Project, memory: int) -> None:
+    dataset = open_dataset(str(numbering.data), None, None)
+    shards = [f"{name}.jsonl.gz" for name in FILES]
+    for shard in shards:
+        row_index.ensure(dataset, shard, 10**6)
+    indexed = [identity.IndexedDocuments(dataset, shard, ROWS) for shard in shards]
+    found = sorted(identity.find_duplicate_ids(indexed, memory))
+    assert found == [((0, row), (shard, row)) for row in range(ROWS) for shard in (1, 2)]
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def twice(project: Project) -> Project:
+    """One dataset in two streams."""
+    write_rows(project.documents / "a.jsonl.gz", [document(f"a{i}", f"text {i}", n=i) for i in range(9)])
+    streams = {"first": {"dataset": str(project.data)}, "second": {"dataset": str(project.data)}}
+    project.config["mix"] = {"streams": streams, "output": {"format": "dolma", "path": str(project.out)}}
+    return project
+
+
+def test_a_document_in_two_streams_is_refused_unless_one_alone_writes_it(twice: Project) -> None:
+    ran = twice("mix")
+    path = twice.documents / "a.jsonl.gz"
+    said = "second: {0}:{1}: expected each (source, id) once, got that of first: {0}:{1} again; leave each document"
+    (named,) = [i for i in range(9) if said.format(path, i + 1) in ran.err]
+    assert (ran.code, f"(document 'a{named}')" in ran.err) == (1, True), ran.err
+    assert not tree(twice.out)
+    first, second = twice.config["mix"]["streams"].values()
+    first["rules"], second["rules"] = [{"keep": 'document.id < "a5"'}], [{"keep": 'document.id >= "a4"'}]
+    ran = twice("mix")
+    assert (ran.code, f"second: {path}:5: expected" in ran.err) == (1, True), ran.err
+    first["rules"] = [{"keep": 'document.id < "a4"'}]
+    twice.ok("mix")
+    assert len(twice.output()) == 9
+    first["rules"], twice.config["duplicate_ids"] = [], "allow"
+    twice.ok("mix")
+    assert len(twice.output()) == 14
+
+
+def test_per_shard_refuses_ids_that_repeat_though_their_documents_are_gone(project: Project) -> None:
+    for name in ("a", "b"):
+        write_rows(project.root / f"in/{name}.jsonl", numbered(name, 3))
+    project.config |= {
+        "ingest": [{"format": "jsonl", "from": f"{project.root}/in/*.jsonl", "source": "s"}],
+        "mix": {"output": {"format": "dolma", "path": str(project.out)}},
+    }
+    ran = project("run", "--per-shard")
+    assert (ran.code, "/b.jsonl.gz:" in ran.err, "/a.jsonl.gz:" in ran.err) == (1, True, True), ran.err
+    assert not tree(project.out)
+    project.config["ingest"][0]["ids"] = "{path}/{id}"
+    project.ok("run", "--per-shard", "--overwrite")
+    assert len(project.output()) == 6

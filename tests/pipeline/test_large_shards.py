@@ -465,6 +465,7 @@ def configure(project: Project, name: str) -> None:
     mix = json.loads(json.dumps(MIXES[name]))
     for weight, stream in enumerate(mix.get("streams", {}).values(), 1):
         stream |= {"dataset": str(project.data), "weight": weight}
+        project.config["duplicate_ids"] = "allow"  # each document is in both
     project.config["mix"] = {
         **mix,
         "rules": RULES[name],

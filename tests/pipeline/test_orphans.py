@@ -209,7 +209,7 @@ def test_streams_of_one_dataset_keep_for_each_other(copied: Project) -> None:
     copied.config["mix"]["streams"] = {"one": {"rules": [bad("a")]}, "two": {"rules": [{"keep": 'document.id == "a"'}]}}
     assert mixed(copied, [EXACT], texts).code == 0
     assert ids(copied) == "ca"
-    copied.config["mix"]["streams"]["two"]["rules"] = [{"keep": 'document.id == "c"'}]
+    copied.config["mix"]["streams"]["two"]["rules"] = [{"keep": 'document.id == "d"'}]
     ran = mixed(copied, [EXACT], texts)
     assert (ran.code, "1 by one: 'exact_copies'" in str(ran.json["failed"])) == (1, True)
 

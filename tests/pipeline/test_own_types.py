@@ -77,7 +77,7 @@ def test_parquet_types_are_those_of_all_files(tmp_path: Path, run: Run) -> None:
     pq.write_table(pa.Table.from_pylist(_rows(4)), tmp_path / "a.parquet", row_group_size=2)
     pq.write_table(pa.Table.from_pylist(_rows(3)), tmp_path / "b.parquet")
     pq.write_table(pa.Table.from_pylist(_rows(3)).slice(0, 0), tmp_path / "empty.parquet")  # has no nulls, either
-    entry = f"format: parquet, from: {tmp_path}/*.parquet"
+    entry = f'format: parquet, from: {tmp_path}/*.parquet, ids: "{{path}}/{{id}}"'
     for rule, said in [
         ('metadata.lang > "a"', "metadata.lang may be null here"),
         ('metadata.lnag == "en"', "did you mean 'lang'"),
@@ -167,7 +167,7 @@ def test_files_in_place_have_the_types_of_their_columns(tmp_path: Path, run: Run
     """The errors are those after an ingest, before anything is read."""
     pq.write_table(pa.Table.from_pylist(_rows(4)), tmp_path / "a.parquet", row_group_size=2)
     pq.write_table(pa.Table.from_pylist(_rows(3)), tmp_path / "b.parquet")
-    documents = f'format: parquet, path: "{tmp_path}/*.parquet"'
+    documents = f'format: parquet, path: "{tmp_path}/*.parquet", ids: "{{path}}/{{id}}"'
     for rule, said in [
         ('metadata.lang > "a"', "metadata.lang may be null here"),
         ('metadata.lnag == "en"', "did you mean 'lang'"),

@@ -169,7 +169,8 @@ def test_replacing_beside_the_cut_gives_what_replacing_in_the_cut_text_gives(pro
 def cut(project: Project) -> Project:
     """Two shards with spans to remove, and a set of lengths without them; tagged."""
     for shard in (SHARD, "deep/b.jsonl.gz"):
-        write_rows(project.documents / shard, rows(("one two\nthree", [(0, 4), (2, 4)]), ("four", [])))
+        found = rows(("one two\nthree", [(0, 4), (2, 4)]), ("four", []))
+        write_rows(project.documents / shard, [{**row, "source": shard} for row in found])
     project.config["tag"] = CUTS | {"length-0": {"tagger": "length", "without": "cuts-0.cuts"}}
     project.config["mix"] = {
         "attributes": ["length-0"],

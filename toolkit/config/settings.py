@@ -386,6 +386,13 @@ class Config(ConfigStruct):
         ),
     ] = None
     attributes: Annotated[str | None, Description(description="another root of the attributes")] = None
+    duplicate_ids: Annotated[
+        Literal["refuse", "allow"],
+        Description(
+            description="documents with equal source and id: refuse them before sets of the whole dataset or outputs "
+            "are made, or tell them apart by their shards"
+        ),
+    ] = "refuse"
     processes: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         Description(description="how many shards are worked on at a time; default: the cores that may be used"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, Literal
 
 from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines
 from toolkit.data.tables.attributes import TABLE
@@ -50,6 +50,7 @@ class Dataset:
         notes: where our records are, if not where they belong (see `bookkeeping`).
         in_place: how the files are read, if they are those of others; None for documents. The name of a shard is then
             that of its file and `SUFFIX`, which is the name of its attributes.
+        duplicate_ids: whether several documents may have one (source, id); what tells these apart is their place.
     """
 
     documents: str
@@ -58,6 +59,7 @@ class Dataset:
     exclude: tuple[str, ...] = ()
     notes: str = ""
     in_place: InPlace | None = None
+    duplicate_ids: Literal["refuse", "allow"] = "refuse"
 
     @property
     def bookkeeping(self) -> str:
@@ -67,6 +69,10 @@ class Dataset:
     def shard_path(self, shard: str) -> str:
         """Return the path of the file that has a shard's documents."""
         return join(self.documents, self.file_of(shard))
+
+    def place_of(self, shard: str, number: int) -> str:
+        """Return `Document.place` of a row, from 1."""
+        return f"{shard}:{number}" if self.duplicate_ids == "allow" else ""
 
     def file_of(self, shard: str) -> str:
         """Return the path below the documents root of the file that has a shard's documents."""

@@ -116,8 +116,10 @@ class Document:
         source: where the document comes from.
         text: never changed by taggers.
         row: the line of the documents file (empty for a document that is not from one).
+        place: shard and row, ``SHARD:ROW``, where documents may have equal ids; empty where (source, id) identifies.
     """
 
+    place: str = ""
     _join: Callable[[], dict[str, Any]] | None = None
     _joined: dict[str, Any] | None = None
 

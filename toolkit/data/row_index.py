@@ -222,7 +222,7 @@ class RowIndexOutput:
         self._rows = []
 
     def _check_not_cut_short(self) -> None:
-        old = None if self._replaced else _load(self._dataset, self._shard)
+        old = None if self._replaced else recorded(self._dataset, self._shard)
         if old is None or old.reader != self._reader or self.rows >= old.rows:
             return
         before = _kept_path(self._dataset, self._shard)
@@ -294,14 +294,14 @@ class RowIndexOutput:
             write_file(self._base + apart.RECORD, record)
         elif self._group:
             self._group.save(place, record)
-        elif _load(self._dataset, self._shard) != state:
+        elif recorded(self._dataset, self._shard) != state:
             journals.of(self._dataset).save({place: record})
         return state
 
 
 def current(dataset: Dataset, shard: str) -> ShardState | None:
     """Return the state of a shard as indexed, if it has not changed since by the quick test; else None."""
-    state = _load(dataset, shard)
+    state = recorded(dataset, shard)
     if state is None or state.reader != reader_of(dataset):
         return None
     found = stat(dataset.shard_path(shard))
@@ -342,7 +342,8 @@ def forget(dataset: Dataset, shards: Collection[str]) -> None:
     for_each(remove, paths)
 
 
-def _load(dataset: Dataset, shard: str) -> ShardState | None:
+def recorded(dataset: Dataset, shard: str) -> ShardState | None:
+    """Return the state of a shard as it was indexed, whatever it is now."""
     if made := apart.found(dataset.bookkeeping, shard):
         return load(made + apart.RECORD, ShardState)
     state = journals.of(dataset).load(journals.ROWS, shard, ShardState)
@@ -391,7 +392,7 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
             chars += int(found["chars"].sum(dtype=np.uint64))
             size += int(found["bytes"].sum(dtype=np.uint64))
             yield found
-    state = _load(dataset, shard)
+    state = recorded(dataset, shard)
     if state and (chars, size) != (state.chars, state.bytes):
         remedy = "delete it, and run again"
         if not apart.is_needed(dataset.bookkeeping):

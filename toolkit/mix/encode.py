@@ -22,6 +22,7 @@ from toolkit.mix.shuffle.frames import framed
 from toolkit.mix.splitting import split_of
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records import outdated
+from toolkit.records.identity import noted
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch, Column
 from toolkit.text.counting import COLUMNS
@@ -107,7 +108,7 @@ class Encoder:
     def __init__(self, work: ShardToMix) -> None:
         self.work = work
         self.rules = work.compile_rules()
-        self.copies = Copies(self.rules, work.sets)
+        self.copies = Copies(self.rules, work)
         needs = self.rules.needs
         self.joiner = Joiner(work, needs.keys, needs.fields, joined=needs.joined, late=True)
         self.writer = work.settings.writer()
@@ -117,6 +118,8 @@ class Encoder:
         self.provenance = _Provenance(work) if work.settings.output.provenance else None
         self.shuffle = work.settings.output.shuffle
         self.numbers = work.settings.repeats
+        self.notes_ids = work.settings.notes_ids
+        self.written: list[bytes] = []
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=work.settings.unicode_words)
         self.wanted = self.writer.wants()
@@ -169,6 +172,7 @@ class Encoder:
         self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
         self.copies.start()
+        self.written = []
         rows: list[_Kept | list[tuple[str, bytes]]] = []
         fault, chars = None, 0
         try:
@@ -184,7 +188,8 @@ class Encoder:
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
-        return Encoded(pieces, self.counted, fates=self.copies.taken())
+        fates = msgspec.structs.replace(self.copies.taken(), written=b"".join(self.written))
+        return Encoded(pieces, self.counted, fates=fates)
 
     def _decided(self, joint: Joint, measured: Measured) -> "_Kept | list[tuple[str, bytes]]":
         """Return the document as it stays, or what is written of one that does not."""
@@ -316,7 +321,8 @@ class Encoder:
             of_group.chars += kept.document.chars
             of_group.bytes += len(text.encode()) if isinstance(text, str) else text[BYTES]
         if pieces and self.shuffle:
-            pieces = framed(self.shuffle, original.source, original.id, number, pieces)
+            id_ = f"{original.id}\0{original.place}" if original.place else original.id
+            pieces = framed(self.shuffle, original.source, id_, number, pieces)
         totals = self.counted.totals
         if number > 1:
             totals.copies += 1
@@ -324,6 +330,8 @@ class Encoder:
             return pieces
         totals.kept += 1
         totals.kept_chars += kept.document.chars
+        if pieces and self.notes_ids:
+            self.written.append(noted(kept.joint[1], original.source, original.id, original.raw_metadata))
         return pieces or self._dropped(kept.joint, self._nothing("documents without output"))
 
     def _dropped(self, joint: Joint, why: int | str) -> list[tuple[str, bytes]]:

@@ -400,6 +400,8 @@ class Joiner:
             yield self._joint(document, number, list(others), list(found))
 
     def _joint(self, document: Document, number: int, lines: list[bytes], values: list[Any]) -> Joint:
+        if place := self._work.dataset.place_of(self._work.shard, number):
+            document.place = place
         if self._joined and lines:
             document.join(partial(_plain, self._work.sets, lines))
         return document, number, lines, values

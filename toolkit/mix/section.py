@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -86,13 +87,16 @@ def _typed(place: Source, form: type[_T], what: str) -> _T:
     return config.convert(place, form)
 
 
-def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> MixSettings:
+def read_section(
+    section: Source, base: str, dataset: Callable[[], Dataset], duplicate_ids: Literal["refuse", "allow"] = "refuse"
+) -> MixSettings:
     """Return the settings of a ``mix:`` section.
 
     Args:
         section: the section.
         base: folder of the configuration, which included rules are relative to.
         dataset: gives the configuration's own, for streams that name none.
+        duplicate_ids: of the configuration, which counts for the datasets of all streams.
 
     Raises:
         ConfigError: naming the place in the file.
@@ -105,14 +109,16 @@ def read_section(section: Source, base: str, dataset: Callable[[], Dataset]) -> 
     output, options = _output(section.at("output"))
     writer_with.cache_clear()  # the file of a format may have been edited since
     budget = read_budget(section.at("budget")) if given.budget is not None else None
-    streams = _streams(section, base, dataset)
+    streams = [
+        msgspec.structs.replace(stream, dataset=replace(stream.dataset, duplicate_ids=duplicate_ids))
+        for stream in _streams(section, base, dataset)
+    ]
     if budget:
         if streams[0].weight is not None:
             raise section.error(("budget",), "expected a budget or weights of streams, got both")
-        rule = budget.rule()
         for stream in streams:
-            rules.check_names([*stream.rules, rule])
-        streams = [msgspec.structs.replace(stream, budget=rule) for stream in streams]
+            rules.check_names([*stream.rules, budget.rule()])
+        streams = [msgspec.structs.replace(stream, budget=budget.rule(stream=stream.seed)) for stream in streams]
     return MixSettings(
         streams=streams,
         budget=budget,

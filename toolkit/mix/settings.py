@@ -129,6 +129,11 @@ class Stream(ConfigStruct):
         return number, tuple(shard.split("/")) if store_of(self.dataset.documents).is_local else (shard,)
 
     @property
+    def seed(self) -> str:
+        """Return what tells its documents from equal ones of other streams, where there may be such."""
+        return self.name if self.dataset.duplicate_ids == "allow" else ""
+
+    @property
     def all_rules(self) -> list[Rule]:
         """Return the rules, the sample that a weight comes to, and what a budget comes to."""
         found = list(self.rules)
@@ -149,7 +154,11 @@ class Stream(ConfigStruct):
             **self.dataset.lineage,
         } | {
             key: value
-            for key, value in (("weight", self.weight), ("order", self.order and list(self.order.items())))
+            for key, value in (
+                ("weight", self.weight),
+                ("order", self.order and list(self.order.items())),
+                ("duplicate_ids", None if self.dataset.duplicate_ids == "refuse" else "allow"),
+            )
             if value is not None
         }
 
@@ -168,6 +177,7 @@ class MixSettings(ConfigStruct):
         allow_empty: whether an output without documents is published.
         orphans: ``allow`` publishes also if documents are dropped as copies of documents that are not kept.
         splits: shares of the splits by which the files are parted; each is a folder of its own.
+        deletes: whether the documents of a shard are deleted when it is mixed.
         place: of the output in the file, for messages.
     """
 
@@ -182,7 +192,13 @@ class MixSettings(ConfigStruct):
     allow_empty: bool = False
     orphans: Literal["refuse", "allow"] = "refuse"
     splits: dict[str, float] = {}
+    deletes: bool = False
     place: str = ""
+
+    @property
+    def notes_ids(self) -> bool:
+        """Return whether written documents are noted, because row indexes do not tell which ids are in the output."""
+        return (len(self.streams) > 1 or self.deletes) and self.streams[0].dataset.duplicate_ids == "refuse"
 
     @property
     def repeats(self) -> bool:

@@ -23,6 +23,7 @@ from toolkit.mix.orphans.judging import Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle.frames import hash_bytes, hash_of, sizes_of
 from toolkit.mix.writer import not_carried
+from toolkit.records.identity import NOTED, IndexedDocuments, NotedDocuments
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
@@ -61,7 +62,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     high: int = 0
 
 
-VERSION = 5
+VERSION = 6
 """Of indexes; a shard with one of another version is encoded anew."""
 
 
@@ -85,7 +86,8 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         sizes: by label, for each run of a shuffled output where in the intermediate the hashes and sizes of its pieces
             are (see `toolkit.mix.shuffle.frames.sizes_of`), and how many.
         size, stamp: of the intermediate.
-        noted: bytes of what is noted of documents that stay, and of copies that do not; None without rules about such.
+        noted: bytes of each file in which documents are noted, by its suffix: those that stay and copies that do not,
+            with rules about such; those that are written, where their ids are compared.
     """
 
     version: int = VERSION
@@ -105,11 +107,11 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     sizes: dict[str, list[tuple[int, int]]] = {}
     size: int
     stamp: str
-    noted: tuple[int, int] | None = None
+    noted: dict[str, int] = {}
     seconds: float
 
 
-_NOTES = (".kept", ".copies")
+_KEPT, _COPIES, WRITTEN = ".kept", ".copies", ".written"
 """What is behind the name of an intermediate in those of the files that its documents are noted in."""
 
 
@@ -147,18 +149,26 @@ def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | Non
     if record is None or (record.version, record.documents, record.attributes) != (VERSION, documents, attributes):
         return None
     path = stage_path(work.settings.output.path, record.settings, work.key)
-    sizes = {"": record.size} | dict(zip(_NOTES, record.noted or (), strict=False))
+    if work.settings.notes_ids and WRITTEN not in record.noted:
+        return None
+    sizes = {"": record.size} | record.noted
     found = {suffix: stat(path + suffix) for suffix in sizes}
     return record if {suffix: each.size for suffix, each in found.items() if each} == sizes else None
 
 
 def noted_of(output: str, key: str, record: StageRecord) -> Noted | None:
     """Return where it was noted which documents of a shard stay, and which are dropped as copies."""
-    if record.noted is None:
+    if _KEPT not in record.noted:
         return None
     path = stage_path(output, record.settings, key)
-    kept, copies = _NOTES
-    return Noted(path + kept, path + copies, sum(record.noted))
+    return Noted(path + _KEPT, path + _COPIES, record.noted[_KEPT] + record.noted[_COPIES])
+
+
+def written_of(work: ShardToMix, record: StageRecord) -> NotedDocuments:
+    """Return the documents of a shard that are in the output, where these are noted."""
+    path = stage_path(work.settings.output.path, record.settings, work.key) + WRITTEN
+    indexed = IndexedDocuments(work.dataset, work.shard, record.totals.rows)
+    return NotedDocuments(work.name, record.noted[WRITTEN] // NOTED.itemsize, path, indexed)
 
 
 @contextmanager
@@ -268,9 +278,10 @@ class StageOutput:
             self._output = stack.enter_context(Output(self._path, self._group.files, digest=False))
             threads = threads_for(self._work.processes)
             self._members = _Members(stack.enter_context(Compressing(self._output, threads)), self._work.settings)
-            notes = _NOTES if Copies(self._rules, self._work.sets).rules else ()
-            beside = [Output(self._path + suffix, self._group.files, digest=False) for suffix in notes]
-            self._notes = [stack.enter_context(output) for output in beside]
+            notes = [_KEPT, _COPIES] if Copies(self._rules, self._work).rules else []
+            notes += [WRITTEN] if self._work.settings.notes_ids else []
+            beside = {suffix: Output(self._path + suffix, self._group.files, digest=False) for suffix in notes}
+            self._notes = {suffix: stack.enter_context(output) for suffix, output in beside.items()}
             self._files = stack.pop_all()
         return self
 
@@ -288,8 +299,9 @@ class StageOutput:
         for label, data in encoded.pieces:
             self._members.add(label, data)
         self._counted.add(encoded.counted)
-        for output, data in zip(self._notes, (encoded.fates.kept, encoded.fates.copies), strict=False):
-            output.write(data)
+        fates = encoded.fates
+        for suffix, output in self._notes.items():
+            output.write({_KEPT: fates.kept, _COPIES: fates.copies, WRITTEN: fates.written}[suffix])
 
     def record(self, state: ShardState, inputs: dict[str, str]) -> None:
         """Add the index of the intermediate to the group, after the block.
@@ -323,7 +335,7 @@ class StageOutput:
             sizes=dict(sorted(self._members.sizes.items())),
             size=self._output.stat.size,
             stamp=self._output.stat.stamp,
-            noted=(self._notes[0].size, self._notes[1].size) if self._notes else None,
+            noted={suffix: output.size for suffix, output in self._notes.items()},
             seconds=round(time.perf_counter() - self._start, 3),
         )
         records = records_of(self._work.settings.output.path, self._digest)

@@ -254,8 +254,8 @@ class Attributes:
                 continue
             found.copies += 1
             if at.near and value.jaccard is not None:
-                source, id_ = value.duplicate_of
-                pairs[int(hashes[i])] = (int(hashes[i]), int(rows[i]), value.jaccard, source, id_, size or 0)
+                source, *name = value.duplicate_of
+                pairs[int(hashes[i])] = int(hashes[i]), int(rows[i]), value.jaccard, source, "\0".join(name), size or 0
         if len(pairs) > PAIRS:
             self._pairs[number] = {key: pairs[key] for key in sorted(pairs)[:PAIRS]}
 

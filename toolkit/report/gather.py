@@ -126,7 +126,7 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardT
             rows.setdefault(shard, {})[row] = rules
     length = selection.text_bytes(sum(map(len, rows.values())), given.share)
     pairs = [pair for each in streams for found in each.merged.pairs for pair in found]
-    others = sorted({row_hash(pair[4], pair[5]) for pair in pairs})
+    others = sorted({row_hash(pair[4], pair[5].partition("\0")[0]) for pair in pairs})
     works = []
     for number, task in enumerate(tasks):
         of_pairs = sorted({pair[2] for pair in pairs if pair[1] == number})
@@ -140,7 +140,10 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardT
         for sample in result.samples:
             places[number, sample.row] = len(samples)
             samples.append(sample)
-        texts |= {(text.source, text.id): text for text in result.pairs}
+        work = tasks[number].work
+        for text in result.pairs:
+            place = work.dataset.place_of(work.shard, text.row)
+            texts[text.source, f"{text.id}\0{place}" if place else text.id] = text
         texts |= {("", f"{number}:{text.row}"): text for text in result.pairs}
     return _Shown(samples, places, texts)
 

@@ -193,7 +193,7 @@ class _Counting:
     def __init__(self, task: ShardToCount, columns: Columns) -> None:
         self._work, self._columns = task.work, columns
         self._rules = _with_keys(task.work.compile_rules(), task.fields.keys)
-        self._copies = Copies(self._rules, task.work.sets)
+        self._copies = Copies(self._rules, task.work)
         self.fates = Fates()
         self._rows = _Rows(task.work, columns)
         self._labels: dict[str, int] = {}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from toolkit.errors import ConfigError
 from toolkit.rules.compiled_rule import CompiledRule, Function, Values
 from toolkit.rules.compiling import Compiler, refused
-from toolkit.rules.rule import sample_hash
+from toolkit.rules.rule import document_hash
 
 MOST = 100
 """The largest amount: copies of a document are in memory together."""
@@ -114,9 +114,9 @@ class Takes(CompiledRule):
         return f"takes it {copies} times" if copies > 1 else "takes it" if copies else "drops it"
 
 
-def copy_hash(seed: str, source: str, id: str, copy: int) -> int:
+def copy_hash(seed: str, document: Any, copy: int) -> int:
     """Return the hash by which a copy, counted from 1, is drawn; that of the first is the document's."""
-    return sample_hash(seed if copy == 1 else f"{seed}\0{copy}", source, id)
+    return document_hash(seed if copy == 1 else f"{seed}\0{copy}", document)
 
 
 class Combined(NamedTuple):
@@ -196,7 +196,7 @@ def _drawn(seed: str, document: Any, *amounts: float) -> int:
     if amount == whole:
         return whole
     _check_source(document)
-    return whole + (sample_hash(seed, document.source, document.id) < (amount - whole) * 2**64)
+    return whole + (document_hash(seed, document) < (amount - whole) * 2**64)
 
 
 def _taken(seed: str, all_or_none: bool, document: Any, copies: int, bound: int | None) -> int:
@@ -205,8 +205,8 @@ def _taken(seed: str, all_or_none: bool, document: Any, copies: int, bound: int 
         return copies
     _check_source(document)
     if all_or_none:
-        return copies if copy_hash(seed, document.source, document.id, 1) <= bound else 0
-    return sum(copy_hash(seed, document.source, document.id, n) <= bound for n in range(1, copies + 1))
+        return copies if copy_hash(seed, document, 1) <= bound else 0
+    return sum(copy_hash(seed, document, n) <= bound for n in range(1, copies + 1))
 
 
 def _check_source(document: Any) -> None:

@@ -9,7 +9,7 @@ The file has three classes:
 """
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import xxhash
 
@@ -70,6 +70,14 @@ class Form(ConfigStruct, kw_only=True):
         raise NotImplementedError(type(self).__name__)
 
 
-def sample_hash(seed: str, source: str, id: str) -> int:
-    """Return xxh3-64 of seed, source and id, joined by NUL bytes; a document stays in a sample of p below p x 2^64."""
-    return xxhash.xxh3_64_intdigest(f"{seed}\0{source}\0{id}".encode())
+def sample_hash(seed: str, source: str, id: str, place: str = "") -> int:
+    """Return xxh3-64 of seed, source and id, joined by NUL bytes; a document stays in a sample of p below p x 2^64.
+
+    Where ids are not unique, the place of the document (`Document.place`) is hashed, too.
+    """
+    return xxhash.xxh3_64_intdigest(f"{seed}\0{source}\0{id}{place and chr(0) + place}".encode())
+
+
+def document_hash(seed: str, document: Any) -> int:
+    """Return the `sample_hash` of a document, or of a row that has its names."""
+    return sample_hash(seed, document.source, document.id, getattr(document, "place", ""))

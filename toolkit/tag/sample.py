@@ -138,7 +138,11 @@ def draw_shard(work: ShardToDraw, report: Report) -> Drawn:
     found = Drawn([], [], [])
     first = 0
     for block in row_index.read(work.dataset, work.shard):
-        keys = keys_of(block["hash"], work.seed)
+        hashes: np.ndarray = block["hash"]
+        if work.dataset.duplicate_ids == "allow":
+            begin = xxhash.xxh3_64_intdigest(work.shard.encode()) % 2**63 + first
+            hashes = hashes + np.arange(begin, begin + len(block), dtype=np.uint64)
+        keys = keys_of(hashes, work.seed)
         rows = np.flatnonzero(keys <= np.uint64(work.limit))
         found.rows.extend((rows + first).tolist())
         found.keys.extend(keys[rows].tolist())

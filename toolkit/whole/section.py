@@ -250,7 +250,8 @@ def _read_entry(
         own=types,
     )
     found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where)}
-    entry = msgspec.structs.replace(entry, settings=_settings(entry, kind) | others.value | there.dataset.lineage)
+    settings = _settings(entry, kind, there.dataset) | others.value | there.dataset.lineage
+    entry = msgspec.structs.replace(entry, settings=settings)
     type_ = schema.from_annotation(kind.typed(found), f"kind {common.kind}")
     reads = {name: digest_of(there.schema(name)) for name in entry.reads}
     return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
@@ -299,12 +300,14 @@ def checked(kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes
     return [expressions.checked(name, asked, joined, own, place) for name, asked in _all_asked(kind, when).items()]
 
 
-def _settings(entry: Entry, kind: Kind) -> dict[str, Any]:
+def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
     """Return what determines the values."""
     options = {k: v for k, v in msgspec.json.decode(msgspec.json.encode(kind)).items() if k not in kind.NEUTRAL}
     found: dict[str, Any] = {"kind": entry.kind, "as": entry.key, "version": kind.VERSION, "options": options}
     if entry.when is not None:
         found["when"] = entry.when
+    if dataset.duplicate_ids == "allow":
+        found["duplicate_ids"] = "allow"
     if entry.joined:
         found["attributes"] = [
             {"set": joined.set, "as": {key.key: key.name for key in joined.keys if key.key != key.name}}

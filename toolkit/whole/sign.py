@@ -236,6 +236,9 @@ class Signing:
     def add(self, first: int, documents: Batch, values: Sequence[list[Any]]) -> None:
         """Take documents, with the values of each in all joined sets; `first` are before them."""
         names = [_ENCODER.encode({"source": document.source, "id": document.id}) for document in documents]
+        if self.whole.dataset.duplicate_ids == "allow":
+            for number, document in enumerate(documents, first + 1):
+                document.place = self.whole.dataset.place_of(self._shard, number)
         for each in self._entries:
             try:
                 each.add(first, documents, values, names)

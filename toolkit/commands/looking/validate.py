@@ -214,8 +214,8 @@ class _Validation:
                 for path in attempts.unfinished(dataset)
             ]
             repeated = one_file.Findings()
-            for finding in whole_dataset.duplicates(dataset, shards):
-                repeated.add(finding)
+            for error_of in whole_dataset.duplicates(dataset, shards):
+                repeated.add(error_of() if repeated.count < one_file.SHOWN else "")
             self.findings += repeated.listed(dataset.documents)
         return mine
 

@@ -8,10 +8,12 @@ from itertools import count
 
 import msgspec
 
+from toolkit.commands.mixing import preparation
 from toolkit.commands.mixing.preparation import PreparedMix, with_streams
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import table
 from toolkit.data.excerpts import escaped
+from toolkit.errors import DataError
 from toolkit.mix import publish, unchanged
 from toolkit.mix.budget import bounds, drawing
 from toolkit.mix.budget.bounds import Drawn, GroupBudget
@@ -88,6 +90,8 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
             available[each.group] = available.get(each.group, 0.0) + each.available
             once[each.group] = once.get(each.group, 0.0) + each.once
     prepared.works = [work for work in works if work.key not in prepared.unreadable]
+    if shared and (why := preparation.shared_ids(context, prepared.works)):
+        raise DataError(why)
     wanted, goals = budget.goals(available)
 
     def read() -> Iterator[Drawn]:
@@ -123,8 +127,10 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
 
 
 def _bounded(prepared: PreparedMix, budget: BudgetSettings, found: BudgetFound) -> PreparedMix:
-    rule = budget.rule(found.bounds)
-    streams = [msgspec.structs.replace(stream, budget=rule) for stream in prepared.settings.streams]
+    streams = [
+        msgspec.structs.replace(stream, budget=budget.rule(found.bounds, stream.seed))
+        for stream in prepared.settings.streams
+    ]
     return with_streams(prepared, streams, found)
 
 

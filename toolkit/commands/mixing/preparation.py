@@ -11,8 +11,8 @@ from toolkit.commands.steps import places
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
-from toolkit.data.dataset import SHARD_SUFFIXES
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
+from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import own_types
 from toolkit.mix import binding, joined_sets, publish
 from toolkit.mix.effects import preview
@@ -22,6 +22,7 @@ from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.stage import shard_tasks
+from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.rules.compiling import UnknownAttribute
 from toolkit.storage.paths import check_writable, strip_suffix
@@ -190,6 +191,25 @@ def _check_names(prepared: PreparedMix) -> None:
                 f"{prepared.settings.place}: expected a name of its own for each shard with `layout: inputs`, got "
                 f"{name!r} for {other} and {work.name}; make an output of each by itself, or leave `layout` out"
             )
+
+
+def shared_ids(context: Context, works: Sequence[ShardToMix]) -> str:
+    """Return why documents of the datasets are refused for their ids; empty where they may be.
+
+    Where nothing is written, this prints a warning and returns an empty text.
+    """
+    shards: dict[Dataset, list[str]] = {}
+    for work in works:
+        shards.setdefault(work.dataset, []).append(work.shard)
+    limit, only_shows = context.config.max_document_bytes, context.options.only_shows
+    for dataset, names in shards.items():
+        try:
+            identity.check_unique(dataset, sorted({*names}), limit, write=not only_shows)
+        except DataError as error:
+            if not only_shows:
+                return str(error)
+            context.warn([str(error)])
+    return ""
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     )
     if not totals.kept and not broken:
         publishing.empty(context, settings, totals, effects, {})
+    preparation.shared_ids(context, [work for work, _ in found])
     lost.refused(context, settings)
     by_stream = {stream.name: _labels(found, stream.name) for stream in settings.streams}
     counts, left = unmatched.matches([(work, each.matched) for work, each in found])

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from toolkit.commands.mixing import budgets, orphans, tables
+from toolkit.commands.mixing import budgets, orphans, preparation, tables
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
@@ -18,6 +18,7 @@ from toolkit.mix.effects.counts import RuleEffect, Totals, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount
 from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules import kind_called
@@ -85,8 +86,11 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         if why:
             noted.note(output, FailureRecord(task=output, message=why))
             return failed(output, [*omitted.values(), why])
-    lost = orphans.of_stages(prepared, stages)
-    if why := lost.refused(context, settings):
+    lost = None
+    if not (why := _shared_ids(context, prepared, stages)):
+        lost = orphans.of_stages(prepared, stages)
+        why = lost.refused(context, settings)
+    if why or lost is None:
         noted.note(output, FailureRecord(task=output, message=why))
         return failed(output, [*omitted.values(), why])
     parts = plan.plan_parts(stages, settings)
@@ -109,6 +113,16 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     outcome = _outcome(output, manifest, left)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
     return outcome
+
+
+def _shared_ids(context: Context, prepared: PreparedMix, stages: Mapping[str, stage.StageRecord]) -> str:
+    """Return why documents are refused for their ids: in a dataset, or in the output of several; empty for none."""
+    settings, mixed = prepared.settings, [work for work in prepared.works if work.key in stages]
+    if not settings.deletes and (why := preparation.shared_ids(context, mixed)):
+        return why
+    written = [stage.written_of(work, stages[work.key]) for work in mixed if settings.notes_ids]
+    advice = identity.ADVICE if settings.deletes else identity.ADVICE_FOR_STREAMS
+    return next((str(each.error(written, advice)) for each in identity.find_duplicate_ids(written)), "")
 
 
 def empty(

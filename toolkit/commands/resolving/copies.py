@@ -25,12 +25,16 @@ _MOST_WORDS = 20_000  # of both texts; finding what differs takes time by their 
 _WORD = re.compile(r"\S+")
 
 
+Name = tuple[str, ...]
+"""Source and id; and shard and row, where ids are not unique."""
+
+
 class Pair(NamedTuple):
     """A document with what a set says of it, and the one that is kept in its place."""
 
     set: str
-    name: tuple[str, str]
-    kept: tuple[str, str]
+    name: Name
+    kept: Name
     value: dict[str, Any]
 
 
@@ -41,6 +45,10 @@ class _Row(msgspec.Struct):
 
 
 _ROW = msgspec.json.Decoder(_Row)
+
+
+def _name(row: _Row | DocumentRow, place: str) -> Name:
+    return (row.source, row.id, place) if place else (row.source, row.id)
 
 
 def explain(dataset: Dataset, plan: Plan, shards: Sequence[str], wanted: str, max_bytes: int) -> Outcome:
@@ -93,29 +101,31 @@ def _pairs(dataset: Dataset, entry: Entry, shards: Sequence[str], wanted: str) -
                 if row.id == wanted:
                     mine = value
                 if of and wanted in (row.id, of[1]) and (len(pairs) < PAIRS or row.id == wanted):
-                    pairs.append(Pair(entry.set, (row.source, row.id), (of[0], of[1]), value))
+                    name = _name(row, dataset.place_of(shard, lines.number))
+                    pairs.append(Pair(entry.set, name, tuple(of), value))
     return mine, pairs
 
 
-def _texts(datasets: Sequence[Dataset], names: set[tuple[str, str]], max_bytes: int) -> dict[tuple[str, str], str]:
+def _texts(datasets: Sequence[Dataset], names: set[Name], max_bytes: int) -> dict[Name, str]:
     """Return the texts of documents; reading ends where all have been found."""
-    found: dict[tuple[str, str], str] = {}
-    for row in (row for dataset in datasets for row in _rows(dataset, names, max_bytes)):
-        if (row.source, row.id) in names:
-            found.setdefault((row.source, row.id), row.text)
+    found: dict[Name, str] = {}
+    for row, place in (each for dataset in datasets for each in _rows(dataset, names, max_bytes)):
+        if (name := _name(row, place)) in names:
+            found.setdefault(name, row.text)
             if len(found) == len(names):
                 break
     return found
 
 
-def _rows(dataset: Dataset, names: set[tuple[str, str]], max_bytes: int) -> Iterator[DocumentRow]:
-    ids = [msgspec.json.encode(id_) for _, id_ in names]
+def _rows(dataset: Dataset, names: set[Name], max_bytes: int) -> Iterator[tuple[DocumentRow, str]]:
+    ids = [msgspec.json.encode(name[1]) for name in names]
     for shard in dataset.shards():
         path = dataset.shard_path(shard)
         with dataset.lines(shard, max_bytes) as lines:
             for line in lines:
                 if any(id_ in line for id_ in ids):
-                    yield next(Rows(iter([line]), DOCUMENT_DECODER, path, lines.number - 1))[0]
+                    row, _ = next(Rows(iter([line]), DOCUMENT_DECODER, path, lines.number - 1))
+                    yield row, dataset.place_of(shard, lines.number)
 
 
 def differences(kept: str, other: str) -> list[str]:
@@ -142,7 +152,7 @@ def _cut(words: Sequence[str]) -> str:
 
 
 def _shown(pair: Pair, edits: list[str]) -> str:
-    of, kept = (f"{escaped(id_)} ({escaped(source)})" for source, id_ in (pair.name, pair.kept))
+    of, kept = (f"{escaped(id_)} ({escaped(', '.join((source, *at)))})" for source, id_, *at in (pair.name, pair.kept))
     said = [f"{pair.set}: {of} is a duplicate of {kept}"]
     evidence = [
         f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"

@@ -16,6 +16,7 @@ from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.room import Needs
@@ -142,8 +143,9 @@ class _Making:
         self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.of_signatures(tasks))
 
     def _finish(self, entry: Entry) -> None:
-        dataset = self.dataset
+        dataset, limit = self.dataset, self.context.config.max_document_bytes
         try:
+            identity.check_unique(dataset, self.shards, limit)
             signed = resolve.signed_shards(dataset, entry, self.shards)
             run = partial(self._run, of=entry.set)
             resolution = resolve.resolve(dataset, entry, signed, run, refit=self._refit)

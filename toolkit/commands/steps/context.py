@@ -4,7 +4,7 @@ import os
 import sys
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -78,7 +78,7 @@ class Context(Running):
         dataset = in_place.open_dataset(self.source, found.dataset, found.documents, found.attributes)
         if found.ingest:
             in_place.refuse_ingest(dataset, self.source)
-        return dataset
+        return replace(dataset, duplicate_ids=found.duplicate_ids)
 
     @property
     def output(self) -> str:
@@ -211,7 +211,7 @@ class Context(Running):
             ConfigError: naming the place in the file; if there is no such section, too.
         """
         folder = os.path.dirname(self.options.config or "")
-        found = mix_section.read_section(self.section("mix"), folder, lambda: self.dataset)
+        found = mix_section.read_section(self.section("mix"), folder, lambda: self.dataset, self.config.duplicate_ids)
         splits = read_splits(self.section("about")) if self.has("about") else None
         return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
 

@@ -54,7 +54,7 @@ def _run(
     )
     name = context.source.name
     outcomes = []
-    for each in configs:
+    for each in ({**config, "duplicate_ids": "allow"} for config in configs):  # to Dolma, a document is a row
         with Context(options, settings.convert(Source(each, name), Config), Source(each, name)) as made:
             outcomes.append(run(made, options))
     if len(outcomes) == 1:

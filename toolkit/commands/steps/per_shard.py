@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
+
 from toolkit.commands.making.ingest import Numbers, run_inputs, shards_of, task_name, verdicts
 from toolkit.commands.mixing import editions, preparation, publishing
 from toolkit.commands.mixing.preparation import PreparedMix
@@ -185,7 +187,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
                 f"{rule.foreign.syntax}, whose patterns must be checked against the attributes of all "
                 f"shards; run without --per-shard"
             )
-    return settings
+    return msgspec.structs.replace(settings, deletes=True)
 
 
 def _check_no_others(

@@ -125,7 +125,7 @@ class _Draws:
             self._once[number] += amount
             drawn, times = (min(copies, 1), copies) if takes.draws_documents else (copies, 1)
             for copy in range(1, drawn + 1):
-                self._hashes.append(copy_hash(seed, document.source, document.id, copy))
+                self._hashes.append(copy_hash(seed, document, copy))
                 self._amounts.append(amount * times)
                 self._numbers.append(number)
 

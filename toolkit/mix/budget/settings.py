@@ -99,9 +99,14 @@ class BudgetSettings(ConfigStruct, kw_only=True):
     short: Literal["report", "redistribute"] = "report"
     place: str = ""
 
-    def rule(self, bounds: dict[str, int] | None = None) -> Budget:
-        """Return the rule that takes what the budget has room for; without bounds, one that takes everything."""
-        seed = f"budget\0{self.seed}" if self.seed else "budget"
+    def rule(self, bounds: dict[str, int] | None = None, stream: str = "") -> Budget:
+        """Return the rule that takes what the budget has room for; without bounds, one that takes everything.
+
+        Args:
+            bounds: by group.
+            stream: that draws by itself, because it may have documents of other streams; empty if none has.
+        """
+        seed = "\0".join(["budget", *filter(None, (self.seed, stream))])
         return Budget(
             name="budget",
             unit=self.unit,

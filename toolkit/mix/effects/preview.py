@@ -83,7 +83,7 @@ class ShardToPreview(ConfigStruct):
 
 def preview_with_fates(shown: ShardToPreview, report: Report) -> Preview:
     """Return the effects of the rules on one shard; write to files, or return, what becomes of its documents."""
-    copies = Copies(shown.work.compile_rules(), shown.work.sets)
+    copies = Copies(shown.work.compile_rules(), shown.work)
     if not copies.rules:
         return preview_shard(shown.work, report)
     found: list[Fates] = []
@@ -349,6 +349,7 @@ class _Row(msgspec.Struct, gc=False):
     id: str
     source: str | None
     chars: int
+    place: str
 
 
 class _PlainRow(RawAttributes, gc=False):
@@ -368,6 +369,7 @@ class _JoinedRow:
     id: str
     source: str | None
     chars: int
+    place: str
     sets: list[JoinedSet]
     rows: tuple[_PlainRow, ...]
 
@@ -396,20 +398,25 @@ def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
         sets = {i: _rows(work, i, decoder.decoder, stack) for i, decoder in decoders.items()}
         every = range(len(work.sets)) if rules.may_differ else ()
         plain = [_rows(work, i, _PLAIN, stack) for i in every]
+        number = 0
         for index in row_index.read(work.dataset, work.shard, BLOCK):
             chars = index["chars"].tolist()
             rows = {i: next(each) for i, each in sets.items()}
             nothing = [None] * len(chars)
             columns = [decoders[i].columns(rows[i]) if i in rows else nothing for i in range(len(work.sets))]
             documents = rows[names]
+            places = [work.dataset.place_of(work.shard, i) for i in range(number + 1, number + len(chars) + 1)]
+            number += len(chars)
             if rules.may_differ:
                 raws = zip(*(next(each) for each in plain), strict=True)
                 documents = [
-                    _JoinedRow(row.id, row.source, n, work.sets, raw)
-                    for row, n, raw in zip(documents, chars, raws, strict=True)
+                    _JoinedRow(row.id, row.source, n, place, work.sets, raw)
+                    for row, n, place, raw in zip(documents, chars, places, raws, strict=True)
                 ]
-            elif "document" in used:
-                documents = [_Row(row.id, row.source, count) for row, count in zip(documents, chars, strict=True)]
+            elif "document" in used or any(places):
+                documents = [
+                    _Row(row.id, row.source, *others) for row, *others in zip(documents, chars, places, strict=True)
+                ]
             yield [*columns, documents], chars, index["bytes"].tolist()
         for each in (*sets.values(), *plain):
             next(each, None)  # which says if there are more rows

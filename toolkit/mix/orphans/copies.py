@@ -3,7 +3,7 @@
 import contextlib
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -14,8 +14,14 @@ from toolkit.mix.joined_sets import JoinedSet, names_for_rules
 from toolkit.rules import Outcome, RuleSet
 from toolkit.rules.expressions import paths_in
 
+if TYPE_CHECKING:
+    from toolkit.mix.join import JoinedShard
+
 FIELD = "duplicate_of"
-"""The field of a value that names the document which this one is a copy of: ``[source, id]``, or null."""
+"""The field of a value that names the document which this one is a copy of: ``[source, id]``, or null.
+
+Where ids are not unique, it is ``[source, id, SHARD:ROW]``.
+"""
 
 _COPY_OF = schema.nullable(schema.list_of(schema.STR))
 
@@ -35,10 +41,12 @@ class Fates(msgspec.Struct):
         kept: xxh3-64 of (source, id) of those that stay, 8 bytes each, little-endian.
         copies: of those that are dropped as copies, as `COPY` has it; one for each rule and key. If a set was held
             against other datasets, also of all that are dropped, with `GONE`.
+        written: documents in the output, as `toolkit.records.identity.NOTED` has them, where these are noted.
     """
 
     kept: bytes = b""
     copies: bytes = b""
+    written: bytes = b""
 
 
 class _CopyRule(NamedTuple):
@@ -74,13 +82,14 @@ class Copies:
 
     Args:
         rules: of a stream, compiled.
-        sets: that it joins.
+        work: a shard of the stream, with the sets that it joins.
 
     Attributes:
         rules: those that do; if there are none, nothing has to be noted.
     """
 
-    def __init__(self, rules: RuleSet, sets: Sequence[JoinedSet]) -> None:
+    def __init__(self, rules: RuleSet, work: "JoinedShard") -> None:
+        sets, self._root = work.sets, work.dataset.documents
         self._compiled = rules.compiled
         keys, names = keys_of_copies(sets), names_for_rules(sets)
         self.rules = [
@@ -117,7 +126,7 @@ class Copies:
             DataError: if a value names no document.
         """
         document = values[-1]
-        hash_ = row_hash(document.source, document.id)
+        hash_ = self._hash(document.source, document.id, getattr(document, "place", ""))
         if not isinstance(outcome, int):
             self._kept.append(hash_)
             return
@@ -125,9 +134,9 @@ class Copies:
         named = [(each, copied) for each in found if (copied := self._copied(each, values)) is not None]
         others = {each.rule for each in found} != {each.rule for each, _ in named}  # which asks for something else, too
         others = others or any(self._drops(each, values) for each in self._others)
-        for each, (source, id_) in named:
+        for each, name in named:
             flags = each.elsewhere | ONLY * (not others)
-            self._copies.append(COPY.pack(hash_, row_hash(source, id_), number, each.rule, each.set, flags))
+            self._copies.append(COPY.pack(hash_, self._hash(*name), number, each.rule, each.set, flags))
         if not (found or others):  # a sample alone
             self._kept.append(hash_)
         elif self._notes_gone:
@@ -138,6 +147,10 @@ class Copies:
         found = Fates(struct.pack(f"<{len(self._kept)}Q", *self._kept), b"".join(self._copies))
         self.start()
         return found
+
+    def _hash(self, source: str, id: str, place: str = "") -> int:
+        """Return the hash of a document; of one with a place, it is that of this place in this dataset."""
+        return row_hash(source, f"{id}\0{place}\0{self._root}" if place else id)
 
     @staticmethod
     def _drops(rule: Any, values: Sequence[Any]) -> bool:
@@ -150,7 +163,7 @@ class Copies:
     def _copied(rule: _CopyRule, values: Sequence[Any]) -> Sequence[str] | None:
         value = getattr(values[rule.set], rule.key)
         copied: Sequence[str] | None = None if value is None else getattr(value, FIELD)
-        if copied is not None and len(copied) != 2:
+        if copied is not None and len(copied) not in (2, 3):
             raise DataError(f"expected [source, id] as `{FIELD}`, got {list(copied)!r}")
         return copied
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from toolkit.config.settings import Description, Source
 from toolkit.rules.compiled_rule import CompiledRule
 from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Rule, sample_hash
+from toolkit.rules.rule import Form, Rule, document_hash
 from toolkit.rules.written import Role
 
 
@@ -82,4 +82,4 @@ def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: A
         )
     if label is not None:
         limit = limits.get(label, limit)
-    return sample_hash(seed, document.source, document.id) >= limit
+    return document_hash(seed, document) >= limit

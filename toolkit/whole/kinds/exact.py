@@ -163,7 +163,7 @@ class _Signer(Signer):
                 raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
             if compared:
                 hashes = [self._hash(compared, seed)]
-            name = msgspec.json.encode((document.source, document.id))
+            name = msgspec.json.encode((document.source, document.id, *filter(None, [document.place])))
             self._runs.add(hashes, self._rank(rank), name)
 
     def _compared(self, block: Block, i: int) -> bytes:

@@ -162,9 +162,10 @@ def _read(work: ToRead, wanted: Array) -> Iterator[tuple[list[Array], list[bytes
         return
     is_wanted = np.zeros(work.signed.record.rows, dtype=bool)
     is_wanted[wanted] = True
+    places = (work.signed.dataset.place_of(work.signed.shard, row + 1) for row in wanted.tolist())
     for block in in_blocks(documents_of(work.signed, is_wanted), lambda row: len(row.text)):
         sets = Shingles.of([row.text for row in block], work.size).sets()
-        yield list(sets), [_name(row.source, row.id) for row in block]
+        yield list(sets), [_name(row.source, row.id, next(places)) for row in block]
 
 
 def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
@@ -185,16 +186,17 @@ def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
 
 def _names(work: ToRead, wanted: Array) -> Iterator[bytes]:
     """Yield the names of rows, which ascend; no text is read for them."""
-    for line in names_at(work.signed.folder, work.signed.shard, wanted):
+    signed = work.signed
+    for line, row in zip(names_at(signed.folder, signed.shard, wanted), wanted.tolist(), strict=True):
         found = _ROW_NAME.decode(line)
-        yield _name(found["source"], found["id"])
+        yield _name(found["source"], found["id"], signed.dataset.place_of(signed.shard, row + 1))
 
 
 _ROW_NAME = msgspec.json.Decoder(dict[str, str])
 
 
-def _name(source: str, id_: str) -> bytes:
-    return msgspec.json.encode([source, id_])
+def _name(source: str, id_: str, place: str) -> bytes:
+    return msgspec.json.encode([source, id_, place] if place else [source, id_])
 
 
 class OrderedUnit:

@@ -11,7 +11,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError, DataError
-from toolkit.rules.rule import sample_hash
+from toolkit.rules.rule import document_hash
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -225,7 +225,7 @@ class _Keys(Signer):
         for i, (document, competes) in enumerate(zip(block.documents, block.competes, strict=True)):
             key, stratum, split = 0, OUT, len(self.kind.splits)
             if competes:
-                key = sample_hash(self._seed, document.source, document.id)
+                key = document_hash(self._seed, document)
                 weight = block.values["weight"][i] if self.kind.weight is not None else 1.0
                 if not 0 <= weight < math.inf:
                     raise DataError(

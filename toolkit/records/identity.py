@@ -1,0 +1,301 @@
+"""Finds documents that share (source, id), out of core, and records of which shards that was checked.
+
+row indexes, 8 bytes a document ──ranges of hashes, on local disk──> sorted ──equal hashes──> their documents are read
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from toolkit.data import journals, row_index
+from toolkit.data.alignment import MAX_ROW
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.errors import DataError, ToolkitError
+from toolkit.storage.paths import join
+from toolkit.storage.reading import open_stored
+from toolkit.storage.threads import for_each
+
+Array: TypeAlias = npt.NDArray[Any]
+
+MEMORY = 256_000_000
+"""Bytes of a search, by default."""
+
+_COST = 24
+"""Bytes of memory that a document takes while its range of hashes is sorted."""
+
+KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
+"""xxh3-128 of source, id and copy: documents with equal ones are the same."""
+
+_PLACE = ("identity", "ids")
+
+ADVICE = (
+    'give ids that files share the path before them (`ids: "{path}/{id}"` of ingest, or of documents in place), or '
+    "go on with `duplicate_ids: allow`"
+)
+
+ADVICE_FOR_STREAMS = (
+    "leave each document to one stream by its rules, or give datasets that share no document a `source` of their own; "
+    "or go on with `duplicate_ids: allow`"
+)
+
+
+class Documents(Protocol):
+    """Documents of a shard, as the search reads them.
+
+    Attributes:
+        name: Path for people.
+        rows: Number of documents.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def hashes(self) -> Iterator[Array]:
+        """Yield the xxh3-64 of (source, id) of all documents, in blocks."""
+
+    def keys(self, places: Array) -> Array:
+        """Return `KEY` of the documents at ascending places, from 0."""
+
+    def row(self, place: int) -> int:
+        """Return the row, from 1, of the document at a place."""
+
+    def id(self, place: int) -> str | None:
+        """Return the id of the document at a place; None if it cannot be read."""
+
+
+class Duplicate(NamedTuple):
+    """Two documents with equal (source, id): the shard of each by index, and its place there, from 0."""
+
+    first: tuple[int, int]
+    second: tuple[int, int]
+
+    def error(self, shards: Sequence[Documents], advice: str = "") -> DataError:
+        """Return the error that names the id and both rows."""
+        (first, first_place), (second, place) = self
+        before = f"{shards[first].name}:{shards[first].row(first_place)}"
+        message = f"expected each (source, id) once, got that of {before} again"
+        of = shards[second]
+        return DataError(message + (advice and f"; {advice}"), path=of.name, line=of.row(place), id=of.id(place))
+
+
+def find_duplicate_ids(shards: Sequence[Documents], memory: int = MEMORY) -> Iterator[Duplicate]:
+    """Yield the documents that have the source, id and copy number of an earlier one, each with the first of these.
+
+    Documents are read only where hashes are equal, which alone proves nothing.
+
+    Args:
+        shards: Documents to search, in order.
+        memory: Bytes to hold at a time, about; hashes beyond are on local disk.
+    """
+    for hashes in _ranges(shards, memory):
+        hashes.sort()
+        repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        del hashes
+        if len(repeated):
+            yield from _confirmed(shards, repeated)
+
+
+def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
+    """Yield the hashes of all documents, those of a range at a time."""
+    count = 1 + sum(shard.rows for shard in shards) * _COST // memory
+    blocks = (block for shard in shards for block in shard.hashes())
+    if count == 1:
+        yield np.concatenate([np.empty(0, "<u8"), *blocks])
+        return
+    bounds = np.array([(i << 64) // count for i in range(1, count)], dtype="<u8")
+    with tempfile.TemporaryDirectory(prefix="toolkit-ids-") as folder:
+        paths = [join(folder, str(i)) for i in range(count)]
+        for block in blocks:
+            ordered = np.sort(block)
+            ends = [0, *np.searchsorted(ordered, bounds).tolist(), len(ordered)]
+            for path, (begin, end) in zip(paths, pairwise(ends), strict=True):
+                with open(path, "ab") as file:
+                    ordered[begin:end].tofile(file)
+        for path in paths:
+            yield np.fromfile(path, "<u8")
+
+
+def _confirmed(shards: Sequence[Documents], repeated: Array) -> Iterator[Duplicate]:
+    """Yield the duplicates among documents with these hashes, which are sorted; first those with the first of them."""
+    places: list[Array] = []
+    which: list[Array] = []
+    for shard in shards:
+        first, found, mine = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for block in shard.hashes():
+            near = np.minimum(np.searchsorted(repeated, block), len(repeated) - 1)
+            there = np.flatnonzero(repeated[near] == block)
+            found.append(there + first)
+            mine.append(near[there])
+            first += len(block)
+        places.append(np.concatenate(found))
+        which.append(np.concatenate(mine))
+    for low, high in ((0, 1), (1, len(repeated))):  # who looks for one reads a few documents
+        chosen = [each[(low <= of) & (of < high)] for each, of in zip(places, which, strict=True)]
+        number = np.repeat(np.arange(len(shards)), list(map(len, chosen)))
+        place = np.concatenate(chosen)
+        keys = np.concatenate([np.empty(0, KEY), *(s.keys(p) for s, p in zip(shards, chosen, strict=True) if len(p))])
+        order = np.lexsort((place, number, keys["low"], keys["high"]))
+        same = np.append(False, keys[order][1:] == keys[order][:-1])
+        begins = np.maximum.accumulate(np.where(same, 0, np.arange(len(same))))
+        again = np.flatnonzero(same)
+        pairs = np.stack([order[begins[again]], order[again]])
+        for one, other in pairs[:, np.argsort(pairs[1])].T.tolist():
+            yield Duplicate((int(number[one]), int(place[one])), (int(number[other]), int(place[other])))
+
+
+# --- documents of shards --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IndexedDocuments:
+    """The documents of a shard whose row index is there."""
+
+    dataset: Dataset
+    shard: str
+    rows: int
+
+    @property
+    def name(self) -> str:
+        return self.dataset.shard_path(self.shard)
+
+    def hashes(self) -> Iterator[Array]:
+        for block in row_index.read(self.dataset, self.shard):
+            yield np.ascontiguousarray(block["hash"])
+
+    def keys(self, places: Array) -> Array:
+        return np.frombuffer(b"".join(key_of(row.source, row.id, row.metadata) for row in self._read(places)), KEY)
+
+    def row(self, place: int) -> int:
+        return place + 1
+
+    def id(self, place: int) -> str | None:
+        return next(self._read(np.array([place]))).id
+
+    def _read(self, places: Array) -> Iterator[DocumentRow]:
+        path, first, done = self.name, 0, 0
+        with self.dataset.lines(self.shard, MAX_ROW) as lines:
+            for block in lines.blocks():
+                behind = int(places.searchsorted(first + len(block)))
+                for place in places[done:behind].tolist():
+                    yield next(Rows(iter([block[place - first]]), DOCUMENT_DECODER, path, place))[0]
+                first, done = first + len(block), behind
+                if done == len(places):
+                    return
+        raise DataError("expected the documents that were indexed, got fewer; run again", path=path)
+
+
+NOTED = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4")])
+"""A document that is noted while it is written: its `KEY`, and its row, from 1."""
+
+
+def noted(row: int, source: str, id: str, metadata: msgspec.Raw) -> bytes:
+    """Return a record of `NOTED`."""
+    return key_of(source, id, metadata) + row.to_bytes(4, "little")
+
+
+@dataclass(frozen=True)
+class NotedDocuments:
+    """The documents of a shard that a mix has written.
+
+    Attributes:
+        name: Path for people.
+        rows: Number of documents.
+        path: Path of the file with `NOTED` of each.
+        indexed: All documents of the shard, which need not be there any more.
+    """
+
+    name: str
+    rows: int
+    path: str
+    indexed: IndexedDocuments
+
+    def _read(self) -> Array:
+        with open_stored(self.path) as stream:
+            return np.frombuffer(stream.read(), NOTED)
+
+    def hashes(self) -> Iterator[Array]:
+        yield self._read()["low"]
+
+    def keys(self, places: Array) -> Array:
+        found = np.empty(len(places), KEY)
+        chosen = self._read()[places]
+        found["high"], found["low"] = chosen["high"], chosen["low"]
+        return found
+
+    def row(self, place: int) -> int:
+        return int(self._read()["row"][place])
+
+    def id(self, place: int) -> str | None:
+        try:
+            return self.indexed.id(self.row(place) - 1)
+        except ToolkitError:
+            return None
+
+
+class _Metadata(msgspec.Struct):
+    copy: Any = None
+
+
+_METADATA = msgspec.json.Decoder(_Metadata)
+
+
+def key_of(source: str, id: str, metadata: msgspec.Raw) -> bytes:
+    """Return the `KEY` of a document; a mix that repeats documents numbers the copies, which differ by that alone."""
+    copy = None
+    if b'"copy"' in bytes(metadata):
+        with contextlib.suppress(*BAD_ROW):
+            copy = _METADATA.decode(metadata).copy
+    number = copy if isinstance(copy, int) else None
+    return xxhash.xxh3_128_digest(msgspec.json.encode((source, id, number)))
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    """The record of a check: xxh3-64 of path and content of each shard among which no two ids are equal, sorted."""
+
+    shards: bytes
+
+
+def check_unique(dataset: Dataset, shards: Sequence[str], max_bytes: int, *, write: bool = True) -> None:
+    """Check that no two documents have equal (source, id); nothing is read where that was checked before.
+
+    Args:
+        dataset: Dataset of the shards.
+        shards: Shards to search.
+        max_bytes: Bytes of a document, at most.
+        write: Whether to record that it was checked.
+
+    Raises:
+        DataError: for the first two that have, naming both.
+    """
+    if dataset.duplicate_ids == "allow":
+        return
+    journal = journals.of(dataset)
+    before = journal.load(*_PLACE, _Checked)
+    states = [row_index.recorded(dataset, shard) for shard in shards]
+    known = {each.tobytes() for each in np.frombuffer(before.shards, "<u8")} if before else set()
+    if before and all(s and _digest(shard, s) in known for shard, s in zip(shards, states, strict=True)):
+        return
+    ensured = for_each(partial(row_index.ensure, dataset, max_bytes=max_bytes), shards)
+    indexed = [IndexedDocuments(dataset, *each) for each in zip(shards, (s.rows for s in ensured), strict=True)]
+    for duplicate in find_duplicate_ids(indexed):
+        raise duplicate.error(indexed, ADVICE)
+    if write:
+        digests = b"".join(sorted(map(_digest, shards, ensured)))
+        journal.save({_PLACE: msgspec.json.encode(_Checked(digests))})
+
+
+def _digest(shard: str, state: row_index.ShardState) -> bytes:
+    return xxhash.xxh3_64_digest(f"{shard}\0{state.content}".encode())
