@@ -20,12 +20,12 @@ def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "raw").mkdir()
     rows = [json.dumps({"id": str(i), "text": f"Text number {i}." + i * "!"}) for i in range(10)]
     (tmp_path / "raw/a.jsonl").write_text("\n".join(rows) + "\n")
-    configuration, session, mix, row, *_ = blocks(PAGE)
+    configuration, session, mix, status, row, *_ = blocks(PAGE)
     with serving() as server:
         text = configuration.text.replace("http://127.0.0.1:8000/v1", server.url)
         assert text != configuration.text
         (tmp_path / "crawl.yaml").write_text(text)
-        for shown in commands(session):
+        for shown in [*commands(session), *commands(status)]:
             printed = carried_out(f"{shown.command} executor.type=in_process", tmp_path, run)
             assert_shown([line for line in shown.lines if line != "…"], printed)
         (tmp_path / "crawl.yaml").write_text(text + mix.text)

@@ -167,6 +167,7 @@ NAMED_FOR_A_REASON = {
     "toolkit/ingest/recognised.py": "names the format that reads a file which is not of the one it should be",
     "toolkit/commands/steps/stats_files.py": "where documents without a mix usually have their label",
     "toolkit/annotate/annotator.py": "why an answer ended is called as servers call it",
+    "toolkit/annotate/outcomes.py": "the same",
     "toolkit/text/languages/labels.py": "a form of labels is called as the corpus that has it",
     "toolkit/commands/reporting/runs.py": "without a mix documents are looked at for a format that asks nothing",
     "toolkit/mix/budget/settings.py": "a unit of budgets, and where it usually is, is called as a tagger",

@@ -16,6 +16,61 @@ ORDER = re.compile(r"\[(\w+)(?: (\d+))?\]")
 
 ANSWER = "Because.\nEducational score: {}"
 
+HUGE = 8 << 20
+"""Bytes of a reply that is larger than an answer can be."""
+
+
+def _choice(finish: str = "stop", **message: Any) -> bytes:
+    """Return a reply whose message is this one."""
+    choice = {"message": {"role": "assistant", **message}, "finish_reason": finish}
+    return json.dumps({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 10}}).encode()
+
+
+def _error(message: str, **error: Any) -> bytes:
+    return json.dumps({"error": {"message": message, **error}}).encode()
+
+
+_SCORE = ANSWER.format(3)
+Fault = tuple[int, bytes, dict[str, str]]
+FAULTS: dict[str, Fault] = {
+    # what may pass
+    "latin": (200, _choice(content="caf@ score: 3").replace(b"@", b"\xe9"), {}),
+    "latin503": (503, _error("caf@").replace(b"@", b"\xe9"), {}),
+    "page": (200, b"<html>it works!</html>", {}),
+    "none": (200, b'{"choices": []}', {}),
+    "nan": (200, _choice(content=_SCORE).replace(b"100", b"NaN"), {}),
+    "deep": (200, b'{"choices":' + b"[" * 100_000, {}),
+    "nothing": (204, b"", {}),
+    "aborted": (200, _choice("abort", content=_SCORE), {}),
+    "inside": (200, _error("upstream is away", code=502), {}),
+    # of the request
+    "latin400": (400, _error("caf@").replace(b"@", b"\xe9"), {}),
+    "toolong": (400, _error("at most 4096 tokens", code="context_length_exceeded"), {}),
+    "large": (413, b"too large", {}),
+    "filter400": (400, _error("jailbreak", code="content_filter"), {}),
+    "filtered": (200, _choice("content_filter", content=_SCORE), {}),
+    "refuses": (200, _choice(content=None, refusal="I cannot help with that."), {}),
+    "null": (200, _choice(content=None), {}),
+    "tool": (200, _choice("tool_calls", content=None, tool_calls=[{"id": "1"}]), {}),
+    "cut": (200, _choice("length", content=f"{_SCORE}. But then, the"), {}),
+    "huge": (200, _choice(content="x" * HUGE), {}),
+    # of the endpoint
+    "moved": (307, b"", {"Location": "http://user:secret@elsewhere/v1?key=secret"}),
+    "vanished": (404, _error("The model `org/model` does not exist.", type="NotFoundError", code=404), {}),
+    "retired": (400, _error("no longer served", code="model_decommissioned"), {}),
+    "unpaid": (429, _error("You exceeded your current quota", type="insufficient_quota"), {}),
+    "wrongkey": (400, _error("not valid", code="invalid_api_key"), {}),
+    "later": (429, _error("slow down"), {"Retry-After": "100000"}),
+    "nextcentury": (503, b"", {"Retry-After": "Fri, 31 Dec 2199 23:59:59 GMT"}),
+    # no faults at all
+    "twice": (200, _choice(content=_SCORE).replace(b"{", b'{"choices": 7,', 1), {}),
+    "odd": (200, _choice(content=_SCORE).replace(b"100", b"-100").replace(b"10}", b'"ten"}'), {}),
+    "pause": (503, b"", {"Retry-After": "1"}),
+    "past": (503, b"", {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}),
+    "negative": (503, b"", {"Retry-After": "-100000"}),
+}
+"""What is answered to these orders: status, body and headers."""
+
 
 class Server(servers.Server):
     """Answers with a score that is the number of code points of the prompt, modulo 6.
@@ -25,6 +80,7 @@ class Server(servers.Server):
         answered: how often each request was answered with 200, by what it asks (`asked`).
         headers: of the last request.
         held: requests that wait for `release`: those behind the first `holds_after`.
+        always: what all requests behind the first `orders_after` are answered whose text asks for nothing.
     """
 
     def __init__(self) -> None:
@@ -38,6 +94,7 @@ class Server(servers.Server):
         self.holds_after = sys.maxsize
         self.ignores_n = False
         self.always = ""
+        self.orders_after = 0
 
     @property
     def url(self) -> str:
@@ -62,6 +119,7 @@ class _Handler(servers.Handler):
         with server.lock:
             server.bodies.append(body)
             holds = len(server.bodies) > server.holds_after
+            always = server.always if len(server.bodies) > server.orders_after else ""
             server.held += holds
             server.headers = {**self.headers}
             server.at_once += 1
@@ -69,15 +127,15 @@ class _Handler(servers.Handler):
         try:
             if holds:
                 server.release.wait(PATIENCE)
-            self._answer(body)
+            self._answer(body, always)
         finally:
             with server.lock:
                 server.at_once -= 1
 
-    def _answer(self, body: dict[str, Any]) -> None:
+    def _answer(self, body: dict[str, Any], always: str) -> None:
         server, prompt = self.server, prompt_of(body)
         found = ORDER.search(prompt)
-        order, times = (found[1], found[2]) if found else (server.always, None)
+        order, times = (found[1], found[2]) if found else (always, None)
         with server.lock:
             server.done[prompt] += 1
             if times is not None and server.done[prompt] > int(times):
@@ -102,14 +160,32 @@ class _Handler(servers.Handler):
             server.release.wait(PATIENCE)
             self.close_connection = True
             return None
-        if order == "garbage":
-            return self.answer(200, b"<html>it works!</html>")
-        texts = {"silent": "", "rambling": "x" * 2000, "eleven": ANSWER.format(11)}
+        if order == "chunk":
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b'1000\r\n{"choices"')
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+            return None
+        if order in FAULTS:
+            return self.answer(*FAULTS[order])
+        texts = {
+            "silent": "",
+            "rambling": "x" * 2000,
+            "eleven": ANSWER.format(11),
+            "object": '```json\n{"score": 3}\n```\n',
+            "half_object": '{"score": 3} or {"sco',
+        }
         text = texts.get(order, ANSWER.format(len(prompt) % 6))
         count = 1 if server.ignores_n else int(body.get("n", 1))
         choices: list[dict[str, Any]] = [
-            {"index": i, "finish_reason": "length" if order == "rambling" else "stop"} for i in range(count)
+            {"index": i, "finish_reason": "length" if order in ("rambling", "object", "half_object") else "stop"}
+            for i in range(count)
         ]
+        if order == "partly":
+            choices[1]["finish_reason"] = "error"
         for choice in choices:
             choice |= {"message": {"role": "assistant", "content": text}} if "messages" in body else {"text": text}
         with server.lock:

@@ -13,12 +13,12 @@ import toolkit
 from tests.annotate.conftest import Annotated
 from tests.annotate.server import prompt_of
 from tests.conftest import Run
-from toolkit.annotate import answers as stored
+from toolkit.annotate import appended
 from toolkit.annotate.answers import Answer, Answers
 
 
 def test_what_fails_for_a_while_is_asked_until_it_is_answered(project: Annotated) -> None:
-    orders = ["", "[429 2]", "[500 1]", "[503 2]", "[drop 1]", "[garbage 1]"]
+    orders = ["", "[429 2]", "[500 1]", "[503 2]", "[drop 1]", "[page 1]"]
     project.write([f"{order} a text about {i}" for i, order in enumerate(orders)])
     ran = project.run("--json")
     assert ran.code == 0, ran.err
@@ -348,10 +348,10 @@ def test_a_full_disk_and_a_damaged_answer_are_told(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(stored, "_write", full)
+        patch.setattr(appended, "_write", full)
         ran = project.run()
     assert ran.code == 1
-    assert "expected to write an answer, got: No space left on device; free some space" in ran.err
+    assert "expected to write an attempt, got: No space left on device; free some space" in ran.err
     assert project.run().code == 0
     asked = len(project.server.bodies)
     paths = (tmp_path / "data/.toolkit/answers").rglob("*.jsonl")

@@ -9,14 +9,17 @@ import msgspec
 import xxhash
 
 from toolkit.annotate.answers import Answer, Answers
+from toolkit.annotate.outcomes import CAUSES, choice_of, finish_cause
 from toolkit.annotate.prompt import LabelForm, Prompt, ScoreForm
 from toolkit.annotate.reading import Aggregate, Said, excerpt, most_frequent, read, together
 from toolkit.annotate.record import TRUNCATED, Annotation, Status
 from toolkit.annotate.windows import Windows
 from toolkit.config.settings import ConfigStruct, Description
+from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage.models import Model
+from toolkit.storage.paths import join
 from toolkit.tag.tagger import Neutral, Tagger
 from toolkit.text.tokens import load_tokenizer
 
@@ -69,7 +72,7 @@ class Asked(NamedTuple):
 class Annotator(Tagger):
     """What a language model says of the document, sample by sample, and what its scores or labels come to."""
 
-    VERSION: ClassVar[str] = "1"
+    VERSION: ClassVar[str] = "2"
 
     endpoint: Annotated[str, Neutral, Description(description="address of the server, up to `/v1`")]
     model: Annotated[str, Description(description="as the server calls it")]
@@ -97,6 +100,13 @@ class Annotator(Tagger):
     aggregate: Annotated[Aggregate, Description(description="how the valid scores of all samples are combined")] = (
         "mean"
     )
+    on_length: Annotated[
+        Literal["fail", "read"],
+        Description(
+            description="what an answer does that `max_tokens` cut off: fail, even if its text has a score, or be read "
+            "as any other"
+        ),
+    ] = "fail"
     json: Annotated[
         Literal["schema", "object"] | None,
         Neutral,
@@ -120,6 +130,22 @@ class Annotator(Tagger):
         Neutral,
         Description(description="seconds before the first repetition; each pause is twice as long as the one before"),
     ] = 1
+    give_up: Annotated[
+        Positive | None,
+        Neutral,
+        Description(
+            description="seconds that the server may ask to wait (`Retry-After`) before the run ends; default: "
+            "`storage.give_up`"
+        ),
+    ] = None
+    breaker: Annotated[
+        Count | None,
+        Neutral,
+        Description(
+            description="the number of requests in a row that fail for one cause before the run ends; their documents "
+            "count as not asked; null: never"
+        ),
+    ] = 20
     requests_per_minute: Annotated[
         Positive | None, Neutral, Description(description="the largest number of requests in a minute")
     ] = None
@@ -134,7 +160,9 @@ class Annotator(Tagger):
         Description(description="{input: …, output: …}: the prices of a million tokens, in your currency"),
     ] = None
     max_cost: Annotated[
-        Positive | None, Neutral, Description(description="a run stops before it costs more; needs `prices`")
+        Positive | None,
+        Neutral,
+        Description(description="the most that the set may cost, over all its runs; needs `prices`"),
     ] = None
     on_error: Annotated[
         Literal["keep", "fail"],
@@ -224,7 +252,6 @@ class Annotator(Tagger):
         return [self._annotation(document, answers) for document in documents]
 
     def _annotation(self, document: Document, answers: Answers) -> Annotation:
-        prompt = self.asks
         found: list[Answer] = []
         windows = []
         for asked in self.asked(document):
@@ -233,7 +260,7 @@ class Annotator(Tagger):
                     raise DataError("expected an answer for each sample, got none; run `toolkit annotate`")
                 found.append(answer)
                 windows.append(list(asked.window))
-        judged = [judge(answer, prompt) for answer in found]
+        judged = [judge(answer, self) for answer in found]
         statuses = [status for status, _ in judged]
         said = [each for _, each in judged]
         if self.on_error == "fail" and "success" not in statuses:
@@ -262,6 +289,11 @@ class Annotator(Tagger):
         )
 
 
+def answers_folder(dataset: Dataset) -> str:
+    """Return the folder of the answers, unless a set names one: beside the records."""
+    return join(dataset.bookkeeping, "answers")
+
+
 def check_address(address: str) -> str:
     """Return the address of a server without a slash at its end.
 
@@ -280,20 +312,24 @@ def check_address(address: str) -> str:
     return found
 
 
-def judge(answer: Answer, prompt: Prompt) -> tuple[Status, Said]:
+def judge(answer: Answer, annotator: Annotator) -> tuple[Status, Said]:
     """Return the status of a sample, and what its answer says."""
     if answer.status != "success":
         return answer.status, Said(error=answer.error)
-    if not answer.text.strip():
-        return "error_no_generated_text", Said(error=f"expected a text, got none{_why(answer)}")
-    said = read(answer.text, prompt)
-    if said.error:
-        return "error_faulty_score", said._replace(error=said.error + _why(answer))
-    return "success", said
+    choice = choice_of({"text": answer.text, "finish_reason": answer.finish})
+    if choice.cause:
+        return CAUSES[choice.cause].status, Said(error=choice.error)
+    said = read(answer.text, annotator.asks)
+    if finish_cause(answer.finish) == "length":
+        if said.error:
+            return CAUSES["length"].status, said._replace(error=f"{said.error}; {_CUT_OFF}")
+        is_whole = annotator.asks.form.field is not None and answer.text.rstrip(" \n\r\t`").endswith("}")
+        if annotator.on_length == "fail" and not is_whole:
+            return CAUSES["length"].status, Said(error=f"expected a whole answer; {_CUT_OFF}")
+    return ("success" if not said.error else CAUSES["score"].status), said
 
 
-def _why(answer: Answer) -> str:
-    return "; the answer was cut off: raise `sampling.max_tokens`" if answer.finish == "length" else ""
+_CUT_OFF = "the answer was cut off: raise `sampling.max_tokens`"
 
 
 def _covers(windows: Sequence[Sequence[int]], length: int) -> bool:

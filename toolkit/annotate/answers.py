@@ -1,27 +1,24 @@
 """Answers of models, durable as soon as they are there: files that only grow, and what finds an answer in them.
 
-``.toolkit/answers/<model>__<digest>/<time>-<host>-<process>.jsonl`` has a line for each sample, its digest first; a
-run writes a file of its own. The digest is of all that decides the answer (`toolkit.annotate.annotator`), which the
-endpoint does not: whoever asks the same again, from another set or at another server, finds what is there. A line that
-a power cut has torn is none. If the same is asked again, the answer that comes later counts.
+A file in ``.toolkit/answers/<model>__<digest>/`` (`toolkit.annotate.appended`) has a line for each sample, its digest
+first. The digest is of all that decides the answer (`toolkit.annotate.annotator`), which the endpoint does not: whoever
+asks the same again, from another set or at another server, finds what is there. If the same is asked again, the answer
+that comes later counts.
 """
 
 import os
-import re
-import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import msgspec
 
+from toolkit.annotate.appended import OwnFile, files_in
 from toolkit.annotate.record import Status
-from toolkit.errors import DataError, ToolkitError, Unreadable, advice
+from toolkit.errors import DataError, Unreadable, advice
 from toolkit.storage.json_files import tell_damage
 from toolkit.storage.roots import check_roots
-from toolkit.storage.stores.local.scratch import make_folder, open_scratch
 
 _DIGEST = len('{"key":"'), len('{"key":"') + 32
 _FILE_BITS = 40
@@ -75,19 +72,17 @@ class Answers:
         import numpy as np
 
         self._folder = folder
-        self._lock, self._syncing = threading.RLock(), threading.Lock()
+        self._lock = threading.RLock()
         self._paths: list[str] = []
         self._open: dict[int, int] = {}
         self._fresh: dict[str, int] = {}
-        self._written = self._synced = self._end = 0
-        self._own = -1
+        self._own, self._number = OwnFile(folder, "an answer"), -1
         halves: list[Any] = [np.empty(0, np.uint64)]
         places: list[Any] = [np.empty(0, np.int64)]
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if name.endswith(".jsonl"):
-                found = list(self._scan(self._add(os.path.join(folder, name))))
-                halves.append(np.array([half for half, _ in found], np.uint64))
-                places.append(np.array([place for _, place in found], np.int64))
+        for path in files_in(folder):
+            found = list(self._scan(self._add(path)))
+            halves.append(np.array([half for half, _ in found], np.uint64))
+            places.append(np.array([place for _, place in found], np.int64))
         self._sort(np.concatenate(halves), np.concatenate(places))
 
     def __enter__(self) -> Self:
@@ -98,7 +93,8 @@ class Answers:
             for descriptor in self._open.values():
                 os.close(descriptor)
             self._open.clear()
-            self._own = -1
+            self._own.close()
+            self._number = -1
 
     def get(self, key: str) -> Answer | None:
         """Return the last answer that came; None if there is none."""
@@ -116,45 +112,14 @@ class Answers:
 
     def add(self, answer: Answer) -> None:
         """Write an answer; it is on the disk when this returns. Answers of several threads are synced together."""
-        line = _ENCODER.encode(answer) + b"\n"
-        try:
-            with self._lock:
-                own = self._own_file()
-                _write(own, line)
-                self._fresh[answer.key] = self._own << _FILE_BITS | self._end
-                self._end += len(line)
-                self._written += 1
-                mine = self._written
-                if len(self._fresh) >= _FRESH:
-                    self._merge()
-            with self._syncing:
-                if self._synced < mine:
-                    with self._lock:
-                        done = self._written
-                    os.fsync(own)
-                    self._synced = done
-        except OSError as error:
-            raise ToolkitError(f"{self._folder}: expected to write an answer, got: {advice(error)}") from None
-
-    def _own_file(self) -> int:
-        """Return the descriptor of the file of this run, made for its first answer."""
-        if self._own < 0:
-            make_folder(self._folder)
-            name = f"{self._next_time():020d}-{socket.gethostname()}-{os.getpid()}.jsonl"
-            path = os.path.join(self._folder, name)
-            self._own = self._add(path)
-            with open_scratch(path, "x+b") as file:
-                self._open[self._own] = os.dup(file.fileno())
-            self._end = 0
-            folder = os.open(self._folder, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
-        return self._open[self._own]
-
-    def _next_time(self) -> int:
-        """Return the time for the name of a new file: behind all that are there, some by a clock that is ahead."""
-        found = (re.match(r"\d{20}(?=-)", os.path.basename(path)) for path in self._paths)
-        return max([time.time_ns(), *(int(each[0]) + 1 for each in found if each)])
+        with self._lock:
+            at = self._own.write(_ENCODER.encode(answer) + b"\n")
+            if self._number < 0:
+                self._number = self._add(self._own.path)
+            self._fresh[answer.key] = self._number << _FILE_BITS | at
+            if len(self._fresh) >= _FRESH:
+                self._merge()
+        self._own.sync()
 
     def _add(self, path: str) -> int:
         self._paths.append(path)
@@ -177,7 +142,7 @@ class Answers:
         file, at = place >> _FILE_BITS, place & ((1 << _FILE_BITS) - 1)
         if file not in self._open:
             if len(self._open) > 64:  # files that are open
-                os.close(self._open.pop(next(each for each in self._open if each != self._own)))
+                os.close(self._open.pop(next(iter(self._open))))
             with _reading(self._paths[file]):
                 self._open[file] = os.open(self._paths[file], os.O_RDONLY)
         line = b""
@@ -189,7 +154,7 @@ class Answers:
             line += block
         try:
             return _DECODER.decode(line.partition(b"\n")[0])
-        except msgspec.MsgspecError as error:
+        except ValueError as error:  # bytes that are not UTF-8 are no error of msgspec
             raise DataError(
                 f"expected an answer, got: {error}; delete the file to ask again", path=self._paths[file]
             ) from None
@@ -217,9 +182,3 @@ def _reading(path: str) -> Iterator[None]:
     except OSError as error:
         check_roots(path)
         raise Unreadable(f"expected to read answers, got: {advice(error)}", path=path) from None
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    """Write all of it; the system may take it in parts."""
-    while data:
-        data = data[os.write(descriptor, data) :]

@@ -20,14 +20,13 @@ import msgspec
 from toolkit.annotate import annotator as annotators
 from toolkit.annotate.annotator import Asked, judge
 from toolkit.annotate.answers import Answer
-from toolkit.annotate.endpoint import Endpoint, Interrupted, Refused, Reply
-from toolkit.annotate.estimates import CHARS_PER_TOKEN, Tokens, annotator_of, is_wanted, limits_of
-from toolkit.errors import DataError, ToolkitError, duration
+from toolkit.annotate.endpoint import Endpoint, Interrupted
+from toolkit.annotate.estimates import CHARS_PER_TOKEN, Tokens, annotator_of, is_wanted, ledger_folder, limits_of
+from toolkit.annotate.ledger import Ledger
+from toolkit.annotate.outcomes import CAUSES, Failure, Reply
+from toolkit.errors import DataError, ToolkitError, amount, duration
 from toolkit.runs.executors import Report
 from toolkit.tag import run as tagging
-
-IN_A_ROW = 20
-"""Requests that finally fail, one after the other, before the run stops; or as many as are under way, if more."""
 
 AWAKE = 0.2
 """Seconds between two looks of a thread at whether the run stops."""
@@ -112,6 +111,7 @@ class Asking:
     Attributes:
         limits: of the run.
         numbers: so far.
+        ledger: of the set.
     """
 
     def __init__(self, work: tagging.ShardToTag, shards: Sequence[str], *, again: bool, expected: int) -> None:
@@ -119,7 +119,14 @@ class Asking:
         self._annotator = annotator = annotator_of(work)
         self._answers = annotators.opened(annotator.answers, annotator.name)
         self.limits = limits_of(annotator)
-        self._endpoint = Endpoint(annotator, self.limits)
+        prices = annotator.prices
+        self.ledger = Ledger(
+            ledger_folder(work.dataset, next(iter(work.plan.sets)), annotator),
+            self.limits,
+            (prices.input, prices.output) if prices else (0.0, 0.0),
+            annotator.max_cost,
+        )
+        self._endpoint = Endpoint(annotator, self.limits, self.ledger)
         self._count = Tokens(annotator)
         self.numbers = Numbers()
         self._states = {shard: ShardState() for shard in shards}
@@ -128,7 +135,12 @@ class Asking:
         """Of each sample that is asked for, the documents that wait for it."""
         self._asked: set[str] = set()
         """Samples that were asked again in this run."""
-        self._in_a_row = 0
+        self._failures: list[tuple[str, list[Answer]]] = []
+        """Requests that have failed since the last answer: what they have in common, and the samples.
+
+        They are held back: an answer shows that the cause is in the requests, many in a row that it is in the endpoint.
+        """
+        self._all_read = False
         self._begin = time.monotonic()
         self._fault: BaseException | None = None
         self._queue: Queue[_Request] = Queue(2 * annotator.concurrency)
@@ -143,8 +155,10 @@ class Asking:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop; wait for answers that are under way, unless the command is interrupted."""
         self.limits.stop()
-        for thread in self._threads if kind is None or issubclass(kind, Exception) else ():
-            thread.join()
+        if kind is None or issubclass(kind, Exception):
+            for thread in self._threads:
+                thread.join()
+            self.ledger.close()
         self._endpoint.close()
 
     def wait(self, shard: str, report: Report) -> ShardState | None:
@@ -179,7 +193,7 @@ class Asking:
         found = [f"{numbers.requests:,} of {max(expected, numbers.requests):,} requests"]
         found += [f"{numbers.requests / seconds:.1f}/s", f"{tokens:,.0f} tokens/s"]
         if self._annotator.prices:
-            found.append(f"cost {self.limits.spent:.4g}")
+            found.append(f"cost {self.ledger.cost:.4g}")
         if failed := sum(numbers.failed.values()):
             found.append(f"{failed:,} samples failed")
         if trouble := self._endpoint.trouble:
@@ -223,6 +237,9 @@ class Asking:
                 self._settled.notify_all()
             if self.limits.stopped.is_set():
                 return
+        with self._settled:
+            self._all_read = True
+            self._conclude()
 
     def _read_shard(self, work: tagging.ShardToTag, state: ShardState) -> None:
         path = work.dataset.shard_path(work.shard)
@@ -284,56 +301,84 @@ class Asking:
             self._guarded(lambda request=request: self._ask(request))
 
     def _ask(self, request: _Request) -> None:
-        most = request.tokens, self._annotator.max_tokens * len(request.numbers)
-        if self.limits.stopped.is_set() or not self.limits.begin(*most):
-            self._drop(request)
-            return
-        used = (0, 0)
+        left, body = request.numbers, request.asked.body
         try:
-            left, body = request.numbers, request.asked.body
             while left:
                 seed = body.get("seed")
                 whole = body if seed is None else {**body, "seed": seed + left[0]}
-                reply = self._endpoint.ask(whole, len(left))
-                tokens = _used(reply, request.tokens)
-                used = used[0] + tokens[0], used[1] + tokens[1]
-                taken, left = left[: max(len(reply.choices), 1)], left[max(len(reply.choices), 1) :]
-                self._store(_answers(request.asked, taken, reply, tokens))
-        except Refused as error:
-            if error.is_of_all:
-                self.limits.stop(error.message)
+                reply = self._endpoint.ask(whole, len(left), request.tokens)
+                taken, left = left[: len(reply.choices)], left[len(reply.choices) :]
+                self._take(*_answers(request.asked, taken, reply, _used(reply, request.tokens)))
+        except Failure as failure:
+            row = failure.row
+            if row.scope == "endpoint" or (failure.cause == "connection" and not self._endpoint.has_answered):
+                self.limits.stop(failure.message)
                 self._drop(request, left)
-            else:
-                self._fail(request.asked, left, error)
+                return
+            now, keys = int(time.time()), (request.asked.keys[number] for number in left)
+            self._take(
+                [Answer(key=key, at=now, status=row.status, error=failure.message) for key in keys], failure.kind
+            )
         except Interrupted:
             self._drop(request, left)
-        finally:
-            self.limits.end(*most, used)
 
-    def _store(self, answers: list[Answer]) -> None:
-        for answer in answers:
+    def _take(self, answers: list[Answer], failure: str = "") -> None:
+        """Keep the answers of a request, or hold them back if it has failed.
+
+        Args:
+            answers: of its samples.
+            failure: what it has in common with others that have failed; empty if it has a text.
+        """
+        with self._settled:
+            self.numbers.requests += 1
+            self._failures.append((failure, answers))
+            breaker = self._annotator.breaker
+            kinds = Counter(kind for kind, _ in self._failures)
+            if failure and self.limits.stopped.is_set():
+                self._forget_failures()
+                return
+            if failure and breaker is not None:
+                if kinds[failure] >= breaker:
+                    self._stop(kinds[failure], answers[-1].error)
+                else:
+                    self._conclude()
+                return
+            failures, self._failures = self._failures, []
+        for _, held in failures:
+            for answer in held:
+                self._answers.add(answer)
+        with self._settled:
+            for _, held in failures:
+                self._end(held)
+
+    def _conclude(self) -> None:
+        """Keep what is held back when nothing else is left to ask."""
+        held = [answer for _, answers in self._failures for answer in answers]
+        if not (self._all_read and held and len(self._flying) == len(held)):
+            return
+        unproven = [kind for kind, _ in self._failures if kind and CAUSES.get(kind.split()[0], CAUSES["text"]).unproven]
+        if unproven and not self._endpoint.has_answered:
+            self._stop(len(unproven), held[-1].error)
+            return
+        self._failures.clear()
+        for answer in held:
             self._answers.add(answer)
-        with self._settled:
-            self._in_a_row = 0
-            self.numbers.requests += 1
-            for answer in answers:
-                self.numbers.prompt_tokens += answer.prompt_tokens
-                self.numbers.completion_tokens += answer.completion_tokens
-                status, said = judge(answer, self._annotator.asks)
-                self._end(answer.key, status, said.error)
+        self._end(held)
 
-    def _fail(self, asked: Asked, numbers: list[int], error: Refused) -> None:
-        for number in numbers:
-            key = asked.keys[number]
-            self._answers.add(Answer(key=key, at=int(time.time()), status=error.status, error=error.message))
-        with self._settled:
-            self.numbers.requests += 1
-            for number in numbers:
-                self._end(asked.keys[number], error.status, error.message)
-            self._in_a_row = self._in_a_row + 1 if error.status == "error_server" else 0
-            too_many = self._in_a_row >= max(IN_A_ROW, self._annotator.concurrency)
-        if too_many:
-            self.limits.stop(f"{self._in_a_row} requests in a row have failed; the last one: {error.message}")
+    def _stop(self, failed: int, message: str) -> None:
+        """End the run for requests in a row that have failed; they count as not asked."""
+        self.limits.stop(
+            f"{amount(failed, 'request')} in a row {'has' if failed == 1 else 'have'} failed; the last one: {message}; "
+            "the documents count as not asked"
+        )
+        self._forget_failures()
+
+    def _forget_failures(self) -> None:
+        for _, answers in self._failures:
+            for answer in answers:
+                self._flying.pop(answer.key, None)
+        self._failures.clear()
+        self._settled.notify_all()
 
     def _drop(self, request: _Request, numbers: list[int] | None = None) -> None:
         """Forget that samples were to be asked for: the next run does it."""
@@ -342,15 +387,20 @@ class Asking:
                 self._flying.pop(request.asked.keys[number], None)
             self._settled.notify_all()
 
-    def _end(self, key: str, status: str, message: str) -> None:
-        """Note that a sample has an answer, or finally has none."""
-        for waiting in self._flying.pop(key, ()):
-            waiting.state.answered += 1
-            self._settle(waiting)
-        if status != "success":
-            self._asked.add(key)
-            self.numbers.failed[status] += 1
-            self.numbers.first.setdefault(status, message)
+    def _end(self, answers: list[Answer]) -> None:
+        """Note that samples have an answer, or finally have none."""
+        for answer in answers:
+            self.numbers.prompt_tokens += answer.prompt_tokens
+            self.numbers.completion_tokens += answer.completion_tokens
+            status, said = judge(answer, self._annotator)
+            for waiting in self._flying.pop(answer.key, ()):
+                waiting.state.answered += 1
+                self._settle(waiting)
+            if status != "success":
+                self._asked.add(answer.key)
+                self.numbers.failed[status] += 1
+                self.numbers.first.setdefault(status, said.error)
+        self._conclude()
 
     def _settle(self, waiting: _Waiting) -> None:
         waiting.left -= 1
@@ -363,28 +413,31 @@ class Asking:
 
 def _used(reply: Reply, expected: int) -> tuple[int, int]:
     """Return the tokens of prompt and answers, as the server counts them; else about."""
-    usage = reply.usage
-    prompt = usage.prompt_tokens if usage and usage.prompt_tokens is not None else expected
-    if usage and usage.completion_tokens is not None:
-        return prompt, usage.completion_tokens
-    return prompt, sum(len(choice.said) for choice in reply.choices) // CHARS_PER_TOKEN
+    prompt = expected if reply.prompt_tokens is None else reply.prompt_tokens
+    if reply.completion_tokens is not None:
+        return prompt, reply.completion_tokens
+    return prompt, sum(len(choice.text) for choice in reply.choices) // CHARS_PER_TOKEN
 
 
-def _answers(asked: Asked, numbers: list[int], reply: Reply, tokens: tuple[int, int]) -> list[Answer]:
-    """Return the answers of a reply; its tokens are those of all of them, the prompt's those of the first."""
+def _answers(asked: Asked, numbers: list[int], reply: Reply, tokens: tuple[int, int]) -> tuple[list[Answer], str]:
+    """Return the answers of a reply, and what it has in common with others that fail; empty if an answer has a text.
+
+    Its tokens are those of all answers, the prompt's those of the first.
+    """
     now, count = int(time.time()), len(numbers)
-    if not reply.choices:
-        message = "expected a choice in the reply, got none"
-        return [Answer(key=asked.keys[i], at=now, status="error_no_generated_text", error=message) for i in numbers]
-    return [
+    answers = [
         Answer(
             key=asked.keys[number],
             at=now,
             seconds=round(reply.seconds / count, 3),
-            text=choice.said,
-            finish=choice.finish_reason or "",
+            text=choice.text,
+            finish=choice.finish,
             prompt_tokens=0 if i else tokens[0],
             completion_tokens=tokens[1] // count + (i < tokens[1] % count),
+            status=CAUSES[choice.cause].status if choice.cause else "success",
+            error=choice.error,
         )
         for i, (number, choice) in enumerate(zip(numbers, reply.choices, strict=False))
     ]
+    causes = [choice.cause for choice in reply.choices[:count]]
+    return answers, causes[0] if all(causes) else ""

@@ -1,101 +1,33 @@
-"""An OpenAI-compatible server: requests with retries, and answers; the one place that knows HTTP and that interface."""
+"""An OpenAI-compatible server: requests with retries, and replies; `outcomes` says what a reply is."""
 
-import email.utils
 import os
 import random
 import time
 import urllib.request
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import msgspec
 
 from toolkit.annotate.annotator import KEY, PATHS, Annotator, check_address
+from toolkit.annotate.ledger import Ledger
 from toolkit.annotate.limits import Limits
-from toolkit.annotate.record import Status
-from toolkit.errors import ConfigError
+from toolkit.annotate.outcomes import MESSAGE, Failure, Reply, reply_of
+from toolkit.errors import ConfigError, duration
 from toolkit.storage.addresses import cleaned
+from toolkit.storage.options import options
 
 CONNECT_SECONDS = 20.0
-LONGEST_WAIT = 900.0
-"""Seconds that are waited before a retry, at most, whatever the server says."""
+_ERROR_BYTES = 1 << 16
+"""Bytes of the body of an error that are read."""
 
-_BODY_BYTES = 64 << 20
-_MESSAGE = 300
-_MAY_PASS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_NEVER = frozenset({401, 402})
-"""Statuses that say something of the key, and nothing of the request."""
-
-_SUSPECT = frozenset({403, 404, 405, 501})
-"""The same, while no request has been answered."""
-
-
-class Refused(Exception):
-    """A request has finally failed.
-
-    Attributes:
-        status: of the samples that it asked for.
-        message: in words.
-        is_of_all: whether any other request would fail, too.
-    """
-
-    def __init__(self, status: Status, message: str, *, is_of_all: bool = False) -> None:
-        self.status, self.message, self.is_of_all = status, message, is_of_all
-        super().__init__(message)
+_REPLY_BYTES, _TOKEN_BYTES = 1 << 20, 1 << 13
+"""Bytes of a reply, at most: of itself, and for each token that it may have (with log probabilities, in `sampling`)."""
 
 
 class Interrupted(Exception):
     """A request was given up because the run stops; it may be asked again."""
-
-
-class Choice(msgspec.Struct):
-    """A text that a server has generated; of chats in `message`."""
-
-    text: str | None = None
-    message: dict[str, Any] | None = None
-    finish_reason: str | None = None
-
-    @property
-    def said(self) -> str:
-        found = self.text if self.message is None else self.message.get("content")
-        if isinstance(found, list):  # of parts
-            found = "".join(str(part.get("text", "")) for part in found if isinstance(part, dict))
-        return found if isinstance(found, str) else ""
-
-
-class Usage(msgspec.Struct):
-    """Tokens, as the server counts them."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class Reply(msgspec.Struct):
-    """What a server replies.
-
-    Attributes:
-        seconds: from the last request to the reply.
-    """
-
-    choices: list[Choice]
-    usage: Usage | None = None
-    seconds: float = 0.0
-
-
-class _Fault(Exception):
-    """A request has failed, and may be made again.
-
-    Attributes:
-        wait: seconds before that, if the server says how many.
-        is_away: whether there was no connection.
-    """
-
-    def __init__(self, message: str, wait: float | None = None, *, is_away: bool = False) -> None:
-        self.message, self.wait, self.is_away = message, wait, is_away
-        super().__init__(message)
-
-
-_REPLY = msgspec.json.Decoder(Reply)
 
 
 class Endpoint:
@@ -104,21 +36,24 @@ class Endpoint:
     Args:
         of: what is asked for, how and where.
         limits: of the run; told of seconds in which the server wants no request.
+        ledger: of the set, which notes each attempt.
 
     Attributes:
         retried: requests that were made again.
         trouble: why the last request has failed; empty once one has an answer.
+        has_answered: whether a request had a reply.
 
     Raises:
         ConfigError: for an address that is none, or a key that is not in the environment.
     """
 
-    def __init__(self, of: Annotator, limits: Limits) -> None:
-        self._of, self._limits = of, limits
+    def __init__(self, of: Annotator, limits: Limits, ledger: Ledger) -> None:
+        self._of, self._limits, self._ledger = of, limits, ledger
         self._url = check_address(of.endpoint) + PATHS[of.api]
-        self._headers = {"Content-Type": "application/json", **_authorization(of.api_key_env)}
+        self._headers = {"Content-Type": "application/json", **authorization(of.api_key_env)}
         self._pool = _pool(self._url, of.concurrency)
-        self._has_answered = False
+        self._give_up = of.give_up or options().give_up
+        self.has_answered = False
         self.retried = 0
         self.trouble = ""
 
@@ -126,32 +61,58 @@ class Endpoint:
         """Close the connections."""
         self._pool.clear()
 
-    def ask(self, body: Mapping[str, Any], samples: int) -> Reply:
-        """Return the reply to a request for some samples.
+    def ask(self, body: Mapping[str, Any], samples: int, tokens: int) -> Reply:
+        """Return the reply to a request for some samples, whose prompt has about so many tokens.
 
         Raises:
-            Refused: if it finally fails.
+            Failure: if it finally fails.
             Interrupted: if the run stops.
         """
         data = msgspec.json.encode(self._body(body, samples))
-        for attempt in range(self._of.retries + 1):
+        answer = self._of.max_tokens * samples
+        for attempt in count():
+            if not self._limits.turn(tokens) or (key := self._ledger.begin(len(data), answer)) is None:
+                raise Interrupted
             try:
-                return self._ask(data)
-            except _Fault as fault:
-                self.trouble = fault.message
+                reply = self._ask(data, answer)
+            except Failure as failure:
+                self._ledger.end(key, 0, 0) if failure.is_free else self._ledger.lose(key)
+                self.trouble = failure.message
+                self._check_wait(failure)
+                if failure.row.scope != "transient":
+                    raise
                 if attempt == self._of.retries:
-                    times = f" ({attempt + 1} times)" if attempt else ""
-                    if is_of_all := fault.is_away and not self._has_answered:
-                        times += f"; is there a server at {cleaned(self._of.endpoint)}?"
-                    raise Refused("error_server", fault.message + times, is_of_all=is_of_all) from None
-                self.retried += 1
-                wait = self._of.backoff * 2**attempt * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
-                if fault.wait is not None:
-                    wait = max(fault.wait, 0.0)
-                    self._limits.slow_down(min(wait, LONGEST_WAIT))
-                if not (self._limits.pause(min(wait, LONGEST_WAIT)) and self._limits.turn(len(data) // 4)):
-                    raise Interrupted from None
+                    failure.message += f" ({attempt + 1} times)" if attempt else ""
+                    if failure.row.unproven and not self.has_answered:
+                        failure.message += f"; is there a server at {cleaned(self._of.endpoint)}?"
+                    raise
+                pause = min(self._of.backoff * 2 ** min(attempt, 30), self._give_up)
+                wait = pause * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
+                if failure.wait is not None:
+                    wait = max(failure.wait, 0.0)
+                    self._limits.slow_down(wait)
+            except BaseException:
+                self._ledger.lose(key)
+                raise
+            else:
+                self._ledger.end(key, reply.prompt_tokens, reply.completion_tokens)
+                self._limits.add_answer(reply.completion_tokens or 0)
+                self.has_answered, self.trouble = True, ""
+                return reply
+            self.retried += 1
+            if not self._limits.pause(wait):
+                raise Interrupted
         raise AssertionError
+
+    def _check_wait(self, failure: Failure) -> None:
+        """Raise Failure if the server asks to wait for longer than the run does."""
+        if failure.row.scope == "transient" and failure.wait is not None and failure.wait > self._give_up:
+            wait = duration(min(failure.wait, 1e9))
+            raise Failure(
+                "wait",
+                f"{failure.message}; the server asks to wait for {wait}, longer than `give_up` "
+                f"({duration(self._give_up)})",
+            )
 
     def _body(self, body: Mapping[str, Any], samples: int) -> dict[str, Any]:
         found = {name: value for name, value in body.items() if name != "schema"}
@@ -164,7 +125,7 @@ class Endpoint:
             found["response_format"] = {"type": "json_object"}
         return found
 
-    def _ask(self, data: bytes) -> Reply:
+    def _ask(self, data: bytes, tokens: int) -> Reply:
         import urllib3
 
         begin = time.monotonic()
@@ -180,44 +141,38 @@ class Endpoint:
                 timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, self._of.timeout), read=self._of.timeout),
             )
             try:
-                found = self._read(response, begin)
+                body = self._read(response, begin, tokens)
             finally:
                 response.release_conn()
         except urllib3.exceptions.HTTPError as error:
-            is_away = isinstance(error, urllib3.exceptions.NewConnectionError | urllib3.exceptions.ConnectTimeoutError)
-            raise _Fault(_told(error), is_away=is_away) from None
-        if response.status != 200:
-            raise self._fault(response.status, response.headers, found)
-        try:
-            reply = _REPLY.decode(found)
-        except msgspec.MsgspecError as error:
-            raise _Fault(f"expected a reply with `choices`, got: {error}: {_excerpt(found)}") from None
-        self._has_answered, self.trouble = True, ""
-        reply.seconds = time.monotonic() - begin
-        return reply
+            away = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
+            is_away = isinstance(error, (*away, urllib3.exceptions.ProxyError))
+            raise Failure("connection" if is_away else "reply", _told(error), is_free=is_away) from None
+        return reply_of(response.status, response.headers, body, time.monotonic() - begin)
 
-    def _read(self, response: Any, begin: float) -> bytes:
-        """Return the body; who sends it drop by drop is given up, too."""
-        found = b""
+    def _read(self, response: Any, begin: float, tokens: int) -> bytes:
+        """Return the body; who sends it drop by drop, or without end, is given up, too."""
+        is_reply = 200 <= response.status < 300
+        most, body = (_REPLY_BYTES + _TOKEN_BYTES * tokens if is_reply else _ERROR_BYTES), b""
         while block := response.read1(1 << 16):
-            found += block
+            body += block
+            if len(body) > most:
+                response.close()
+                if not is_reply:
+                    break
+                raise Failure("size", f"expected a reply of at most {most:,} bytes, got more")
             if time.monotonic() - begin > self._of.timeout:
                 response.close()
-                raise _Fault(f"expected a whole reply within {self._of.timeout:g} s, got a part")
-            if len(found) > _BODY_BYTES:
-                response.close()
-                raise Refused("error_refused", f"expected a reply of at most {_BODY_BYTES:,} bytes, got more")
-        return found
-
-    def _fault(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
-        message = f"HTTP {status}: {_excerpt(_said(body))}"
-        if status in _MAY_PASS:
-            return _Fault(message, _seconds(headers.get("retry-after")))
-        is_of_all = status in _NEVER or (status in _SUSPECT and not self._has_answered)
-        return Refused("error_refused", message, is_of_all=is_of_all)
+                raise Failure("reply", f"expected a whole reply within {self._of.timeout:g} s, got a part")
+        return body
 
 
-def _authorization(variable: str | None) -> dict[str, str]:
+def authorization(variable: str | None) -> dict[str, str]:
+    """Return the header that has the key of a server.
+
+    Raises:
+        ConfigError: if the variable has none.
+    """
     if variable is None:
         return {}
     key = os.environ.get(variable, "").strip()
@@ -252,34 +207,4 @@ def _authorities() -> str:
 def _told(error: Exception) -> str:
     """Return what a library says of a connection, without the objects and addresses in it."""
     said = str(error).rpartition("): ")[2] or str(error)
-    return cleaned(f"expected a reply, got: {said}")[:_MESSAGE]
-
-
-def _said(body: bytes) -> bytes:
-    """Return the message of an error, where the server has one."""
-    try:
-        found = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, RecursionError):
-        return body
-    error = found.get("error", found) if isinstance(found, dict) else found
-    message = error.get("message") if isinstance(error, dict) else error
-    return message.encode() if isinstance(message, str) else body
-
-
-def _excerpt(body: bytes) -> str:
-    text = " ".join(body[: 4 * _MESSAGE].decode(errors="replace").split())
-    return cleaned("".join(c for c in text if c.isprintable())[:_MESSAGE]) or "(nothing)"
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """Return the seconds that a server asks to wait: a number, or a date."""
-    if not retry_after:
-        return None
-    try:
-        return max(float(retry_after), 0.0)
-    except ValueError:
-        pass
-    try:
-        return max(email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time(), 0.0)
-    except (TypeError, ValueError, OverflowError):
-        return None
+    return cleaned(f"expected a reply, got: {said}")[:MESSAGE]

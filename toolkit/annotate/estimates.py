@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from xxhash import xxh3_64_hexdigest
 
 from toolkit.annotate import annotator as annotators
-from toolkit.annotate.annotator import Annotator, judge
+from toolkit.annotate.annotator import Annotator, answers_folder, judge
 from toolkit.annotate.answers import Answer
 from toolkit.annotate.limits import Limits
+from toolkit.data.dataset import Dataset
+from toolkit.storage.paths import join
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import build
 from toolkit.text.tokens import load_tokenizer
@@ -21,7 +24,7 @@ def is_wanted(answer: Answer | None, annotator: Annotator, *, again: bool) -> bo
     """Return whether a sample is to be asked for: it has no answer, or one that is asked for `again`."""
     if answer is None or answer.status == "error_server":
         return True
-    return again and judge(answer, annotator.asks)[0] != "success"
+    return again and judge(answer, annotator)[0] != "success"
 
 
 def annotator_of(work: tagging.ShardToTag) -> Annotator:
@@ -33,13 +36,14 @@ def annotator_of(work: tagging.ShardToTag) -> Annotator:
 
 def limits_of(annotator: Annotator) -> Limits:
     """Return the limits of a run, as a set has them."""
-    prices = annotator.prices
-    return Limits(
-        annotator.requests_per_minute,
-        annotator.tokens_per_minute,
-        annotator.max_cost,
-        (prices.input, prices.output) if prices else (0.0, 0.0),
-    )
+    return Limits(annotator.requests_per_minute, annotator.tokens_per_minute)
+
+
+def ledger_folder(dataset: Dataset, name: str, annotator: Annotator) -> str:
+    """Return the folder of the ledger of a set: beside its answers, on the same disk."""
+    if annotator.answers == answers_folder(dataset):
+        return join(dataset.bookkeeping, "ledger", name)
+    return join(annotator.answers, "ledger", f"{name}-{xxh3_64_hexdigest(dataset.attributes.encode())}")
 
 
 class Tokens:

@@ -6,23 +6,19 @@ from functools import partial
 from typing import Any
 
 from toolkit.annotate import prompt as prompts
-from toolkit.annotate.annotator import Annotator
+from toolkit.annotate.annotator import Annotator, answers_folder
 from toolkit.config import settings as config
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.records import sets as records
 from toolkit.storage import store_of
-from toolkit.storage.paths import join
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.when import OPTION, SETS
 
 ANNOTATOR = f"{Annotator.__module__}:{Annotator.__name__}"
 """The tagger, as schemas and records name it."""
-
-FOLDER = "answers"
-"""Of the answers, beside the records."""
 
 _OF_SETS = ("as", OPTION, SETS)
 
@@ -79,7 +75,7 @@ def _entry(place: Source, dataset: Dataset) -> dict[str, Any]:
     given = dict(place.value)
     if "prompt" in given:
         given["prompt"] = config.plain(_prompt(place))
-    given["answers"] = given.get("answers") or join(dataset.bookkeeping, FOLDER)
+    given["answers"] = given.get("answers") or answers_folder(dataset)
     if isinstance(given["answers"], str) and not store_of(given["answers"]).is_local:
         raise place.error(
             ("answers",),

@@ -231,7 +231,7 @@ def seconds_asked(header: str | None) -> float | None:
     if header is None:
         return None
     try:
-        if header.strip().isdigit():
+        if re.fullmatch(r"\s*[0-9]+(\.[0-9]+)?\s*", header):
             return float(header)
         return email.utils.parsedate_to_datetime(header).timestamp() - time.time()
     except (ValueError, OverflowError):

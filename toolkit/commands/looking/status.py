@@ -11,6 +11,8 @@ import msgspec
 
 from toolkit.align import progress as align_progress
 from toolkit.align import section as align_section
+from toolkit.annotate import estimates, ledger
+from toolkit.annotate.annotator import Annotator
 from toolkit.commands.command_line.options import Configured, Shared
 from toolkit.commands.mixing import preparation
 from toolkit.commands.stages import STAGES
@@ -38,7 +40,7 @@ from toolkit.storage.paths import exists, join, looking
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, values
 from toolkit.tag import run as tagging
-from toolkit.tag.plan import Plan
+from toolkit.tag.plan import Plan, build
 from toolkit.whole import progress
 from toolkit.whole import section as dedup_section
 
@@ -67,12 +69,13 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """The state of everything in a stage, or why it is not known; what a set took, if some set has `when`."""
+    """The state of everything in a stage, or why it is not known; what a set took, and what its requests have cost."""
 
     name: str
     items: list[Item]
     unknown: str = ""
     worked: values.Worked | None = None
+    spent: ledger.Spending | None = None
 
     def of(self, state: State) -> list[Item]:
         return [item for item in self.items if item.state == state]
@@ -244,8 +247,13 @@ class _Look:
         except ToolkitError as error:
             yield from (Stage(f"annotate {name}", [], str(error)) for name in self.context.config.annotate)
             return
-        for plan in plans.values():
-            yield from self._tagged("annotate", plan)
+        assert self.dataset
+        for name, plan in plans.items():
+            (step,) = build(plan)
+            assert isinstance(step.tagger, Annotator)
+            spent = ledger.spending_of(estimates.ledger_folder(self.dataset, name, step.tagger))
+            for one in self._tagged("annotate", plan):
+                yield msgspec.structs.replace(one, spent=spent if spent.attempts else None)
 
     def _tagged(self, command: str, plan: Plan) -> Iterator[Stage]:
         """Yield the sets of a plan of taggers."""
@@ -433,6 +441,14 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
         rows = [["stage", "documents asked", "of", "seconds"]]
         rows += [[name, f"{each.asked:,}", f"{each.documents:,}", f"{each.seconds:,.1f}"] for name, each in took]
         text += "\n" + table(rows, right=range(1, 4)) + "\n"
+    spent = [(one.name, one.spent) for one in stages if one.spent]
+    if spent:
+        rows = [["stage", "requests of all runs", "without reply", "prompt tokens", "completion tokens", "cost"]]
+        rows += [
+            [name, *(f"{count:,}" for count in msgspec.structs.astuple(each)[:-1]), f"{each.cost:,.6f}"]
+            for name, each in spent
+        ]
+        text += "\n" + table(rows, right=range(1, 6)) + "\n"
     for held in runs:
         doing = [f"{name} {', '.join(keys)}" for name, keys in held.claim.doing.items()]
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held.claim.since))
@@ -480,6 +496,7 @@ def _data(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> d
                 "of": len(one.items),
                 "unknown": one.unknown,
                 "worked": one.worked and one.worked._asdict(),
+                "spent": msgspec.to_builtins(one.spent),
                 "items": msgspec.to_builtins([item for item in one.items if item.state != "done"]),
             }
             for one in stages

@@ -5,10 +5,12 @@ from collections import Counter
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, NamedTuple
 
+import msgspec
+
 from toolkit.annotate import annotator as annotators
 from toolkit.annotate import asking, estimates, section
-from toolkit.annotate.annotator import KEY, SAMPLE, Annotator
-from toolkit.annotate.endpoint import Endpoint
+from toolkit.annotate.annotator import SAMPLE, Annotator
+from toolkit.annotate.endpoint import authorization
 from toolkit.commands.command_line.options import Configured, Flag
 from toolkit.commands.labelling import files
 from toolkit.commands.steps import shards as sharing
@@ -91,8 +93,8 @@ class _Annotating:
         if self.options.dry_run:
             return show_plan(context, {"annotate": {name: self._plan(work, shards) for name, work in works.items()}})
         context.sweep(dataset.attributes, dataset.bookkeeping)
-        for name, work in works.items():  # an address or a key that cannot be used is told before anything is done
-            self._check_endpoint(name, estimates.annotator_of(work))
+        for name, work in works.items():  # a key that cannot be used is told before anything is done
+            self._check_key(name, estimates.annotator_of(work))
         noted = FailureRecords(dataset.bookkeeping, "annotate")
         settings = tagging.settings_of(schemas)
         holds = {f"the set {name}": json_digest(settings[name]) for name in works}
@@ -106,19 +108,13 @@ class _Annotating:
         self.outcome.text = "\n\n".join(self.texts) + unfinished
         return self.outcome
 
-    def _check_endpoint(self, name: str, annotator: Annotator) -> None:
-        """Check that the address can be used, and the key that is sent there.
-
-        Raises:
-            ConfigError: naming the place in the configuration.
-        """
+    def _check_key(self, name: str, annotator: Annotator) -> None:
+        """Raise ConfigError, with the place in the configuration, for a key that cannot be sent to the server."""
         try:
-            Endpoint(annotator, estimates.limits_of(annotator)).close()
+            authorization(annotator.api_key_env)
         except ConfigError as error:
-            option, _, said = str(error).partition(": ")
-            if option != KEY:
-                raise
-            raise self.context.source.error(("annotate", name, option), said) from None
+            option, _, message = str(error).partition(": ")
+            raise self.context.source.error(("annotate", name, option), message) from None
 
     def _work(self, plan: Plan, schemas: dict[str, sets.SetSchema]) -> tagging.ShardToTag:
         return tagging.ShardToTag(
@@ -131,8 +127,6 @@ class _Annotating:
 
     def _outdated(self, name: str, work: tagging.ShardToTag, shard: str) -> bool:
         """Return whether a shard is to be done: it is not as it should be, or has samples that are asked again."""
-        import msgspec
-
         whole = msgspec.structs.replace(work, shard=shard)
         if tagging.outdated(whole, row_index.current(self.dataset, shard)):
             return True
@@ -158,8 +152,6 @@ class _Annotating:
 
     def _annotate(self, name: str, work: tagging.ShardToTag, shards: list[str], noted: FailureRecords) -> bool:
         """Annotate a set; return whether the next one may begin."""
-        import msgspec
-
         annotator, context = estimates.annotator_of(work), self.context
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
         estimate = estimates.Estimate()
@@ -217,14 +209,16 @@ class _Annotating:
             "retries": asks.retried,
             "prompt_tokens": numbers.prompt_tokens,
             "completion_tokens": numbers.completion_tokens,
-            **({"cost": round(asks.limits.spent, 6)} if annotator.prices else {}),
+            **({"cost": round(asks.ledger.cost, 6)} if annotator.prices else {}),
+            "all_runs": msgspec.to_builtins(asks.ledger.spending),
         }
         rows = [["set", name]]
         for key, value in data.items():
             if isinstance(value, dict):
-                rows += [[f"  {status}", f"{count:,}"] for status, count in value.items()]
+                rows += [] if key == "statuses" else [[key.replace("_", " "), ""]]
+                rows += [[f"  {name.replace('_', ' ')}", _shown(count)] for name, count in value.items()]
             else:
-                rows.append([key.replace("_", " "), f"{value:,.6f}" if isinstance(value, float) else f"{value:,}"])
+                rows.append([key.replace("_", " "), _shown(value)])
         text = table(rows, right=[1])
         for status, message in asks.numbers.first.items():
             text += f"\n{amount(numbers.failed[status], 'sample')} {status}, the first: {message}"
@@ -250,6 +244,10 @@ class _Annotating:
 
 
 _STATUSES = ("success", "error_server", "error_refused", "error_no_generated_text", "error_faulty_score")
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.6f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _estimated(found: estimates.Estimate, annotator: Annotator) -> dict[str, Any]:

@@ -164,6 +164,7 @@ class StageStatus(msgspec.Struct, frozen=True, kw_only=True):
         of: how many there are.
         unknown: why that is not known; empty if it is.
         items: those that are not done, with their causes.
+        spent: requests, tokens and cost of all runs of a set of `annotate`; None of other stages.
     """
 
     stage: str
@@ -174,6 +175,7 @@ class StageStatus(msgspec.Struct, frozen=True, kw_only=True):
     missing: int = 0
     unknown: str = ""
     items: list[dict[str, Any]] = []
+    spent: dict[str, Any] | None = None
 
 
 class Status(Result, frozen=True, kw_only=True):

@@ -1,0 +1,285 @@
+"""Ledger of a set: the attempts of all its runs with their tokens and cost, on disk before they are sent.
+
+An attempt is a line before its request is sent, with the most that it can take, and a second line after its reply,
+with what it took. Its files are those of `toolkit.annotate.appended`; of lines with the same key the last one counts,
+as in answers. An attempt whose reply is lost (a kill, a timeout) has no second line: it counts with the most that it
+can take. A run replaces its lines by their sums when they grow and at its end, so the file has a bounded size.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import reduce
+
+import msgspec
+
+from toolkit.annotate.appended import OwnFile, files_in
+from toolkit.annotate.limits import Limits
+from toolkit.errors import ToolkitError, Unreadable, advice
+from toolkit.storage.stores.local.scratch import make_folder, open_scratch
+
+MILLION = 1e6
+_MOST_BYTES = 1 << 20
+_PAUSE = 0.2
+"""Seconds between two looks of a thread that waits for money at whether the run stops."""
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line: an attempt, or several together.
+
+    Attributes:
+        key: Number of the attempt in its file; 0 for all with a reply, -1 for all without.
+        attempts: Number of attempts.
+        prompt_tokens: Tokens of prompts.
+        completion_tokens: Tokens of answers.
+        cost: Price of these tokens when they were sent.
+        ratio: Largest quotient so far of a cost and the most that was expected.
+        open: Whether there is no reply, so that tokens and cost are the most that the attempt can take.
+    """
+
+    key: int
+    attempts: int = 1
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    ratio: float = 0.0
+    open: bool = False
+
+    def __add__(self, other: "Attempt") -> "Attempt":
+        return msgspec.structs.replace(
+            self,
+            attempts=self.attempts + other.attempts,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost=self.cost + other.cost,
+            ratio=max(self.ratio, other.ratio),
+        )
+
+
+class Spending(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums of a ledger.
+
+    Attributes:
+        attempts: Requests sent, repetitions included.
+        without_reply: Those of them without a reply, or under way; they count with the most that they can take.
+        prompt_tokens: Tokens of prompts.
+        completion_tokens: Tokens of answers.
+        cost: Price of all tokens, each at the price of its time.
+    """
+
+    attempts: int
+    without_reply: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+
+
+class _Sums:
+    """Sums of the lines of a file, and its attempts without a reply by key."""
+
+    def __init__(self, path: str = "") -> None:
+        self.path = path
+        self.ended, self.open = Attempt(key=0, attempts=0), dict[int, Attempt]()
+        self.head, self.at = b"", 0
+
+    def add(self, attempt: Attempt) -> None:
+        if attempt.open:
+            self.open[attempt.key] = attempt
+        else:
+            self.open.pop(attempt.key, None)
+            self.ended += attempt
+
+    def lose(self, key: int) -> None:
+        """Count an attempt among those whose reply will not come."""
+        lost = self.open.pop(-1, Attempt(key=-1, attempts=0, open=True))
+        self.open[-1] = lost + self.open.pop(key)
+
+    @property
+    def cost(self) -> float:
+        return self.ended.cost + sum(attempt.cost for attempt in self.open.values())
+
+    def lines(self) -> bytes:
+        """Return as few lines as have the same sums."""
+        attempts = [self.ended, *self.open.values()]
+        return b"".join(_ENCODER.encode(attempt) + b"\n" for attempt in attempts if attempt.attempts)
+
+    def read(self) -> "_Sums":
+        """Read the lines that the file has in addition; return these sums, or new ones of a file that was replaced."""
+        try:
+            with open(self.path, "rb") as stream:
+                head = stream.readline()
+                sums = (
+                    self if head == self.head else _Sums(self.path)
+                )  # a replaced file has other sums in its first line
+                sums.head = head
+                stream.seek(sums.at)
+                for line in stream:
+                    if not line.endswith(b"\n"):
+                        break
+                    sums.at += len(line)
+                    with suppress(ValueError):  # torn by a power cut
+                        sums.add(_DECODER.decode(line))
+        except OSError as error:
+            raise Unreadable(f"expected to read the ledger, got: {advice(error)}", path=self.path) from None
+        return sums
+
+
+_DECODER = msgspec.json.Decoder(Attempt)
+_ENCODER = msgspec.json.Encoder()
+
+
+def spending_of(folder: str) -> Spending:
+    """Return the sums of a ledger; nothing is written."""
+    return _spending(_Sums(path).read() for path in files_in(folder))
+
+
+def _spending(files: Iterable[_Sums]) -> Spending:
+    ended, lost = Attempt(key=0, attempts=0), Attempt(key=-1, attempts=0)
+    for sums in files:
+        ended, lost = ended + sums.ended, reduce(Attempt.__add__, sums.open.values(), lost)
+    both = ended + lost
+    return Spending(
+        attempts=both.attempts,
+        without_reply=lost.attempts,
+        prompt_tokens=both.prompt_tokens,
+        completion_tokens=both.completion_tokens,
+        cost=round(both.cost, 9),
+    )
+
+
+class Ledger:
+    """Ledger of a set, which lets attempts begin as long as there is money. Threads and processes share it.
+
+    Args:
+        folder: Folder of the ledger, on a disk.
+        limits: Limits of the run, which ends when no attempt can be paid.
+        prices: Prices of a million tokens of prompts and of answers.
+        most: Cost of all runs of the set, at most; None without a bound.
+    """
+
+    def __init__(
+        self, folder: str, limits: Limits, prices: tuple[float, float] = (0.0, 0.0), most: float | None = None
+    ) -> None:
+        self._folder, self._limits, self._prices, self._most = folder, limits, prices, most
+        self._file, self._own = OwnFile(folder, "an attempt"), _Sums()
+        self._others = {path: _Sums(path).read() for path in files_in(folder)}
+        self._changed = threading.Condition()
+        self._under_way: set[int] = set()
+        self._last, self._room = 0, _MOST_BYTES
+        self._ratio = max([0.0, *(sums.ended.ratio for sums in self._others.values())])
+
+    @property
+    def spending(self) -> Spending:
+        """Return the sums of all runs."""
+        with self._changed:
+            self._look()
+            return _spending([*self._others.values(), self._own])
+
+    @property
+    def cost(self) -> float:
+        """Return the cost of this run."""
+        with self._changed:
+            return self._own.cost
+
+    def begin(self, prompt: int, answer: int) -> int | None:
+        """Note an attempt of at most so many tokens, wait until it can be paid; return its key, None if the run stops.
+
+        With a bound on the cost the first one is alone, unless earlier runs had replies: its reply says whether the
+        server counts more than expected.
+        """
+        key: int | None = None
+        with self._changed:
+            while key is None and not self._limits.stopped.is_set():
+                if self._most is None or self._ratio or not self._under_way:
+                    with self._alone() if self._most is not None else nullcontext():
+                        key = self._note(prompt, answer)
+                if key is None:
+                    self._changed.wait(_PAUSE)
+        if key is not None:
+            self._file.sync()
+        return key
+
+    def _note(self, prompt: int, answer: int) -> int | None:
+        """Write the line of an attempt; return its key, None if it cannot be paid."""
+        cost = self._cost(prompt, answer) * max(self._ratio, 1.0)
+        if self._most is not None:
+            self._look()
+            spent = self._own.cost + sum(sums.cost for sums in self._others.values())
+            if spent + cost > self._most * (1 + 1e-9):
+                if not self._under_way:
+                    self._limits.stop(
+                        f"another request may cost more than `max_cost: {self._most:g}` leaves: up to {cost:.4g}, and "
+                        f"all runs of the set have cost {spent:.4g}"
+                    )
+                return None
+        self._last += 1
+        attempt = Attempt(key=self._last, prompt_tokens=prompt, completion_tokens=answer, cost=cost, open=True)
+        self._write(attempt)
+        if self._most is not None:  # other machines see it when the lock is free
+            self._file.sync()
+        self._under_way.add(self._last)
+        return self._last
+
+    def end(self, key: int, prompt: int | None, answer: int | None) -> None:
+        """Note what an attempt has taken; a number of tokens that is not known is the most that it can be."""
+        with self._changed:
+            self._under_way.discard(key)
+            most = self._own.open[key]
+            tokens = (
+                most.prompt_tokens if prompt is None else prompt,
+                most.completion_tokens if answer is None else answer,
+            )
+            cost, expected = self._cost(*tokens), self._cost(most.prompt_tokens, most.completion_tokens)
+            if cost and expected:
+                self._ratio = max(self._ratio, 1.0, cost / expected)
+            self._write(
+                Attempt(key=key, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=cost, ratio=self._ratio)
+            )
+            self._changed.notify_all()
+
+    def lose(self, key: int) -> None:
+        """Note that the reply of an attempt will not come: it stays noted with the most that it can take."""
+        with self._changed:
+            self._under_way.discard(key)
+            self._own.lose(key)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Replace the lines of this run by their sums, and close its file."""
+        with self._changed:
+            if self._file.size:
+                self._file.replace(self._own.lines())
+            self._file.close()
+
+    def _cost(self, prompt: int, answer: int) -> float:
+        return (prompt * self._prices[0] + answer * self._prices[1]) / MILLION
+
+    def _write(self, attempt: Attempt) -> None:
+        if self._file.size > self._room:
+            self._file.replace(self._own.lines())
+            self._room = max(_MOST_BYTES, 2 * self._file.size)
+        self._file.write(_ENCODER.encode(attempt) + b"\n")
+        self._own.add(attempt)
+
+    def _look(self) -> None:
+        """Read what other runs have added."""
+        for path in files_in(self._folder):
+            if path != self._file.path:
+                self._others[path] = sums = self._others.get(path, _Sums(path)).read()
+                self._ratio = max(self._ratio, sums.ended.ratio)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from spending."""
+        try:
+            make_folder(self._folder)
+            with open_scratch(os.path.join(self._folder, "lock"), "ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise ToolkitError(
+                f"{self._folder}: expected a folder on a file system with locks for `max_cost`, got: {advice(error)}; "
+                "name another one by `answers`"
+            ) from None
