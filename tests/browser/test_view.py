@@ -36,7 +36,7 @@ def _press(browser: Browser, *keys: str) -> None:
 
 
 def _shows(browser: Browser, id: str) -> None:
-    browser.wait(f"document.querySelector('#main h2').textContent === {json.dumps(id)}")
+    browser.wait(f"document.querySelector('#main h2')?.textContent === {json.dumps(id)}")
 
 
 def test_hostile_documents_run_nothing_and_reach_nobody(browser: Browser, site: Site) -> None:
@@ -130,6 +130,59 @@ def test_labels_by_keyboard_alone(browser: Browser, site: Site) -> None:
     browser.wait("document.getElementById('problem').textContent.includes(\"did you mean 'lines'?\")")
     assert browser.run("return document.getElementById('where').getAttribute('aria-invalid')") == "true"
     assert [line for line in browser.console() if "400" not in line] == []
+
+
+def test_the_document_is_one_of_the_list_and_keys_label_it(browser: Browser, site: Site) -> None:
+    """After a filter, a rule and their end; without a document keys do nothing; what others have labelled is shown."""
+    path = Path(site.labels.path)
+
+    def label_of(id: str) -> list[str]:
+        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        found = [row["annotations"][0]["result"] for row in rows if row["data"]["document_id"] == id]
+        return [
+            result["value"]["choices"][0] for results in found for result in results if "choices" in result["value"]
+        ]
+
+    def search(where: str) -> None:
+        browser.run(f"document.getElementById('where').value = {json.dumps(where)}")
+        browser.run("document.getElementById('search').requestSubmit()")
+
+    _open(browser, site, f"first={len(TEXTS)}")
+    _shows(browser, "b-0")
+    before = label_of("b-0")
+    search("document.id == 'b-33'")
+    _shows(browser, "b-33")
+    _press(browser, "2")
+    browser.wait("document.querySelector('#list [aria-current] .given')")
+    assert (label_of("b-33"), label_of("b-0")) == (["drop"], before)
+    search("document.id == 'nobody'")
+    browser.wait("document.getElementById('range').textContent === 'no documents'")
+    assert browser.run("return document.getElementById('main').textContent") == ""
+    content = path.read_bytes()
+    _press(browser, "1")
+    assert path.read_bytes() == content
+    browser.run("document.getElementById('clear').click()")
+    browser.wait("document.querySelector('#list [aria-current]') && document.querySelector('#main h2')")
+    browser.run("document.getElementById('rules-box').open = true")
+    rules = browser.run("return document.querySelectorAll('#rules button').length")
+    for rule in range(rules):
+        browser.run(f"document.querySelectorAll('#rules button')[{rule}].click()")
+        browser.wait("!document.getElementById('range').textContent.includes('looking')")
+        there = [f"(document.querySelector('{each}') !== null)" for each in ("#list button", "#list [aria-current]")]
+        browser.wait(" && ".join(f"{each} === (document.querySelector('#main h2') !== null)" for each in there))
+    browser.run("document.getElementById('clear').click()")
+    search("document.id == 'b-34' or document.id == 'b-33'")
+    _shows(browser, "b-33")
+    path.write_bytes(path.read_bytes().replace(b'"drop"', b'"keep"'))  # an editor
+    _press(browser, "j")
+    _shows(browser, "b-34")
+    _press(browser, "2")
+    browser.wait("document.getElementById('problem').textContent.includes('b-33: verdict: keep, was drop')")
+    browser.wait("document.querySelector('#list .given').textContent === 'verdict: keep'")
+    assert (label_of("b-33"), label_of("b-34")) == (["keep"], ["drop"])
+    _press(browser, "k")
+    _shows(browser, "b-33")
+    assert browser.run("return document.querySelector('#main .labelling [aria-pressed=true]').textContent") == "keep1"
 
 
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (800, False), (1400, True)])

@@ -85,6 +85,109 @@ def test_the_labels_of_others_stay(tmp_path: Path) -> None:
     assert said == {"ann": ["b"], "bob": ["b"]}
 
 
+def _line(id: str, label: str | None, who: str = "ann") -> bytes:
+    """A line as a colleague, or another session, writes it."""
+    result = {"from_name": "q", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+    annotation = {"completed_by": who, "result": [result] if label else []}
+    return json.dumps({"data": {"document_id": id, "source": "s"}, "annotations": [annotation]}).encode() + b"\n"
+
+
+def _said(path: Path) -> dict[tuple[str, str], str]:
+    """The labels in a file, by document and person."""
+    return {
+        (row["data"]["document_id"], each["completed_by"]): each["result"][0]["value"]["choices"][0]
+        for row in _rows(path)
+        for each in row["annotations"]
+    }
+
+
+def test_what_others_write_meanwhile_stays(tmp_path: Path) -> None:
+    """A colleague appends, an editor puts another file in place of it, git takes lines away; then a label is given."""
+    path = tmp_path / "labels.jsonl"
+    with Labels(str(path), [Asking("q", ("a", "b"))], "ann") as labels:
+        labels.put("s", "1", "q", "a")
+        with path.open("ab") as file:
+            file.write(_line("2", "b", "bob"))
+        labels.put("s", "3", "q", "a")
+        assert _said(path) == {("1", "ann"): "a", ("2", "bob"): "b", ("3", "ann"): "a"}
+        assert labels.changes() == ["labels of 1 document are new"]
+        (tmp_path / "edited").write_bytes(path.read_bytes().rstrip(b"\n").replace(b'"b"', b'"a"'))
+        (tmp_path / "edited").rename(path)
+        labels.put("s", "4", "q", "b")
+        assert _said(path) == {("1", "ann"): "a", ("2", "bob"): "a", ("3", "ann"): "a", ("4", "ann"): "b"}
+        assert labels.changes() == []
+        path.write_bytes(_line("1", "a") + _line("4", "b"))
+        labels.put("s", "1", "q", None)
+        assert _said(path) == {("4", "ann"): "b"}
+        assert labels.changes() == ["labels of 2 documents are gone"]
+        assert len(labels) == 1
+
+
+def test_of_two_labels_the_later_one_counts_and_the_change_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    with Labels(str(path), [Asking("q", ("a", "b"))], "ann") as labels:
+        for id in "12":
+            labels.put("s", id, "q", "a")
+        path.write_bytes(_line("1", "b") + _line("2", "b") + _line("2", "a", "bob"))
+        labels.put("s", "2", "q", "a")
+        assert _said(path) == {("1", "ann"): "b", ("2", "ann"): "a", ("2", "bob"): "a"}
+        assert labels.changes() == ["1: q: b, was a", "2: q: b, was a"]
+        assert (labels.of("s", "1"), labels.of("s", "2"), labels.changes()) == ({"q": "b"}, {"q": "a"}, [])
+
+
+def test_the_first_label_of_a_document_is_appended(tmp_path: Path) -> None:
+    """So that nothing is lost that others write at the same moment; also behind a line without an end."""
+    path = tmp_path / "labels.jsonl"
+    path.write_bytes(_line("0", "b", "bob").rstrip())
+    before = path.stat().st_ino
+    with Labels(str(path), [Asking("q", ("a", "b"))], "ann") as labels:
+        for id in "123":
+            labels.put("s", id, "q", "a")
+    assert path.stat().st_ino == before
+    assert [row["data"]["document_id"] for row in _rows(path)] == ["0", "1", "2", "3"]
+
+
+def test_lines_of_one_document_that_git_has_merged_become_one(tmp_path: Path) -> None:
+    """Of each person the later one counts; `align` takes a document once."""
+    path = tmp_path / "labels.jsonl"
+    path.write_bytes(_line("1", "a") + _line("2", "a") + _line("1", "b", "bob") + _line("1", "b"))
+    with Labels(str(path), [Asking("q", ("a", "b"))], "ann") as labels:
+        assert labels.of("s", "1") == {"q": "b"}
+    assert [row["data"]["document_id"] for row in _rows(path)] == ["1", "2"]
+    assert _said(path) == {("1", "ann"): "b", ("1", "bob"): "b", ("2", "ann"): "a"}
+
+
+def test_a_conflict_that_git_has_left_is_told_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    with Labels(str(path), [Asking("q", ("a", "b"))], "ann") as labels:
+        labels.put("s", "1", "q", "a")
+        conflict = _line("1", "a") + b"<<<<<<< HEAD\n" + _line("2", "a")
+        path.write_bytes(conflict)
+        with pytest.raises(DataError, match=r"labels.jsonl:2: expected labels .*correct the line"):
+            labels.put("s", "3", "q", "a")
+        assert path.read_bytes() == conflict
+        path.write_bytes(_line("1", "a") + _line("2", "a"))
+        labels.put("s", "3", "q", "a")
+    assert len(_rows(path)) == 3
+
+
+def test_a_line_that_cannot_be_made_durable_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "labels.jsonl"
+    with Labels(str(path), [Asking("q", ("a", "b"))], "ann") as labels:
+        labels.put("s", "1", "q", "a")
+        before = path.read_bytes()
+
+        def fail(_: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            with pytest.raises(OSError, match="Input/output"):
+                labels.put("s", "2", "q", "b")
+        assert path.read_bytes() == before
+        assert (labels.of("s", "2"), len(labels)) == ({}, 1)
+
+
 def test_two_do_not_write_one_file(tmp_path: Path) -> None:
     path = str(tmp_path / "labels.jsonl")
     with Labels(path, [Asking("q", ("a", "b"))], "ann") as labels:

@@ -61,6 +61,7 @@ class Answers:
     def view(self, given: Parameters) -> dict[str, Any]:
         """Return what is browsed; files that have changed are read anew from now on."""
         self._corpus.look_again()
+        self._labels.look_again()
         self._queries.forget()
         self._counted.clear()
         if self._explainer:
@@ -240,7 +241,8 @@ class Answers:
             raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page again")
         number = float(label) if type(label) is int and abs(label) < 1 << 53 else label
         labels = self._labels.put(found.source, found.id, question, number)
-        return {"labels": labels, "documents": len(self._labels)}
+        changes = self._labels.changes()
+        return {"labels": labels, "documents": len(self._labels)} | ({"changes": changes} if changes else {})
 
     # --- what is given ------------------------------------------------------------------------------------------------
 

@@ -1,22 +1,25 @@
 """Labels that a person gives by hand: a file of annotations, in the form that Label Studio exports, a line a document.
 
-`toolkit align` reads it (``format: label_studio``). With each label the whole file is written aside, made durable, and
-put in its place: there is never a part of one, and a label that was acknowledged is there.
+`toolkit align` reads it (``format: label_studio``). The file, and not this process, says what has been labelled: before
+each label, what others have written meanwhile (a colleague, git, an editor) is read. The first label of a document is
+appended; another one is written aside with the whole file, and put in its place. A label that was acknowledged is
+durable.
 """
 
 import contextlib
 import os
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
 
-from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.errors import ConfigError, DataError, amount, did_you_mean
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.roots import check_roots, note_roots
-from toolkit.storage.stores.local.scratch import open_scratch, remove_scratch
+from toolkit.storage.stores.local.scratch import append_line, open_scratch, remove_scratch
 
 Label = str | float
 """What is given: one of the labels of a question, or a number."""
@@ -92,6 +95,11 @@ class _Task(msgspec.Struct, forbid_unknown_fields=True):
 _DECODER = msgspec.json.Decoder(_Task)
 """Of lines that hold nothing which would be lost when they are written again."""
 
+_ENCODER = msgspec.json.Encoder()
+
+_MOST = 10
+"""Changes that are told at a time."""
+
 
 class Labels:
     """The labels in a file. A context manager: meanwhile nobody else writes it.
@@ -106,6 +114,10 @@ class Labels:
         self.path, self.annotator = path, annotator
         self.questions = {each.name: each for each in questions}
         self._tasks: dict[tuple[str, str], _Task] = {}
+        self._news: list[str] = []
+        self._lines = 0
+        self._seen: tuple[int, ...] = ()
+        """Signs of the version of the file that was read last."""
         self._lock = threading.Lock()
         self._held: int | None = None
         self._at = path  # what it is, if that is a link
@@ -115,13 +127,15 @@ class Labels:
             raise ConfigError(f"--labels: expected a file on this machine, got {self.path}")
         self._at = os.path.realpath(self.path)
         folder = os.path.dirname(self._at)
-        if not os.path.isdir(folder) or os.path.isdir(self.path):
+        if not os.path.isdir(folder) or (os.path.exists(self.path) and not os.path.isfile(self.path)):
             raise ConfigError(f"--labels: expected a file in an existing folder, got {self.path}")
         note_roots([folder])
         self._claim()
         try:
             self._sweep()
-            self._load()
+            self.look_again()
+            if self._lines > len(self._tasks) and self._held is not None:  # a document stands there twice
+                self._write(self._tasks)
         except BaseException:
             self._release()
             raise
@@ -172,25 +186,68 @@ class Labels:
     def _sweep(self) -> None:
         """Delete what one that was killed has written aside; nobody else writes this file now."""
         folder, name = os.path.split(self._at)
+        temporary = re.compile(rf"\.{re.escape(name)}\.[^.]+\.\d+-\d+\.\d+\.tmp")
         for left in os.listdir(folder) if self._held is not None else ():
-            if left.startswith(f".{name}.") and left.endswith(".tmp"):
+            if temporary.fullmatch(left):
                 with contextlib.suppress(OSError):
                     remove_scratch(os.path.join(folder, left))
 
-    def _load(self) -> None:
-        if not os.path.exists(self.path):
-            return
-        with open(self.path, "rb") as file:
+    def look_again(self) -> None:
+        """Read the file again if others have written it.
+
+        Raises:
+            DataError: if it is not of labels any more.
+        """
+        with self._lock:
+            self._look_again()
+
+    def _look_again(self) -> bool:
+        """Read the file again if others have written it; return whether they have."""
+        now = self._signs()
+        if now == self._seen:
+            return False
+        before, is_first = self._tasks, not self._seen
+        self._tasks, self._lines = self._load() if now else ({}, 0)
+        self._seen = now
+        if not is_first:
+            self._news += self._changes(before)
+        return True
+
+    def _signs(self) -> tuple[int, ...]:
+        """Return signs by which a change of the file is noticed; none if it is not there."""
+        try:
+            found = os.stat(self._at)
+        except FileNotFoundError:
+            check_roots(self._at)
+            return ()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _changes(self, before: Mapping[tuple[str, str], _Task]) -> Iterator[str]:
+        """Yield what of the annotator is other than before, and how many documents are new or gone."""
+        for key in sorted(before.keys() & self._tasks.keys()):
+            old, new = (_labels(self._mine(tasks[key])) for tasks in (before, self._tasks))
+            for name in sorted(old | new):
+                if old.get(name) != new.get(name):
+                    yield f"{key[1]}: {name}: {new.get(name, 'no label')}, was {old.get(name, 'no label')}"
+        for tasks, others, what in ((self._tasks, before, "new"), (before, self._tasks, "gone")):
+            if number := len(tasks.keys() - others.keys()):
+                yield f"labels of {amount(number, 'document')} are {what}"
+
+    def _load(self) -> tuple[dict[tuple[str, str], _Task], int]:
+        """Return the tasks in the file, and how many lines it has: of one document the later line counts."""
+        found: dict[tuple[str, str], _Task] = {}
+        number = 0
+        with open(self._at, "rb") as file:
             for number, line in enumerate(file, 1):
                 try:
                     task = _DECODER.decode(line)
                 except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                    message = f"expected labels as `toolkit view` writes them, got: {error}; name another file"
-                    raise DataError(f"{message} with --labels", path=self.path, line=number) from None
+                    message = f"expected labels as `toolkit view` writes them, got: {error}"
+                    remedy = "correct the line, or name another file with --labels"
+                    raise DataError(f"{message}; {remedy}", path=self.path, line=number) from None
                 key = (task.data.source, task.data.document_id)
-                if key in self._tasks:
-                    raise DataError(f"expected each document once, got {key[1]!r} again", path=self.path, line=number)
-                self._tasks[key] = task
+                found[key] = _merged(found[key], task) if key in found else task
+        return found, number
 
     def __len__(self) -> int:
         """Return how many documents have labels."""
@@ -199,8 +256,7 @@ class Labels:
     def of(self, source: str, id: str) -> dict[str, Label]:
         """Return the labels that the annotator has given a document, by question."""
         with self._lock:
-            mine = self._mine(self._tasks.get((source, id)))
-            return {each.from_name: _label(each) for each in mine.result} if mine else {}
+            return _labels(self._mine(self._tasks.get((source, id))))
 
     def _mine(self, task: _Task | None) -> _Annotation | None:
         return next((each for each in task.annotations if _name(each) == self.annotator), None) if task else None
@@ -208,7 +264,10 @@ class Labels:
     def put(self, source: str, id: str, question: str, label: Label | None) -> dict[str, Label]:
         """Give a document a label, or take it away; return the labels that it has now, which are on disk.
 
+        Of two labels the later one counts. `changes` are what others have written meanwhile.
+
         Raises:
+            DataError: if the file is not of labels any more.
             ConfigError: if there is no such question, or label, or the document has no id.
         """
         asking = self.questions.get(question)
@@ -218,23 +277,41 @@ class Labels:
             raise ConfigError(f"{question}: expected {', '.join(map(str, asking.labels))} or null, got {label!r}")
         if not id:
             raise ConfigError("expected a document with an id, because labels are stored by id, got one without")
+        key = (source, id)
         with self._lock:
-            before = self._tasks.get((source, id))
-            after = self._with(before, _Data(id, source), asking, label)
-            self._set((source, id), after)
-            try:
-                self._write()
-            except BaseException:
-                self._set((source, id), before)
-                raise
-            mine = self._mine(after)
-            return {each.from_name: _label(each) for each in mine.result} if mine else {}
+            self._look_again()
+            while True:
+                before = self._tasks.get(key)
+                after = self._with(before, _Data(id, source), asking, label)
+                if after == before:
+                    break
+                if before is None and after is not None and self._seen:
+                    append_line(self._at, _ENCODER.encode(after))
+                    self._after_line(after)
+                    break
+                if self._look_again():  # others have written while this was made
+                    continue
+                others = {each: task for each, task in self._tasks.items() if each != key}
+                self._write(self._tasks | {key: after} if after else others)
+                break
+            return _labels(self._mine(self._tasks.get(key)))
 
-    def _set(self, key: tuple[str, str], task: _Task | None) -> None:
-        if task is None:
-            self._tasks.pop(key, None)
+    def changes(self) -> list[str]:
+        """Return what others have changed in the file since this was asked last, for people."""
+        with self._lock:
+            changes, self._news = self._news, []
+        more = len(changes) - _MOST
+        return [*changes[:_MOST], *([f"and {more:,} more"] if more > 0 else [])]
+
+    def _after_line(self, task: _Task) -> None:
+        """Take note of a line that was appended; read the file again if others have written just before it."""
+        found, size = self._signs(), len(_ENCODER.encode(task)) + 1
+        self._tasks[(task.data.source, task.data.document_id)] = task
+        self._lines += 1
+        if found[0] == self._seen[0] and found[1] == self._seen[1] + size:
+            self._seen = found
         else:
-            self._tasks[key] = task
+            self._look_again()
 
     def _with(self, task: _Task | None, data: _Data, asking: Asking, label: Label | None) -> _Task | None:
         mine = self._mine(task)
@@ -248,9 +325,21 @@ class Labels:
         annotations = [*others, *([_Annotation(self.annotator, results)] if results else [])]
         return _Task(task.data if task else data, annotations) if annotations else None
 
-    def _write(self) -> None:
-        encode = msgspec.json.encode
-        write_file(self._at, b"".join(encode(task) + b"\n" for task in self._tasks.values()))
+    def _write(self, tasks: dict[tuple[str, str], _Task]) -> None:
+        write_file(self._at, b"".join(_ENCODER.encode(task) + b"\n" for task in tasks.values()))
+        self._tasks, self._lines, self._seen = tasks, len(tasks), self._signs()
+
+
+def _merged(earlier: _Task, later: _Task) -> _Task:
+    """Return one task of two lines of a document: of each person the labels of the later one."""
+    names = {_name(each) for each in later.annotations}
+    return _Task(
+        earlier.data, [*(each for each in earlier.annotations if _name(each) not in names), *later.annotations]
+    )
+
+
+def _labels(annotation: _Annotation | None) -> dict[str, Label]:
+    return {each.from_name: _label(each) for each in annotation.result} if annotation else {}
 
 
 def _name(annotation: _Annotation) -> str:

@@ -5,7 +5,7 @@
   const token = new URLSearchParams(location.search).get("token") || "";
   const WAIT = 400;
   const state = { where: "", sort: "", order: "ascending", rule: "", first: 0, at: null, sets: null };
-  let about = null, rows = [], shown = null, why = false, goes = false, turn = 0, opened = 0;
+  let about = null, rows = [], shown = null, why = false, goes = false, turn = 0, opened = 0, apart = false;
 
   // --- asking -------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,9 @@
 
   // --- the list -----------------------------------------------------------------------------------------------------
 
+  /** Show a page of the list, and a document of it: the first, the last, or the kept one, which is shown if it is there. */
   async function list(choose) {
+    if (choose !== "kept") apart = false;
     const mine = (turn += 1);
     problem("");
     remember();
@@ -80,18 +82,20 @@
       if (!same) {
         rows = answer.rows;
         draw();
-        if (rows.length && choose) {
-          const kept = choose === "kept" && state.at ? rows.findIndex((row) => String(row.at) === String(state.at)) : -1;
-          if (choose !== "kept" || kept >= 0 || !state.at) await open(choose === "last" ? rows.length - 1 : Math.max(kept, 0), choose !== "kept");
-          choose = null;
+        const kept = state.at ? rows.findIndex((row) => String(row.at) === String(state.at)) : -1;
+        if (rows.length && !apart && (choose !== "kept" || kept < 0 || !shown)) {
+          await open(choose === "last" ? rows.length - 1 : choose === "first" ? 0 : Math.max(kept, 0), choose !== "kept");
         }
+        if (rows.length) choose = "kept";
       }
       range(answer);
       if (answer.done) break;
       await new Promise((resolve) => setTimeout(resolve, WAIT));
       if (mine !== turn) return;
     }
-    if (!rows.length) page.say("no documents");
+    if (rows.length) return;
+    if (!apart) empty();
+    page.say("no documents");
   }
 
   function range(answer) {
@@ -138,8 +142,16 @@
 
   // --- one document -------------------------------------------------------------------------------------------------
 
+  /** Show no document: keys label nothing. */
+  function empty() {
+    shown = null;
+    opened += 1;
+    byId("main").replaceChildren();
+  }
+
   async function open(index, focus, all) {
     const row = rows[index];
+    apart = Boolean(focus); // who has chosen a document reads it, while a query still changes the list
     state.at = row.at;
     remember();
     const buttons = [...byId("list").querySelectorAll("button")];
@@ -263,6 +275,7 @@
     const of = shown, at = of.at, taken = of.labels[name] === label;
     const answer = await ask("label", {}, { at, id: of.id, question: name, label: taken ? null : label });
     problem("");
+    if (answer.changes) await list("kept"); // others have labelled documents of the list, too
     of.labels = answer.labels;
     about.labels.documents = answer.documents;
     heading();
@@ -278,6 +291,7 @@
     }
     if (goes && !taken && shown === of && about.labels.questions.every((each) => Object.hasOwn(of.labels, each.name))) await move(1);
     page.say(taken ? `${name}: taken away` : `${name}: ${label}, written`);
+    if (answer.changes) problem(`${about.labels.path} has changed meanwhile:\n${answer.changes.join("\n")}`);
   }
 
   // --- controls -----------------------------------------------------------------------------------------------------
@@ -303,7 +317,8 @@
         event.preventDefault();
         remember();
         if (state.at) await fetched(state.at);
-        if (asks()) await list(null);
+        apart = apart && !asks();
+        if (asks()) await list("kept");
       }),
     }, name)));
     byId("sets-box").hidden = !about.sets.length;
@@ -334,7 +349,14 @@
   async function look() {
     Object.assign(state, { where: byId("where").value.trim(), sort: byId("sort").value.trim(), order: byId("order").value, first: 0 });
     document.body.classList.remove("reading");
-    await list(null);
+    apart = false;
+    empty();
+    try {
+      await list("kept");
+    } catch (error) {
+      if (!shown && state.at && rows.length) await fetched(state.at); // the list is still that of before
+      throw error;
+    }
   }
 
   async function jump() {
@@ -348,6 +370,7 @@
     const { places, where } = await ask("find", { id });
     if (places && places.length === 1) {
       problem("");
+      apart = true;
       state.at = places[0];
       remember();
       for (const button of byId("list").querySelectorAll("[aria-current]")) button.removeAttribute("aria-current");
@@ -420,8 +443,8 @@
     choose();
     fill();
     chosen();
-    const kept = state.at;
+    apart = Boolean(state.at) && !asks();
     await list("kept");
-    if (kept && String(state.at) === String(kept) && !shown) await fetched(kept);
+    if (apart && !shown) await fetched(state.at);
   });
 })();

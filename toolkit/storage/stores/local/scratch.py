@@ -3,6 +3,7 @@
 Whoever reads one knows that it may not be whole. No link is followed.
 """
 
+import errno
 import os
 import tempfile
 from contextlib import suppress
@@ -55,6 +56,27 @@ def clear_scratch(name: str) -> None:
 def open_scratch(path: str, mode: str = "wb") -> IO[bytes]:
     """Open a file for writing in place, as `open` does."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666))
+
+
+def append_line(path: str, line: bytes) -> None:
+    """Append a line to a file that is there, durably; nothing of it stays if that fails."""
+    with open_scratch(path, "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        data = (b"\n" if file.read(1) not in (b"", b"\n") else b"") + line + b"\n"
+        number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)  # where the end is when it is written
+        written = 0
+        try:
+            written = os.write(number, data)
+            if written < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            os.fsync(number)
+        except BaseException:
+            if os.fstat(number).st_size == size + written:  # or others have appended meanwhile
+                os.ftruncate(number, size)
+            raise
+        finally:
+            os.close(number)
 
 
 def make_folder(path: str) -> None:
