@@ -145,6 +145,24 @@ def test_1_and_1_0_are_one_number(dolma: Dolma, name: str, ids: str) -> None:
     assert sorted(dolma.texts()) == ids.split()
 
 
+def test_ends_past_the_text_are_clamped_where_dolma_is_obeyed(dolma: Dolma) -> None:
+    """Its deduper compares bytes with code points, so it writes them for texts that are not ASCII."""
+    text = "été 12"
+    dolma.put([text, "plain"], [{"s": [[4, 9, 1.0]]}, {"s": [[5, 6, 1.0], [1, 2, 1.0]]}])
+    ran = dolma()
+    assert (ran.code, outputs(dolma.out)) == (1, {})
+    assert "expected spans between 0 and 6, got [4, 9]; `past_end: clamp`" in ran.err
+    dolma.config["compat"] = "strict"
+    ran = dolma.ok("--json")
+    assert dolma.texts() == {"d0": "été ", "d1": "pain"}
+    assert "spans clamped to the end of the text" in ran.out
+    counts = json.loads((dolma.out / ".toolkit" / "manifest.json").read_bytes())["counts"]
+    assert counts["spans clamped to the end of the text"] == 2
+    dolma.put([text], [{"s": [[7, 9, 1.0]]}])
+    ran = dolma()
+    assert (ran.code, "expected spans between 0 and 6, got [7, 9]" in ran.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("spans", "marked", "cut"),
     [

@@ -226,8 +226,12 @@ class Encoder:
             wanted = _Values(self, document, lines)
         else:
             wanted = before = self.values(document, lines)
-            edited, edits = rules.edit(document, *values, document, overlaps=self.work.stream.overlaps)
+            stream = self.work.stream
+            edited, edits, clamped = rules.edit(
+                document, *values, document, overlaps=stream.overlaps, past_end=stream.past_end
+            )
             count_edits(self.counted.rules, edits)
+            self.counted.left_out["spans clamped to the end of the text"] += clamped
             if edited and not edited.text and not self.work.settings.output.keep_empty:
                 return self._nothing("documents empty after edits")
             if edited:

@@ -73,6 +73,7 @@ class StreamForm(_Joining, kw_only=True):
     weight: Annotated[Annotated[float, msgspec.Meta(gt=0)] | None, msgspec.Meta(title="a number above 0")] = None
     same_keys: Literal["refuse", "later"] = "refuse"
     overlaps: editing.Overlaps = "union"
+    past_end: editing.PastEnd = "refuse"
     order: Annotated[list[str] | dict[str, int] | None, msgspec.Meta(title="globs over shards, or {GLOB: NUMBER}")] = (
         None
     )
@@ -260,6 +261,7 @@ def _stream(
         weight=given.weight,
         same_keys=given.same_keys,
         overlaps=given.overlaps,
+        past_end=given.past_end,
         order=_order(given.order),
     )
 

@@ -104,6 +104,7 @@ class Stream(ConfigStruct):
         share: of its documents that are left to come to that; known when all streams have been looked at.
         same_keys: whether two sets may have one key, the value of the later counting where it has one.
         overlaps: what spans that overlap become (see `toolkit.text.editing`): ``first``, as Dolma does.
+        past_end: what a span becomes whose end is past the text (see `toolkit.text.editing`).
         order: of its shards in the output: numbers by globs over shards, the lowest first, and within one number by
             path; None for the order of their names.
         budget: the rule that the budget of the mix becomes; its bounds are known when all streams have been looked at.
@@ -118,6 +119,7 @@ class Stream(ConfigStruct):
     share: float | None = None
     same_keys: Literal["refuse", "later"] = "refuse"
     overlaps: editing.Overlaps = "union"
+    past_end: editing.PastEnd = "refuse"
     order: dict[str, int] | None = None
     own: OwnTypes | None = None
     budget: Budget | None = None
@@ -158,6 +160,7 @@ class Stream(ConfigStruct):
                 ("weight", self.weight),
                 ("order", self.order and list(self.order.items())),
                 ("duplicate_ids", None if self.dataset.duplicate_ids == "refuse" else "allow"),
+                ("past_end", None if self.past_end == "refuse" else self.past_end),
             )
             if value is not None
         }

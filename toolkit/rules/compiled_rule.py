@@ -15,7 +15,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import check, everything_known, paths_in
 from toolkit.rules.written import Written
-from toolkit.text.editing import Edit
+from toolkit.text.editing import Edit, PastEnd
 
 Function = Callable[..., Any]
 Values = Sequence[Any]
@@ -40,7 +40,7 @@ class CompiledRule:
 
     # --- what a kind does: `edits` and `preview` if it edits, `set` if it sets fields, `folder` if it routes ----------
 
-    def edits(self, document: Document, values: Values) -> list[Edit]:
+    def edits(self, document: Document, values: Values, past_end: PastEnd) -> list[Edit]:
         """Return what it edits in a document's text."""
         return []
 

@@ -250,16 +250,24 @@ class RuleSet:
         return fields
 
     def edit(
-        self, document: Document, *values: Any, overlaps: editing.Overlaps = "union"
-    ) -> tuple[Edited | None, list[list[Edit]]]:
-        """Return the document's text after all edits (None if there are none), and the edits of each rule.
+        self,
+        document: Document,
+        *values: Any,
+        overlaps: editing.Overlaps = "union",
+        past_end: editing.PastEnd = "refuse",
+    ) -> tuple[Edited | None, list[list[Edit]], int]:
+        """Return the document's text after all edits (None if there are none), the edits of each rule, those clamped.
 
         Raises:
             DataError: if a span is out of range, or a list has not one element for each line.
         """
-        by_rule = [each.edits(document, values) for each in self.compiled]
+        by_rule = [each.edits(document, values, past_end) for each in self.compiled]
+        clamped = 0
+        if past_end == "clamp":
+            pairs = [editing.clamp(edits, len(document.text)) for edits in by_rule]
+            by_rule, clamped = [edits for edits, _ in pairs], sum(count for _, count in pairs)
         everything = [edit for edits in by_rule for edit in edits]
-        return (editing.apply(document.text, everything, overlaps) if everything else None), by_rule
+        return (editing.apply(document.text, everything, overlaps) if everything else None), by_rule, clamped
 
 
 def rules_in(outcome: Outcome) -> tuple[int, ...]:

@@ -7,7 +7,8 @@ Where spans meet:
   (by start, then by rule) among those that count.
 - adjacent spans are two edits.
 - an empty span matches nothing, and changes nothing.
-- a span that is out of range, or ends before it begins, is an error.
+- a span that is out of range, or ends before it begins, is an error; one whose end alone is past the text can be
+  clamped.
 - a replacement may have line feeds. Each line of the result comes from the line of the original that it begins in.
 
 Offsets are code points of the original text, end exclusive. A cut line goes with its line end. A span over a line end
@@ -16,7 +17,7 @@ joins what is left of the lines around it.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from toolkit.data.documents import Span
@@ -26,6 +27,9 @@ T = TypeVar("T")
 
 Overlaps = Literal["union", "first"]
 """What edits that overlap become: their union; or, as Dolma does, the first, and nothing of the others."""
+
+PastEnd = Literal["refuse", "clamp"]
+"""What a span becomes whose end alone is past the text: an error; or, as in Dolma, a span to the end of the text."""
 
 ORIGINAL = "{}"
 TAG = "{tag}"
@@ -62,19 +66,30 @@ class Edited:
     edits: int
 
 
-def edits_of_spans(spans: Iterable[Span], by: str, text: str) -> list[Edit]:
+def edits_of_spans(spans: Iterable[Span], by: str, text: str, past_end: PastEnd = "refuse") -> list[Edit]:
     """Return the edits that a rule's spans ask for; empty spans ask for none.
+
+    The ends of those to be clamped are left as they are, for `clamp`, which counts them.
 
     Raises:
         DataError: if a span is out of range.
     """
     found = []
     for span in spans:
-        if not 0 <= span.start <= span.end <= len(text):
-            raise DataError(f"expected spans between 0 and {len(text)}, got [{span.start}, {span.end}]")
+        if not 0 <= span.start <= span.end or (span.end if past_end == "refuse" else span.start) > len(text):
+            hint = "; `past_end: clamp` in the stream (in a configuration of Dolma: `compat: strict`) clamps such ends"
+            got = f"got [{span.start}, {span.end}]{hint if 0 <= span.start <= len(text) < span.end else ''}"
+            raise DataError(f"expected spans between 0 and {len(text)}, {got}")
         if span.start < span.end:
             found.append(Edit(span.start, span.end, by))
     return found
+
+
+def clamp(edits: Sequence[Edit], end: int) -> tuple[list[Edit], int]:
+    """Return edits of a text that has this end, and how many of them ended behind it; one that is empty then goes."""
+    clamped = [replace(edit, end=end) if edit.end > end else edit for edit in edits]
+    count = sum(edit.end > end for edit in edits)
+    return [edit for edit in clamped if edit.start < edit.end], count
 
 
 def edits_of_lines(lines: Iterable[int], text: str) -> list[Edit]:

@@ -180,7 +180,7 @@ def _streams(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[
             "attributes": stream.attributes,
             "same_keys": "later",
             "overlaps": "first" if found.compat == "strict" else "union",
-            **({"order": root.order} if found.compat == "strict" else {}),
+            **({"past_end": "clamp", "order": root.order} if found.compat == "strict" else {}),
             "rules": [*rules, *route],
         }
         for i, root in enumerate(roots)

@@ -33,6 +33,7 @@ from toolkit.rules.expressions import paths_in
 from toolkit.rules.written import Role
 from toolkit.runs.executors import Report
 from toolkit.tag.sample import key_of
+from toolkit.text.editing import PastEnd
 
 VALUE_CHARS = 200
 
@@ -116,7 +117,7 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
             values = [*row, document]
             try:
                 if target.id is None:
-                    concerned = _concerned(rules, document, values) if samples.wanted else []
+                    concerned = _concerned(rules, document, values, work.stream.past_end) if samples.wanted else []
                     deciding = samples.take(document, number, concerned)
                 else:
                     deciding = [(-1, 0)] if is_called(document.row, document.id, target.id) else []
@@ -180,12 +181,12 @@ class _Samples:
         ]
 
 
-def _concerned(rules: RuleSet, document: Document, values: list[Any]) -> list[int]:
+def _concerned(rules: RuleSet, document: Document, values: list[Any], past_end: PastEnd) -> list[int]:
     """Return the indexes of the rules that do something to a document."""
     outcome = rules.decide(*values)
     if isinstance(outcome, int):
         return [outcome]
-    edits = rules.edit(document, *values)[1] if rules.edits else []
+    edits = rules.edit(document, *values, past_end=past_end)[1] if rules.edits else []
     applied = rules.applied(*values) if rules.applies else []
     repeated = rules.repeated(*values) if rules.repeats else []
     return sorted({*outcome, *applied, *repeated, *(i for i, found in enumerate(edits) if found)})

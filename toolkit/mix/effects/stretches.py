@@ -9,6 +9,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import excerpts
 from toolkit.data.documents import Document, Span
 from toolkit.rules.compiled_rule import CompiledRule
+from toolkit.text.editing import clamp
 
 MOST = 3
 """Stretches of a rule that are shown."""
@@ -40,7 +41,8 @@ class Stretch(ConfigStruct):
 def of_rule(rule: CompiledRule, document: Document, values: Sequence[Any]) -> list[Stretch]:
     """Return the first stretches that a rule edits; of one that edits none, spans and lines whose values it sees."""
     text = document.text
-    found = [(edit.start, edit.end, None) for edit in rule.edits(document, values)] if rule.holds(values) else []
+    edits, _ = clamp(rule.edits(document, values, "clamp"), len(document.text)) if rule.holds(values) else ([], 0)
+    found: list[tuple[int, int, Any]] = [(edit.start, edit.end, None) for edit in edits]
     listed = found or list(_watched(rule, document, values))
     return [
         Stretch(

@@ -55,7 +55,7 @@ class CutsLines(CompiledRule):
     goes: Function
     lists: Function
 
-    def edits(self, document: Document, values: Values) -> list[Edit]:
+    def edits(self, document: Document, values: Values, past_end: editing.PastEnd) -> list[Edit]:
         if not self.holds(values):
             return []
         lines = document.lines

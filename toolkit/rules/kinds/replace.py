@@ -122,10 +122,10 @@ class EditsSpans(CompiledRule):
     spans: Function
     replaced_by: Function | None = None
 
-    def edits(self, document: Document, values: Values) -> list[Edit]:
+    def edits(self, document: Document, values: Values, past_end: editing.PastEnd) -> list[Edit]:
         spans = self._spans(values)
         try:
-            return editing.edits_of_spans(spans, self._replacement(values), document.text) if spans else []
+            return editing.edits_of_spans(spans, self._replacement(values), document.text, past_end) if spans else []
         except DataError as error:
             raise self.fault(error.message) from None
 
