@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Label, PaperSplitter, Variant
-from toolkit import Batch, ConfigError, Document, Example, Files, Tagger
+from toolkit import Added, Batch, ConfigError, Document, Example, Files, Tagger
 from toolkit.text import (
     HAS_ALPHA,
     SPACE,
@@ -91,7 +91,7 @@ class GopherQuality(Tagger):
     - ``hashes_per_word``, ``ellipses_per_word``, ``symbols_per_word``: the number of ``#``, the number of ellipses
       (runs of U+2026, and runs of three or more full stops), and both together, divided by the number of words.
     - ``bullet_line_share``, ``ellipsis_line_share``: the share of the lines that are not blank whose first character
-      after white space is one of ``BULLETS``, and of those that end in an ellipsis, also with white space after it.
+      after white space is one of `bullets`, and of those that end in an ellipsis, also with white space after it.
     - ``alphabetic_word_share``: the share of words with a letter of any script.
     - ``stop_words``, ``distinct_stop_words``: how many words are in the stop list, and how many entries of the list the
       text has, regardless of case; ``stop_word_share``: the share of words in the list. ``stop_list``: the length of
@@ -197,7 +197,15 @@ class GopherQuality(Tagger):
         ),
     ] = None
 
+    bullets: Annotated[
+        str,
+        Added,
+        msgspec.Meta(description="the characters that begin a line with a bullet, with the variant `paper`"),
+    ] = BULLETS
+
     def check(self) -> None:
+        if self.variant != "paper" and self.bullets != BULLETS:
+            raise ConfigError("bullets: expected the variant `paper`, others have bullets of their own")
         if self.variant == "datatrove":
             check_word_language(self.language)
         if self.stop_lists is not None:
@@ -209,7 +217,7 @@ class GopherQuality(Tagger):
         batch = Batch.of(documents)
         lists = self._lists(batch)
         if self.variant == "paper":
-            return _paper(batch, batch.words(self.splitter), lists)
+            return _paper(batch, batch.words(self.splitter), lists, self.bullets)
         if self.variant == "datatrove":
             words = batch.datatrove_words(self.language)
             return list(map(_datatrove, [document.text for document in batch], words, lists))
@@ -234,10 +242,10 @@ def _list_of(language: str | None) -> frozenset[str]:
 # --- the variant `paper` ----------------------------------------------------------------------------------------------
 
 
-def _paper(batch: Batch, words: Words, lists: list[frozenset[str]]) -> list[Quality]:
+def _paper(batch: Batch, words: Words, lists: list[frozenset[str]], bullet_marks: str) -> list[Quality]:
     lines, counts = batch.lines, words.counts
     n_lines, bullets, trailing, hashes, ellipses = found = _Counted(*np.zeros((5, len(batch)), dtype=np.int64))
-    marks = np.array(list(map(ord, BULLETS)), dtype=np.int64)
+    marks = np.array(list(map(ord, bullet_marks)), dtype=np.int64)
     _look(lines, len(batch), characters(), marks, len(marks), found)
     stops, distinct = _stop_words(words, lists)
     by_word, by_line = np.maximum(counts, 1), np.maximum(n_lines, 1)

@@ -79,7 +79,7 @@ NOTHING = {
 class RefinedwebLines(Tagger):
     r"""The lines and parts of lines that RefinedWeb removes, by reason, and their share of the words.
 
-    The tagger removes a line that is not empty for the first of these reasons:
+    The tagger removes a line that is not empty (one of ``\r`` alone is not) for the first of these reasons:
 
     - ``uppercase``: more than `max_uppercase` of its code points are capitals,
     - ``numeric``: all are digits,
@@ -113,6 +113,8 @@ class RefinedwebLines(Tagger):
         ),
     )
 
+    VERSION = "2"
+
     max_uppercase: Annotated[
         float, msgspec.Meta(ge=0, le=1, description="a line with a larger share of upper-case code points is removed")
     ] = 0.5
@@ -124,11 +126,12 @@ class RefinedwebLines(Tagger):
     def tag_batch(self, documents: Sequence[Document]) -> list[Removed]:
         lines = Batch.of(documents).lines
         seen = _look(lines)
+        returns = lines.utf8[lines.ends] == ord("\r")
         reasons = np.select(
             [
-                lines.chars == 0,
-                seen.upper > self.max_uppercase * lines.chars,
-                seen.numbers == lines.chars,
+                (lines.chars == 0) & ~returns,
+                seen.upper > self.max_uppercase * (lines.chars + returns),  # which DCLM leaves in the line
+                (seen.numbers == lines.chars) & (lines.chars > 0),
                 seen.words < self.min_words,
             ],
             [STAYS, UPPERCASE, NUMERIC, SHORT],

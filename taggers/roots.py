@@ -39,6 +39,9 @@ from toolkit.text import (
 FACTOR, MASK = 0x1E3779B97F4A7C15, 0x7FFFFFFFFFFFFFFF
 OTHER_SPACE, JOINER = re.compile(r"[^\S \t\n]"), "\u2060"
 """White space that separates no words, and what stands for it: no white space, and nothing else either."""
+ZERO_WIDTH_SPACE = 0x200B
+"""The only special character of ROOTS' list that Unicode's categories do not tell and that texts often have."""
+
 WITHOUT_BLANKS = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "wuu", "yue", "zh"})
 """Languages that have no blanks between words."""
 
@@ -75,7 +78,8 @@ class Roots(Tagger):
     - ``word_repetition``: the share of all sequences of `sequence_words` words, regardless of case, that occur at least
       twice.
     - ``special_chars``: the share of code points that are white space, numbers, punctuation, symbols and pictures of
-      any script. (ROOTS has a list of 1,600, with some letters of Japanese and Hindi; the shares differ little.)
+      any script, and U+200B. (ROOTS has a list of 1,600, with some letters of Japanese and Hindi; the shares differ
+      little.)
     - ``stop_words``, ``flagged_words``: the share of words that are in the list, regardless of case; null if there is
       no list for the language of the document. Entries of several words are never found.
 
@@ -108,7 +112,7 @@ class Roots(Tagger):
         ),
     )  # fmt: skip
 
-    VERSION = "2"
+    VERSION = "3"
 
     chars: Annotated[int, msgspec.Meta(ge=1, description="the length of a sequence of characters")] = 10
     sequence_words: Annotated[int, msgspec.Meta(ge=1, description="the length of a sequence of words")] = 5
@@ -168,8 +172,10 @@ def _around() -> re.Pattern[str]:
     numbers = table.classes[(table.blocks[points >> 8] << 8) | (points & 255)]
     special = (numbers & (NUMBER | PUNCTUATION | PICTURE) != 0) & (numbers & (ALPHA | SPACE) == 0)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], special, [False]]).astype(np.int8))).tolist()
-    ranges = JOINER + "".join(
-        f"\\U{begin:08x}-\\U{end - 1:08x}" for begin, end in zip(edges[::2], edges[1::2], strict=True)
+    ranges = (
+        JOINER
+        + chr(ZERO_WIDTH_SPACE)
+        + "".join(f"\\U{begin:08x}-\\U{end - 1:08x}" for begin, end in zip(edges[::2], edges[1::2], strict=True))
     )
     return re.compile(rf"(?<!\S)[{ranges}]++|(?<![{ranges}])[{ranges}]++(?!\S)")
 
@@ -223,7 +229,8 @@ def _hash(
         for i in range(start, starts[text + 1]):
             point = int(points[i])
             number = number_of(table, point)
-            if number & (SPACE | NUMBER | PUNCTUATION | PICTURE) and not number & ALPHA:  # some ideographs are numbers
+            is_special = number & (SPACE | NUMBER | PUNCTUATION | PICTURE) and not number & ALPHA  # or an ideograph
+            if is_special or point == ZERO_WIDTH_SPACE:
                 count += 1
             hash_ = (hash_ * FACTOR + point + 1) & MASK
             if i >= start + n:

@@ -1,10 +1,12 @@
 """Rules that edit text in a mix: what comes out, and that nothing beside the text is stale."""
 
+import shutil
 from typing import Any
 
 import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, write_rows
+from toolkit.storage.models import resolve
 
 SHARD = "a.jsonl.gz"
 
@@ -125,7 +127,8 @@ def test_a_span_out_of_range_names_the_document(project: Project) -> None:
     ran = spans(project, {"emails": [[5, 100, 1.0]]}, [{"cut": "emails"}])
     assert ran.code == 1
     assert f"{SHARD}:1: rule 'emails'" in ran.err
-    assert "got [5, 100] (document '1')" in ran.err
+    assert "got [5, 100]; `past_end: clamp`" in ran.err
+    assert "(document '1')" in ran.err
     assert project.output() == []
 
 
@@ -152,3 +155,27 @@ def test_edits_that_cannot_be_are_refused(project: Project, rule: dict[str, Any]
     ran = spans(project, EMAILS, [rule])
     assert ran.code == 2
     assert message in ran.err
+
+
+def test_a_model_that_an_option_names_judges_the_edited_text_anew(project: Project) -> None:
+    french = "La bibliothèque municipale ouvre à neuf heures le matin, et ferme à six heures le soir."
+    text = f"{french}\nThe library opens at nine."
+    write_rows(project.documents / SHARD, [document("1", text)])
+    write_rows(project.attributes / "spans" / SHARD, [attributes("1", {"french": [[0, len(french), 1.0]]})])
+    model = project.root / "model.ftz"
+    shutil.copy(resolve("lid.176.ftz"), model)
+    project.config |= {
+        "dataset": str(project.data),
+        "tag": {"text-0": {"tagger": "fasttext_label", "model": str(model), "k": 1}},
+        "mix": {
+            "attributes": ["text-0", "spans"],
+            "rules": [{"drop": "fasttext_label.label is None"}, {"replace": "french", "by": ""}],
+            "output": {"format": "dolma", "by": "fasttext_label", "path": str(project.out)},
+        },
+    }
+    project.ok("tag")
+    project.ok("mix")
+    assert [path.parent.name for path in project.out.rglob("*.jsonl.gz")] == ["en"]
+    model.write_bytes(b"another")
+    ran = project("mix")
+    assert (ran.code, "another" in ran.err) == (2, True)

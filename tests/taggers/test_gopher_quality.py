@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from taggers.gopher_quality import BULLETS, ENGLISH, GopherQuality, Quality
 from tests.taggers.test_gopher_repetition import TEXT, real_texts
-from toolkit import Batch, Document
+from toolkit import Batch, ConfigError, Document
 from toolkit.text import stop_words
 
 
@@ -129,3 +129,11 @@ def test_stop_words_are_those_of_each_documents_language() -> None:
     assert [given.tag(document).stop_words for document in documents] == [1, 0, 0, 1, 1, 0]
     assert given.tag(documents[0]).stop_list == 2
     assert GopherQuality(stop_words=()).tag(documents[0]).stop_words == 0
+
+
+def test_bullets_are_those_that_are_asked_for() -> None:
+    text = "● one\n• two\n* three\n- four\n▶ five\n– six\nseven\neight"
+    assert GopherQuality().tag(Document(text)).bullet_line_share == 6 / 8
+    assert GopherQuality(bullets="●•*-").tag(Document(text)).bullet_line_share == 4 / 8
+    with pytest.raises(ConfigError, match="expected the variant `paper`"):
+        GopherQuality(variant="dolma", bullets="*").check()

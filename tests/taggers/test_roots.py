@@ -16,7 +16,7 @@ from toolkit.text import stop_words
 from toolkit.text.words import words_of
 
 PIECES = st.sampled_from([
-    "a", "b", "the ", "The ", "of the ", " ", "\n", ".", "é", "一", "👍", "½", "\r\n", "#", "3", "don't ",
+    "a", "b", "the ", "The ", "of the ", " ", "\n", ".", "é", "一", "👍", "½", "\r\n", "#", "3", "don't ", "\u200b",
 ])  # fmt: skip
 
 
@@ -26,7 +26,7 @@ def slow_ratios(text: str, chars: int, n: int, language: str | None) -> Ratios:
     several = sum(count > 1 for count in of_chars.values())
     k = min(math.isqrt(len(of_chars)), several)
     of_words = Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
-    special = sum(c.isspace() or unicodedata.category(c)[0] in "PSN" for c in text)
+    special = sum(c.isspace() or unicodedata.category(c)[0] in "PSN" or c == "\u200b" for c in text)
     listed = stop_words(language) if language else ()
     return Ratios(
         len(words),
@@ -59,14 +59,16 @@ def test_words_between_white_space_are_without_special_characters_around() -> No
         "一二 三",
         "-" * 200_000 + "a" + "-" * 200_000,
         "a\xa0b",
+        "\u200bthe\u200b \u200b",
     ]
     batch = [Document(text) for text in texts]
-    for document, label in zip(batch, ("en", "zh", "en", "en", "en"), strict=True):
+    for document, label in zip(batch, ("en", "zh", "en", "en", "en", "en"), strict=True):
         document.give("language-0.language.label", label)
     found = tagger.tag_batch(batch)
-    assert [each.words for each in found] == [6, 3, 2, 1, 1]  # don't he said don't e-mail said
+    assert [each.words for each in found] == [6, 3, 2, 1, 1, 1]  # don't he said don't e-mail said
     words = ("don't", "he", "said", "don't", "e-mail", "said")
     assert found[0].stop_words == sum(word in stop_words("en") for word in words) / 6
+    assert found[5].stop_words == 1
     assert tagger.tag_batch(batch[:1]) == found[:1]
 
 

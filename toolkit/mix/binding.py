@@ -232,17 +232,20 @@ def tagger_of(key: Key) -> Tagger:
     Raises:
         ConfigError: if it is not here, has another version or other code, or its model is not the one that was used.
     """
-    return _tagger(msgspec.json.encode((key.settings, key.code)))
+    return _tagger(msgspec.json.encode((key.settings, key.code, key.models)))
 
 
 @lru_cache(maxsize=64)
 def _tagger(encoded: bytes) -> Tagger:
-    settings, code = msgspec.json.decode(encoded)
+    settings, code, places = msgspec.json.decode(encoded)
     if "tagger" not in settings:
         raise ConfigError("no tagger made its set")
     class_ = TAGGERS.find(settings["tagger"])
-    models = {option for option, value in settings["options"].items() if _is_model(value)}
-    options = {option: value for option, value in settings["options"].items() if option not in models}
+    options = {option: value for option, value in settings["options"].items() if not _is_model(value)} | places
+    unknown = settings["options"].keys() - options.keys()
+    for field in msgspec.structs.fields(class_):
+        if field.required and field.encode_name in unknown:
+            raise ConfigError(f"its set does not record where its {field.name} is; run `toolkit tag --overwrite`")
     found = config.convert(Source(options), class_, f"tagger {settings['tagger']}")
     now = tagger.settings(found, settings["tagger"], settings["as"])
     if now != settings:

@@ -34,6 +34,7 @@ class Key(ConfigStruct):
         settings: of its tagger, if we have its records.
         code: digests of the tagger's code (see `toolkit.config.plugin_code`).
         descriptions: what the value and its parts are (see `toolkit.data.schema.descriptions`), if we have its records.
+        models: where the models of its tagger were, by option, if we have its records.
         hidden: whether another set has the key too, so that rules cannot tell which is meant.
     """
 
@@ -45,6 +46,7 @@ class Key(ConfigStruct):
     settings: dict[str, Any] | None = None
     code: dict[str, str] = {}
     descriptions: dict[str, str] = {}
+    models: dict[str, str] = {}
     hidden: bool = False
 
     @property
@@ -135,6 +137,7 @@ def resolve_sets(
                     settings=made[key].settings if key in made else None,
                     code=made[key].code if key in made else {},
                     descriptions=made[key].descriptions if key in made else {},
+                    models=made[key].models if key in made else {},
                 )
             )
         reads = declared.reads if declared else {}

@@ -34,17 +34,24 @@ class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
             Apart from the settings, because who edits it can say that the values stay the same.
         descriptions: what the value and its parts are, by `toolkit.data.schema.descriptions`; who words one otherwise
             changes no value.
+        models: where its tagger's models were, by option; the settings have their digests.
     """
 
     type: Any
     settings: dict[str, Any]
     code: dict[str, str] = {}
     descriptions: dict[str, str] = {}
+    models: dict[str, str] = {}
 
 
-def key_schema(type_: schema.Type, settings: dict[str, Any], code: Mapping[str, str] | None = None) -> KeySchema:
+def key_schema(
+    type_: schema.Type,
+    settings: dict[str, Any],
+    code: Mapping[str, str] | None = None,
+    models: Mapping[str, str] | None = None,
+) -> KeySchema:
     """Return what is recorded of a key whose values are of a type."""
-    return KeySchema(schema.to_json(type_), settings, dict(code or {}), schema.descriptions(type_))
+    return KeySchema(schema.to_json(type_), settings, dict(code or {}), schema.descriptions(type_), dict(models or {}))
 
 
 class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +70,10 @@ class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
         return {key: schema.described(schema.from_json(k.type), k.descriptions) for key, k in self.keys.items()}
 
     def of_values(self) -> "SetSchema":
-        """Return the schema without the digests of code and the descriptions, which say nothing of values."""
-        keys = {key: msgspec.structs.replace(found, code={}, descriptions={}) for key, found in self.keys.items()}
+        """Return the schema without what says nothing of values: code, descriptions, places of models."""
+        keys = {
+            key: msgspec.structs.replace(found, code={}, descriptions={}, models={}) for key, found in self.keys.items()
+        }
         return msgspec.structs.replace(self, keys=keys)
 
 

@@ -41,7 +41,12 @@ def set_schemas(
     for set_name in dict.fromkeys(step.set for step in steps):
         mine = [step for step in steps if step.set == set_name]
         keys = {
-            step.key: records.key_schema(step.stored, _settings(step, digest) | dataset.lineage, step.entry.code)
+            step.key: records.key_schema(
+                step.stored,
+                _settings(step, digest) | dataset.lineage,
+                step.entry.code,
+                tagger.model_options(step.tagger),
+            )
             for step in mine
         }
         reads: dict[str, str] = {}
