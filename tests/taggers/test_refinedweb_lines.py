@@ -13,7 +13,8 @@ from toolkit import Batch, Document
 
 PIECES = st.sampled_from([
     "word ", "WORD ", "É", "é", " ", "\n", "\n\n", "\n\r\n", "12", "3.5K likes", " 7 Followers!", "likes", "一二", "½",
-    "٣", "\t", "\0", "\u00a0", "\u2003", "_", "3 items in cart", " Items in CART", "Read more...", "read more \u00bb\u00bb",
+    "٣", "\t", "\0", "\u00a0", "\u2003", "_", "3 items in cart", " Items in CART", "Read more...",
+    "read more \u00bb\u00bb",
     "Sign-in", "sign-in ", "\u0130", "ǅ", "two words\n", "x ", "👍",
 ])  # fmt: skip
 COUNTER = re.compile(rf"^\W*\d(?:,|\.|\d)*(?:k|m|b)?\s+(?:{COUNTED.replace(' ', '|')})\W*$")
