@@ -19,6 +19,7 @@ Messages read ``path:line: expected …, got …`` and then say the next step.
 
 import difflib
 import errno
+import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -167,6 +168,13 @@ def advice(error: OSError) -> str:
     """Return what the system said, and what to do about it: ``No space left on device; free some space, …``."""
     said = error.strerror or str(error)
     return said + next((f"; {what}" for what, numbers in _ADVICE.items() if error.errno in numbers), "")
+
+
+def where_looked(path: str) -> str:
+    """Return where a relative path was looked for, for the error that nothing is there; empty for any other path."""
+    if not path or "://" in path or os.path.isabs(path):
+        return ""
+    return f"; it was looked for below {os.getcwd()}: `root: FOLDER` in the configuration names another folder"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from toolkit.errors import ConfigError, UnknownPlugin, did_you_mean
+from toolkit.errors import ConfigError, UnknownPlugin, did_you_mean, where_looked
 
 T = TypeVar("T")
 
@@ -181,7 +181,7 @@ def _module_of_file(path: str) -> ModuleType:
             content = stream.read()
     except OSError as error:
         got = "none there" if isinstance(error, FileNotFoundError) else error.strerror
-        raise UnknownPlugin(f"{path}: expected a Python file, got {got}") from None
+        raise UnknownPlugin(f"{path}: expected a Python file, got {got}{where_looked(path)}") from None
     digest = hashlib.sha256(os.fsencode(absolute) + b"\0" + content)  # an edited file is another module
     name = f"toolkit_plugin_{digest.hexdigest()[:16]}"
     if name in sys.modules:

@@ -10,7 +10,7 @@ from toolkit.annotate.annotator import Annotator, answers_folder
 from toolkit.config import settings as config
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, where_looked
 from toolkit.records import sets as records
 from toolkit.storage import store_of
 from toolkit.tag import declared
@@ -104,7 +104,8 @@ def _prompt(place: Source) -> prompts.Prompt:
     if store_of(given).is_local and not os.path.exists(given):
         raise place.error(
             ("prompt",),
-            f"expected the path of a prompt, got {given!r}, which is not there; `recipe:prompts/…` are ours",
+            f"expected the path of a prompt, got {given!r}, which is not there; `recipe:prompts/…` are ours"
+            f"{where_looked(given)}",
         )
     return prompts.load(config.load(given))
 

@@ -8,7 +8,8 @@ from toolkit.commands.command_line import parser
 from toolkit.commands.command_line.options import Looking, Options
 from toolkit.commands.opening import open_context
 from toolkit.commands.steps.outcome import Outcome
-from toolkit.errors import ConfigError
+from toolkit.config.root import with_root
+from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.storage.journal import apart
 from toolkit.storage.retrying import forget_hosts
 from toolkit.storage.roots import forget_roots, note_roots
@@ -34,4 +35,7 @@ def carry_out(options: Options, begun: Callable[[], None] = lambda: None) -> Out
     opened = open_context(options)
     begun()
     with apart.for_run(), opened as context:
-        return cast("Outcome", parser.find(options.command).run(context, options))
+        try:
+            return cast("Outcome", parser.find(options.command).run(context, options))
+        except (NothingThere, MissingModel, UnknownPlugin) as error:
+            raise with_root(error, context.source.root) from None

@@ -1,5 +1,7 @@
 """Opening the context of a command: its configuration is read, and what it says for the whole process is set."""
 
+import os
+
 import msgspec
 
 from toolkit.commands.command_line.options import Options
@@ -7,6 +9,7 @@ from toolkit.commands.stages import STAGES
 from toolkit.commands.steps.context import Context
 from toolkit.config import recipes
 from toolkit.config import settings as config
+from toolkit.config.root import apply_root
 from toolkit.config.settings import Config, Source
 from toolkit.errors import ConfigError
 from toolkit.interop import foreign
@@ -29,6 +32,7 @@ def open_context(options: Options) -> Context:
         path = recipes.resolved(options.config)
         options = msgspec.structs.replace(options, config=path)
         source = config.load_source(path, list(options.overrides))
+    apply_root(source, os.path.dirname(source.name))
     pointers.check(source, options.command)
     if is_dolma(source):
         return Context(options, Config(), source)

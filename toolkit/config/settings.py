@@ -50,6 +50,7 @@ class Source:
         lines: 1-based line of each part, by its path of keys and indexes; 0 of what the command line overrides.
         inside: keys that lead to the value, where it stands alone on the command line.
         moved: keys of a part, and those that the user has written it with, where these are others.
+        root: Folder that relative paths are below; empty for the working directory.
     """
 
     value: Any
@@ -57,6 +58,7 @@ class Source:
     lines: dict[Path, int] = field(default_factory=dict)
     inside: Path = ()
     moved: tuple[Path, Path] = ((), ())
+    root: str = ""
 
     def place(self, path: Path) -> str:
         """Return ``file:line`` of a part, or of the nearest part around it."""
@@ -86,7 +88,7 @@ class Source:
         for key in path:
             value = value[key]
         lines = {p[len(path) :]: line for p, line in self.lines.items() if p[: len(path)] == path}
-        return _Part(value, self.name, lines, parent=self, prefix=path)
+        return _Part(value, self.name, lines, root=self.root, parent=self, prefix=path)
 
 
 @dataclass
@@ -325,6 +327,10 @@ def convert(source: Source, type_: type[T], what: str = "") -> T:
     Raises:
         ConfigError: with file, line, key path, what was expected and a suggestion.
     """
+    if source.root:
+        from toolkit.config.root import locate_options
+
+        locate_options(source, type_)
     try:
         return msgspec.convert(source.value, type_, dec_hook=_dec_hook)
     except msgspec.ValidationError as error:
@@ -375,6 +381,13 @@ def refuse_unknown(source: Source, class_: type[msgspec.Struct], others: Collect
 class Config(ConfigStruct):
     """The top level of a configuration file. Each command reads its own section."""
 
+    root: Annotated[
+        str | None,
+        Description(
+            description="the folder that relative paths of the configuration are below, itself relative to the "
+            "folder of the file; default: the working directory"
+        ),
+    ] = None
     dataset: Annotated[
         str | None, Description(description="ROOT: documents are in ROOT/documents, attributes in ROOT/attributes")
     ] = None

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines
 from toolkit.data.tables.attributes import TABLE
-from toolkit.errors import ConfigError, DataError, NoDocuments, NothingThere
+from toolkit.errors import ConfigError, DataError, NoDocuments, NothingThere, where_looked
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import (
@@ -178,6 +178,7 @@ class Dataset:
         if not found:
             what = "no shard that the globs admit" if self.include or self.exclude else "none"
             more = " There is no such folder: check the path, or mount the disk" if no_folder(self.documents) else ""
+            more += where_looked(self.documents)
             raise NoDocuments(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?{more}")
         return found
 

@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, did_you_mean, where_looked
 from toolkit.rules.kinds import all_forms
 from toolkit.rules.rule import Form, Rule
 from toolkit.rules.scopes import Scope, check_used, merged, names_in, read_scope
@@ -191,15 +191,19 @@ def _group(entry: GroupForm, place: Source, around: _Around) -> list[Rule]:
 
 def _include(entry: IncludeForm, place: Source, around: _Around) -> list[Rule]:
     path = entry.include
-    found = next((p for p in (os.path.join(around.base, path), path) if os.path.isfile(p)), None)
+    found = next(
+        (p for p in (os.path.join(around.base, path), os.path.join(place.root, path)) if os.path.isfile(p)), None
+    )
     if found is None:
-        raise place.error((), f"expected a file of rules, got nothing at {os.path.join(around.base, path)}")
+        where = os.path.join(around.base, path)
+        raise place.error((), f"expected a file of rules, got nothing at {where}{where_looked(path)}")
     if os.path.abspath(found) in around.included:
         raise place.error((), f"expected includes that end, got {path} including itself")
     if len(around.files) >= MAX_INCLUDES:
         raise place.error((), f"expected at most {MAX_INCLUDES} includes in all, got more")
     around.files.append(found)
     source = settings.load(found)
+    source.root = place.root
     if isinstance(source.value, dict) and "mix" in source.value:
         source = source.at("mix")
     given = read_scope(place, around.base)

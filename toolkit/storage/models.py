@@ -16,7 +16,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from toolkit import distribution
-from toolkit.errors import ConfigError, DataError, MissingModel, Unreadable, did_you_mean
+from toolkit.errors import ConfigError, DataError, MissingModel, Unreadable, did_you_mean, where_looked
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import list_files, stat
@@ -24,10 +24,16 @@ from toolkit.storage.reading import READ, Decompressed, open_stored
 
 T = TypeVar("T")
 
-Model = Annotated[str, msgspec.Meta(extra={"model": True})]
+
+def is_known(model: str) -> bool:
+    """Return True if a text is the name of a model, not a path."""
+    return model in KNOWN or model in BUNDLED
+
+
+Model = Annotated[str, msgspec.Meta(extra={"model": is_known})]
 """Type of an option that names a model file; its sha256 is part of the recorded settings."""
 
-Files = Annotated[str, msgspec.Meta(extra={"model": True})]
+Files = Annotated[str, msgspec.Meta(extra={"model": is_known})]
 """Type of an option that names a file or a folder of files; likewise by sha256 (see `digest`)."""
 
 BUNDLED = {
@@ -195,7 +201,7 @@ def resolve(model: str) -> str:
     if not os.path.isfile(model):
         hint = did_you_mean(model, KNOWN) or f"; known names: {', '.join(sorted(KNOWN))}"
         got = "a folder" if os.path.isdir(model) else "nothing"
-        raise MissingModel(f"expected a model file, got {got} at {model!r}{hint}")
+        raise MissingModel(f"expected a model file, got {got} at {model!r}{where_looked(model)}{hint}")
     return model
 
 

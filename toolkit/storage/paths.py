@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from toolkit.errors import ConfigError, NothingThere, Unreadable
+from toolkit.errors import ConfigError, NothingThere, Unreadable, where_looked
 from toolkit.storage import Stat, store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.threads import for_each
@@ -363,7 +363,7 @@ def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
             return [(pattern, below, there)]
         if is_folder(pattern):
             raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
-        raise NothingThere(f"{pattern}: expected a file, got nothing there{no_folder(base)}")
+        raise NothingThere(f"{pattern}: expected a file, got nothing there{no_folder(base)}{where_looked(pattern)}")
     regex = glob_regex(below)
     show_hidden = any(part.startswith(".") for part in below.split("/"))
 
@@ -373,7 +373,9 @@ def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
 
     found = list_stats(base or ".", admits=matches)
     if not found:
-        raise NothingThere(f"{pattern}: expected at least one file, got no match{no_folder(base)}")
+        raise NothingThere(
+            f"{pattern}: expected at least one file, got no match{no_folder(base)}{where_looked(pattern)}"
+        )
     check_names(base, found)
     return [
         (join(base, relative) if base else relative, relative, there or Stat(0, ""))

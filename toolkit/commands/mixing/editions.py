@@ -56,6 +56,6 @@ def _changed(context: Context, name: str, own: dict[str, Any]) -> Context:
     here: Path = ("mix", KEY, name)
     lines = {path: line for path, line in source.lines.items() if path[:2] != here[:2]}
     lines |= {("mix", *path[3:]): line for path, line in source.lines.items() if path[:3] == here and len(path) > 3}
-    changed = Source({**source.value, "mix": merged}, source.name, lines, source.inside)
+    changed = Source({**source.value, "mix": merged}, source.name, lines, source.inside, root=source.root)
     config = msgspec.structs.replace(context.config, mix=merged)
     return replace(context, config=config, source=changed, written=context.config)

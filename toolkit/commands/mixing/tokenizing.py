@@ -42,6 +42,6 @@ def of(context: Context) -> Context:
             lines["mix", "output", *at[1:]] = line
             lines.setdefault(("mix",), line)
     value, moved = {**context.source.value, "mix": merged}, (("mix", "output"), (SECTION,))
-    source = Source(value, context.source.name, lines, context.source.inside, moved)
+    source = Source(value, context.source.name, lines, context.source.inside, moved, context.source.root)
     config = msgspec.structs.replace(context.config, mix=merged)
     return replace(context, config=config, source=source, written=context.config)

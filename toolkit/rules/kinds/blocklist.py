@@ -61,8 +61,8 @@ def _expanded(pattern: str, base: str, place: Source) -> list[str]:
         return [path for path, _ in expand(near)]
     except ConfigError as error:
         try:
-            if near != pattern:
-                return [path for path, _ in expand(pattern)]
+            if (other := os.path.join(place.root, pattern)) != near:
+                return [path for path, _ in expand(other)]
         except ConfigError:
             pass
         raise place.error(("files",), str(error)) from None

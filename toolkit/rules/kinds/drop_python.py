@@ -30,7 +30,8 @@ class PythonForm(Form, kw_only=True):
         beside = os.path.join(base, self.function)
         is_beside = os.path.isfile(beside.rpartition(":")[0])
         try:
-            reference = beside if is_beside else self.function
+            is_file = ".py:" in self.function
+            reference = beside if is_beside else os.path.join(place.root, self.function) if is_file else self.function
             code = code_of_module(find_function(reference).module)
         except ConfigError as error:
             raise type(error)(str(place.error(("function",), str(error)))) from None

@@ -10,6 +10,7 @@ import msgspec
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage import models
+from toolkit.storage.models import is_known
 from toolkit.text.encoders.batches import Batches
 from toolkit.text.encoders.config import CONFIG, TOKENIZER, ModelConfig, check_folder, read_config
 from toolkit.text.encoders.outputs import Outputs
@@ -21,7 +22,7 @@ from toolkit.text.linear.windows import Window
 Compute = Callable[[Array, Array], Array]
 """Returns the numbers of texts, float (texts, width), of their tokens and of what is no filling: int64, twice."""
 
-ModelFolder = Annotated[str, msgspec.Meta(extra={"model": True})]
+ModelFolder = Annotated[str, msgspec.Meta(extra={"model": is_known})]
 """Type of an option that names the folder of a model on this machine: a digest of its files is recorded."""
 
 

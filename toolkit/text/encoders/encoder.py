@@ -16,6 +16,7 @@ import msgspec
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage import models
+from toolkit.storage.models import is_known
 from toolkit.text.encoders import tensors
 from toolkit.text.encoders.static import LEAST_LENGTH, TABLES, Static
 from toolkit.text.encoders.tokens import first_tokens
@@ -298,6 +299,6 @@ def _loaded(model: str, digest: str) -> Encoder:
     return _OfPackage() if model == USE else _OfFolder(form_of(os.path.realpath(model)))
 
 
-EncoderOption = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_encoder})]
+EncoderOption = Annotated[str, msgspec.Meta(extra={"model": is_known, "check": check_encoder})]
 """Type of an option that names the folder of an encoder, or `USE`: a `Files` whose folder is checked before anything is
 written."""

@@ -13,6 +13,7 @@ import msgspec
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage import models
+from toolkit.storage.models import is_known
 from toolkit.text.encoders import tensors
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import LARGEST, Predicts, Said, outcomes, said
@@ -167,6 +168,6 @@ def check_head(model: str) -> None:
     load_head(model)
 
 
-HeadOption = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_head})]
+HeadOption = Annotated[str, msgspec.Meta(extra={"model": is_known, "check": check_head})]
 """Type of an option that names a head, or the folder that ``toolkit train`` has made: a `Model` whose file is checked
 before anything is written."""

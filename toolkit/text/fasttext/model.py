@@ -12,6 +12,7 @@ import msgspec
 from toolkit.data.documents import Prediction
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.storage import Stat, models
+from toolkit.storage.models import is_known
 from toolkit.storage.paths import stat
 from toolkit.text.fasttext.labelled import PREFIX
 from toolkit.text.fasttext.predictions import LinePredictions
@@ -179,7 +180,7 @@ def _contents(path: str, version: Stat | None) -> "Contents":
     return model_file.read(path)
 
 
-FastText = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_fasttext})]
+FastText = Annotated[str, msgspec.Meta(extra={"model": is_known, "check": check_fasttext})]
 """Type of an option that names a supervised fastText model: a `Model` whose file is checked before anything is
 written."""
 

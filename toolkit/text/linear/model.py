@@ -14,6 +14,7 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.storage import models
+from toolkit.storage.models import is_known
 from toolkit.text.encoders import tensors
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
@@ -303,6 +304,6 @@ def check_linear(model: str) -> None:
     load_linear(model)
 
 
-Linear = Annotated[str, msgspec.Meta(extra={"model": True, "check": check_linear})]
+Linear = Annotated[str, msgspec.Meta(extra={"model": is_known, "check": check_linear})]
 """Type of an option that names a linear model, or the folder that ``toolkit train`` has made: a `Model` whose file is
 checked before anything is written."""

@@ -47,7 +47,7 @@ class Passages(Competing, kw_only=True):
         Description(description="what `length` counts: bytes in UTF-8; words, between which white space is; or tokens"),
     ] = "byte"
     tokenizer: Annotated[
-        str | None,
+        models.Model | None,
         Description(description="with `unit: token`: a file `tokenizer.json`: path, URL, or a known name"),
     ] = None
 
