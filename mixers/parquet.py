@@ -1,9 +1,11 @@
-"""Documents as Parquet files, the same columns whatever the dataset.
+"""Documents as Parquet files, with the columns that they had before.
 
 Source: the Parquet format, https://parquet.apache.org/docs/file-format/; what DuckDB, polars and Hugging Face datasets
 read without being told the types.
 """
 
+import functools
+import re
 from collections.abc import Collection, Generator, Iterable, Iterator
 from importlib.util import find_spec
 from typing import IO, Annotated, Any, Literal, Self
@@ -19,6 +21,9 @@ from toolkit import (
     Reading,
     Size,
     Writer,
+    arrow_array,
+    arrow_rows,
+    arrow_schema,
     merge_fields,
     missing_extra,
     open_parquet,
@@ -39,6 +44,8 @@ _COLUMNS = {
 }
 _NEVER_NULL = ("id", "source", "text", "annotation")
 _JSON = ("metadata", "attributes")
+_TYPED = ("id", "added", "created", "label", "prob", "metadata", "attributes")
+"""Columns that have the type of a column of the input, where this is another one than theirs."""
 _LARGE = tuple(name for name, kind in _COLUMNS.items() if kind == "large_string")
 _REPEATED = ["source", "label", "annotation.list.element"]
 """Columns of few values, which are written as numbers with a dictionary."""
@@ -55,7 +62,7 @@ READ = 16 << 20
 """Bytes of rows, about, that a check holds."""
 
 
-class _Row(msgspec.Struct):
+class _Row(msgspec.Struct, omit_defaults=True):
     id: str
     source: str
     text: str
@@ -66,13 +73,22 @@ class _Row(msgspec.Struct):
     annotation: list[str]
     metadata: msgspec.Raw
     attributes: msgspec.Raw
+    own: dict[str, msgspec.Raw] = {}
 
 
-class _Columns(_Row):
+class _Columns(msgspec.Struct):
     """A row as it is in files, with JSON as text."""
 
-    metadata: str | None  # type: ignore[assignment]  # that of a file, not of what it is made from
-    attributes: str | None  # type: ignore[assignment]
+    id: str
+    source: str
+    text: str
+    added: str | None
+    created: str | None
+    label: str | None
+    prob: float | None
+    annotation: list[str]
+    metadata: str | None
+    attributes: str | None
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -82,21 +98,28 @@ _TEXT = msgspec.json.Decoder(str | None)
 
 
 class Parquet(Labelling, Writer):
-    """One row a document. The columns are always these, null where a document has no value.
+    """One row a document. The columns that all files have are these, null where a document has no value.
 
     - `id`, `source`, `text`: texts, never null
     - `added`, `created`: texts
     - `label`, `prob`: text and double, of what `by` names; a field of the metadata that is a text has no `prob`
     - `annotation`: list of texts, never null; what `annotate` rules have added
-    - `metadata`, `attributes`: JSON texts, so that types do not depend on the data; what `set` rules give is in the
-      first, with the option `attributes` those of the mix are in the second
+    - `metadata`, `attributes`: JSON texts; what `set` rules give is in the first, with the option `attributes` those of
+      the mix are in the second
 
-    `text`, `metadata` and `attributes` are Arrow's `large_string`, which other readers take for text. Files need the
-    package pyarrow: `tagmix[parquet]`.
+    Behind them each further field of the documents has a column of its own. Where all documents come from Parquet or
+    Arrow, columns have the types that they had there, and so have `added`, `created`, `attributes`, and integer `id`;
+    `metadata` is then a struct. Of other documents, texts, numbers and booleans are columns of such, all else is JSON.
+    Own fields `annotation`, and `label` and `prob` with `by`, have no column.
+
+    Texts of ours that may be long are Arrow's `large_string`, which other readers take for text. Files need the package
+    pyarrow: `tagmix[parquet]`.
     """
 
+    VERSION = "2"
     SUFFIX = ".parquet"
     FIELDS = True
+    COLUMNS = True
     CONCATENATES = False
     READING = Reading(types={"label": str | None}, label="label")
 
@@ -124,7 +147,7 @@ class Parquet(Labelling, Writer):
         return self.attributes
 
     def carries(self, fields: Collection[str]) -> Collection[str]:
-        return _OWN
+        return [path for path in fields if path.partition(".")[0] not in self._fixed]
 
     def line(self) -> Any:
         return _Columns
@@ -155,6 +178,7 @@ class Parquet(Labelling, Writer):
             annotation=mixed.annotations,
             metadata=metadata,
             attributes=_checked(attributes),
+            own={name: _checked(value) for name, value in fields.items() if name not in _OWN | self._fixed},
         )
         return [(self.label_in(mixed), _ENCODER.encode(row) + b"\n")]
 
@@ -164,7 +188,8 @@ class Parquet(Labelling, Writer):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = _schema()
+        columns = self._schema()
+        flat = [name for name in columns.names if name not in _COLUMNS and not columns.field(name).type.num_fields]
         held: list[Any] = []
         size = 0
         with pq.ParquetWriter(
@@ -172,8 +197,8 @@ class Parquet(Labelling, Writer):
             columns,
             compression=self.codec,
             compression_level=_LEVELS.get(self.codec),
-            use_dictionary=_REPEATED,
-            write_statistics=[name for name in _COLUMNS if name not in (*_LARGE, "annotation")],
+            use_dictionary=[*_REPEATED, *flat],
+            write_statistics=[*(name for name in _COLUMNS if name not in (*_LARGE, "annotation")), *flat],
             write_batch_size=64,
             write_page_checksum=True,
         ) as file:
@@ -195,6 +220,19 @@ class Parquet(Labelling, Writer):
             if held:
                 write()
 
+    @functools.cached_property
+    def _fixed(self) -> set[str]:
+        """Names of columns that are the mix's, whatever documents have under them."""
+        return {"annotation", "label", "prob"} if self.by else {"annotation"}
+
+    def _schema(self) -> Any:
+        """Return the columns of files: those that all have, then those that documents bring."""
+        import pyarrow as pa
+
+        fixed = {"text", "source", *self._fixed, *(("attributes",) if self.attributes else ())}
+        own = {field.name: field for field in arrow_schema(self.own_columns) if field.name not in fixed}
+        return pa.schema([own.pop(field.name, field) for field in _fixed_schema()] + list(own.values()))
+
     def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
         self.check_installed()
         import pyarrow as pa
@@ -207,17 +245,19 @@ class Parquet(Labelling, Writer):
                 if text is None:
                     got = ", ".join(file.schema_arrow.names)
                     raise DataError(f"expected a column `text` or `content` of texts, got {got}; rename one", path=path)
+                there |= {name for name in ("id", "metadata") if name in file.schema_arrow.names}
                 columns = [text, *(name for name in ("id", "source", "label", "metadata") if name in there)]
                 for group in range(file.metadata.num_row_groups):
                     about = file.metadata.row_group(group)
                     some = max(1, READ * about.num_rows // max(1, about.total_byte_size))
                     for batch in file.iter_batches(some, row_groups=[group], columns=columns, use_threads=False):
-                        for values in batch.to_pylist():
+                        for values in arrow_rows(batch):
                             row += 1
                             if values[text] is None:
                                 raise DataError(f"expected a text in {text!r}, got null", path=path, line=row)
                             metadata = _object(values.get("metadata"))
-                            id, source = values.get("id") or "", values.get("source") or ""
+                            id, source = values.get("id"), values.get("source") or ""
+                            id = "" if id is None else str(id)
                             yield Document(values[text], id=id, source=source, metadata=metadata), values.get("label")
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path, line=row + 1) from None
@@ -230,7 +270,7 @@ class Parquet(Labelling, Writer):
         try:
             with open_parquet(path) as file:
                 for batch in file.iter_batches(1, use_threads=False):
-                    for values in batch.to_pylist():
+                    for values in arrow_rows(batch):
                         row += 1
                         yield values
         except (pa.ArrowException, OSError) as error:
@@ -245,10 +285,10 @@ class Parquet(Labelling, Writer):
         row = 0
         try:
             with open_parquet(path) as file:
-                yield from _schema_faults(file.schema_arrow)
+                yield from _schema_faults(file.schema_arrow, self._fixed)
                 if documents is not None and file.metadata.num_rows != documents:
                     yield None, f"expected {documents:,} rows by the manifest, got {file.metadata.num_rows:,}"
-                if not file.schema_arrow.equals(_schema()):
+                if any(_schema_faults(file.schema_arrow, self._fixed)):
                     return
                 for group in range(file.metadata.num_row_groups):
                     about = file.metadata.row_group(group)
@@ -276,8 +316,10 @@ def _texts(schema: Any) -> set[str]:
     return {field.name for field in schema if any(kind(field.type) for kind in kinds)}
 
 
-def _object(text: str | None) -> msgspec.Raw:
-    """Return metadata that are an object in JSON; null for other texts, as files of others may have them."""
+def _object(text: Any) -> msgspec.Raw:
+    """Return metadata that are an object, or one in JSON; null for others, as external files may have them."""
+    if not isinstance(text, str):
+        return msgspec.Raw(_ENCODER.encode(text if isinstance(text, dict) else None))
     return msgspec.Raw((text if text and text.startswith("{") else "null").encode())
 
 
@@ -297,7 +339,7 @@ def _checked(attributes: msgspec.Raw) -> msgspec.Raw:
 # --- Arrow ------------------------------------------------------------------------------------------------------------
 
 
-def _schema() -> Any:
+def _fixed_schema() -> Any:
     import pyarrow as pa
 
     types = {"string": pa.string(), "large_string": pa.large_string(), "double": pa.float64()}
@@ -308,27 +350,50 @@ def _schema() -> Any:
 def _batch(rows: list[_Row], schema: Any) -> Any:
     import pyarrow as pa
 
-    values = [
-        [_json_text(getattr(row, name)) for row in rows] if name in _JSON else [getattr(row, name) for row in rows]
-        for name in _COLUMNS
-    ]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)], schema=schema
-    )
+    columns = []
+    for field in schema:
+        name = field.name
+        values = [
+            row.own[name] if name in row.own else getattr(row, name) if name in _COLUMNS else None for row in rows
+        ]
+        try:
+            columns.append(_column(values, field))
+        except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
+            raise DataError(f"expected values of the type {field.type} in the column {name!r}, got: {error}") from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(values: list[Any], field: Any) -> Any:
+    """Return a column of values, or of their JSON."""
+    import pyarrow as pa
+
+    if field.metadata or (field.name in _JSON and not field.type.num_fields):
+        return arrow_array([None if value is None else _json_text(value) for value in values], field.type)
+    if any(isinstance(value, msgspec.Raw) for value in values):
+        values = [None if value is None else msgspec.json.decode(value) for value in values]
+    if field.name == "id" and pa.types.is_integer(field.type):
+        values = list(map(int, values))
+    return arrow_array(values, field.type)
 
 
 def _json_text(value: msgspec.Raw) -> str | None:
     return None if value == _NULL else str(memoryview(value), "utf-8")
 
 
-def _schema_faults(found: Any) -> Iterator[tuple[None, str]]:
-    expected = _schema()
-    if found.names != expected.names:
+def _schema_faults(found: Any, fixed: set[str]) -> Iterator[tuple[None, str]]:
+    expected = _fixed_schema()
+    if found.names[: len(expected)] != expected.names:
         yield None, f"expected the columns {', '.join(expected.names)}, got {', '.join(found.names)}"
         return
     for field in expected:
-        if (got := found.field(field.name).type) != field.type:
+        got = found.field(field.name).type
+        is_own = field.name in _TYPED and field.name not in fixed and _kind(got) != _kind(field.type)
+        if got != field.type and not is_own:
             yield None, f"expected the column {field.name} to be {field.type}, got {got}"
+
+
+def _kind(type_: Any) -> str:
+    return re.split(r"\W", str(type_).removeprefix("large_"))[0]
 
 
 def _row_faults(batch: Any) -> Iterator[tuple[int, str]]:
@@ -337,7 +402,7 @@ def _row_faults(batch: Any) -> Iterator[tuple[int, str]]:
         column = batch.column(name)
         if column.null_count:
             yield from ((i, f"expected a value of {name}, got null") for i, v in enumerate(column, 1) if not v.is_valid)
-    for name in _JSON:
+    for name in (name for name in _JSON if not batch.schema.field(name).type.num_fields):
         for number, value in enumerate(batch.column(name), 1):
             if (text := value.as_py()) is not None:
                 try:

@@ -26,6 +26,8 @@ from toolkit.data.line_index import pairs_in, pickled_pairs
 from toolkit.data.lines import joined_lines, split_lines
 from toolkit.data.metadata_fields import label_of
 from toolkit.data.tables.footers import open_parquet
+from toolkit.data.tables.restored import arrow_array, arrow_schema
+from toolkit.data.tables.values import arrow_rows
 from toolkit.distribution import VERSION as _VERSION
 from toolkit.distribution import missing_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
@@ -84,6 +86,9 @@ __all__ = [
     "Writer",
     "align",
     "annotate",
+    "arrow_array",
+    "arrow_rows",
+    "arrow_schema",
     "calibrate",
     "check_label",
     "compare",

@@ -116,7 +116,7 @@ def test_what_a_document_brings_is_kept() -> None:
     assert decoded["added"] == "2024"
     assert decoded["metadata"] == {"b": 2, "kind": {"new": 1}}
     assert decoded["attributes"] == {"old": [], "x": 0}
-    assert "version" not in writer_of("parquet", {}).carries(["version", "metadata.b"])
+    assert decoded["own"] == {"version": 3}
 
 
 def test_attributes_that_cannot_be_text_are_an_error() -> None:

@@ -1,6 +1,9 @@
 """Columns of Parquet on their way: numbers of 32 bits in rules, and columns that come out as they went in."""
 
+import datetime as dt
 import struct
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,3 +106,121 @@ def test_nulls_in_an_own_column_beside_a_struct_without_nulls(project: Project) 
     assert ran.code == 0, ran.err
     rows = read_rows(project.documents / "own/a.jsonl.gz")
     assert [(row["metadata"], row["own"]) for row in rows] == [({"a": 1}, 1), ({"a": 2}, None)]
+
+
+# --- Parquet in, Parquet out ------------------------------------------------------------------------------------------
+
+UTC = dt.UTC
+MOMENT = dt.datetime(2020, 1, 1, 1, 2, 3, 456789, tzinfo=UTC)
+DEEP = pa.struct({"a": pa.int16(), "in": pa.struct({"x": pa.list_(pa.float32())})})
+COLUMNS: dict[str, tuple[list[Any], Any]] = {
+    "url": (["http://a.org", None], pa.string()),
+    "lang": (["en", "de", None], pa.dictionary(pa.int32(), pa.string())),
+    "score": ([0.1, None, 0.7], pa.float32()),
+    "half": ([0.0999755859375, None], pa.float16()),
+    "f64": ([0.1, 1e300, -0.0], pa.float64()),
+    "u64": ([2**64 - 1, None], pa.uint64()),
+    "i8": ([-128, None], pa.int8()),
+    "flag": ([True, None, False], pa.bool_()),
+    "day": ([dt.date(2020, 1, 1), None], pa.date32()),
+    "zone": ([MOMENT, None], pa.timestamp("us", "Europe/Berlin")),
+    "ns": ([1577836800123456789, None, -1], pa.timestamp("ns")),
+    "ms": ([-315615476544], pa.timestamp("ms")),
+    "time": ([dt.time(1, 2, 3, 4), None], pa.time64("us")),
+    "span": ([dt.timedelta(days=-1, microseconds=3), None], pa.duration("us")),
+    "price": ([Decimal("1.50"), Decimal("-0.01"), None], pa.decimal128(12, 2)),
+    "wide": ([Decimal("1" * 40)], pa.decimal256(50, 3)),
+    "large": (["\u00fc", None], pa.large_string()),
+    "bytes": ([b"\x00\xff", None], pa.binary()),
+    "four": ([b"abcd", None], pa.binary(4)),
+    "lists": ([[["a", None], []], None, [None]], pa.list_(pa.list_(pa.string()))),
+    "vector": ([[0.1, 0.2], None], pa.list_(pa.float32(), 2)),
+    "deep": ([{"a": 1, "in": {"x": [0.1, None]}}, None, {"a": None, "in": None}], DEEP),
+    "map": ([[("k", 1), ("j", None)], None, []], pa.map_(pa.string(), pa.int32())),
+    "numbered": ([[(1, "a")], None], pa.map_(pa.int32(), pa.string())),
+    "nothing": ([None], pa.null()),
+    "no_values": ([None], pa.float32()),
+    "label": ([1, None], pa.int64()),
+    "prob": (["a", None], pa.string()),
+    "created": ([MOMENT, None], pa.timestamp("us", "UTC")),
+}
+ROWS = 6
+
+
+def table_of(names: list[str]) -> Any:
+    ids = pa.array(range(10, 10 + ROWS), pa.int64())
+    columns = {"id": ids, "text": [f"text {i}" for i in range(ROWS)], "source": ["a", "b"] * (ROWS // 2)}
+    arrays = {name: pa.array((COLUMNS[name][0] * ROWS)[:ROWS], COLUMNS[name][1]) for name in names}
+    return pa.table(columns | arrays)
+
+
+def read_back(out: Path) -> Any:
+    return pa.concat_tables(pq.read_table(path) for path in sorted(out.rglob("*.parquet")))
+
+
+@pytest.mark.parametrize("way", ["ingested", "in place", "step by step"])
+@pytest.mark.parametrize("metadata", ["own columns", "gathered", "a struct"])
+def test_columns_come_out_as_they_went_in(metadata: str, way: str, project: Project) -> None:
+    table = table_of(list(COLUMNS))
+    inside = ["url", "score", "deep", "ns"]
+    if metadata == "a struct":
+        nulls = pa.array([i == 2 for i in range(ROWS)])
+        arrays = [table[name].combine_chunks() for name in inside]
+        struct_ = pa.StructArray.from_arrays(arrays, inside, mask=nulls)
+        table = table.drop_columns(inside).append_column("metadata", struct_)
+    for number, part in enumerate((table.slice(0, 2), table.slice(2))):
+        pq.write_table(part, project.root / f"{number}.parquet")
+    table = read_back(project.root)
+    options: dict[str, Any] = {"format": "parquet", "source": "own"}
+    options |= {"metadata": inside} if metadata == "gathered" else {}
+    pattern = str(project.root / "*.parquet")
+    project.config |= (
+        {"documents": {**options, "path": pattern}}
+        if way == "in place"
+        else {"ingest": [{**options, "from": [pattern]}]}
+    )
+    output = {"format": "parquet", "path": str(project.out), "part_size": 500}
+    project.config["mix"] = {"attributes": [], "rules": [], "output": output}
+    if way == "step by step":
+        project.ok("ingest")
+    found = project.ok("mix" if way != "ingested" else "run", "--json").json
+    assert (found["mix"] if way == "ingested" else found)["not_carried"] == {}
+    out = read_back(project.out)
+    assert len(list(project.out.glob("*.parquet"))) > 1
+    if metadata == "gathered":
+        struct_ = out["metadata"].combine_chunks()
+        for name in inside:
+            out = out.append_column(name, struct_.field(name))
+    names = [name for name in table.column_names if name != "text"]
+    assert {name: str(out[name].type) for name in names} == {name: str(table[name].type) for name in names}
+    for name in names:
+        assert out[name].combine_chunks().equals(table[name].combine_chunks()), name
+    assert project.run("validate", str(project.out)).code == 0
+
+
+def test_fields_that_a_mix_adds_stand_in_the_struct(project: Project) -> None:
+    pq.write_table(table_of(["score", "ns"]), project.root / "a.parquet")
+    project.ingest({**OPTIONS, "from": [str(project.root / "*.parquet")]})
+    project.config["mix"] = {
+        "attributes": [],
+        "rules": [{"set": "kind", "to": "document.chars"}, {"repeat": 2}],
+        "output": {"format": "parquet", "path": str(project.out)},
+    }
+    project.ok("mix")
+    rows = read_back(project.out)["metadata"].to_pylist()
+    assert [row["copy"] for row in rows] == [1, 2] * ROWS
+    assert {row["kind"] for row in rows} == {"6"}
+    assert read_back(project.out)["metadata"].type.field("score").type == pa.float32()
+
+
+def test_own_fields_of_json_have_columns(project: Project) -> None:
+    more = {**document("2", "b", mixed={"a": 2}, annotation="mine"), "a.b": 1}
+    rows = [document("1", "a", url="u", n=1, mixed=[1]), more]
+    write_rows(project.root / "a.jsonl", rows)
+    project.ingest({"format": "jsonl", "from": [str(project.root / "a.jsonl")]})
+    output = {"format": "parquet", "path": str(project.out)}
+    project.config["mix"] = {"attributes": [], "rules": [], "output": output}
+    assert project.ok("mix", "--json").json["not_carried"] == {"annotation": 1}
+    found = read_back(project.out).to_pylist()
+    assert [row["a.b"] for row in found] == [None, 1]
+    assert [(row["url"], row["n"], row["mixed"]) for row in found] == [("u", 1, "[1]"), (None, None, '{"a":2}')]

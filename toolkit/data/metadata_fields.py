@@ -34,6 +34,9 @@ SAME = {same: name for same, (name, _) in _SAME.items()}
 MOST_FIELDS = 200
 """Fields that an object has in rows; one with more has keys that are data, and its fields have no types."""
 
+DOT = "\u2024"
+"""Stands in paths for a dot that is in the name of a field."""
+
 _PATTERNS = 4096
 """Patterns of fields that are counted before they are taken apart."""
 
@@ -149,7 +152,7 @@ def paths_in(row: bytes | Mapping[str, Any] | tuple[str, ...]) -> tuple[str, ...
         elif name in ("id", "text", "source"):
             found.append(name)
         else:
-            _add_paths(found, name, value, is_whole=name == "attributes")
+            _add_paths(found, name.replace(".", DOT), value, is_whole=name == "attributes")
     return tuple(found)
 
 
@@ -181,7 +184,7 @@ def _add_paths(found: list[str], path: str, value: Any, *, is_whole: bool = Fals
         return
     found.append(f"{path}.")
     for name, inner in value.items():
-        _add_paths(found, f"{path}.{name}", inner)
+        _add_paths(found, f"{path}.{str(name).replace('.', DOT)}", inner)
 
 
 def _plain(value: Any) -> Any:

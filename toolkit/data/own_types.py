@@ -29,6 +29,7 @@ from toolkit.data.schema import (
     nullable,
     to_json,
 )
+from toolkit.data.tables.restored import unified
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 
@@ -48,11 +49,13 @@ class OwnTypes(msgspec.Struct, frozen=True, kw_only=True):
             type are there as ``any``, or not at all.
         closed: dotted paths of objects that have no other fields than these.
         known_by: for messages: ``the schemas of all files``, ``the first 1,000 rows``.
+        arrow: the schema of the documents, where tables tell it (see `toolkit.data.tables.restored.to_text`).
     """
 
     fields: dict[str, dict[str, Any]] = {}
     closed: list[str] = []
     known_by: str = ""
+    arrow: str = ""
 
     def of(self, root: str) -> tuple[tuple[str, Type], ...]:
         """Return the fields of a root, whose objects are maps that have types for some of their keys."""
@@ -95,7 +98,8 @@ def _both(a: OwnTypes, b: OwnTypes) -> OwnTypes:
         merged = _merged_fields(one, other, open_in)
         fields[root] = {name: to_json(type_) for name, type_ in merged}
     closed = sorted(set(a.closed) & set(b.closed))
-    return OwnTypes(fields=fields, closed=closed, known_by=a.known_by if a.known_by == b.known_by else "all inputs")
+    known_by = a.known_by if a.known_by == b.known_by else "all inputs"
+    return OwnTypes(fields=fields, closed=closed, known_by=known_by, arrow=unified(a.arrow, b.arrow))
 
 
 def _merged_fields(a: Type, b: Type, open_in: list[bool]) -> list[tuple[str, Type]]:

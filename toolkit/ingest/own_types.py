@@ -11,6 +11,7 @@ import xxhash
 
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes, together
+from toolkit.data.tables.restored import arrow_schema, to_text
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
 from toolkit.ingest.reader import Input, Reader, Sample
@@ -111,6 +112,9 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
         types = reader.own_types(inputs)
     except DataError as error:
         raise ConfigError(f"{entry.place}: {error}" if entry.place else str(error)) from None
+    if types and types.arrow and entry.settings().qualifies:
+        fields = [field for field in arrow_schema(types.arrow) if field.name != "id"]
+        types = msgspec.structs.replace(types, arrow=to_text(fields))
     return StoredTypes(entry=entry.name, stamp=stamp, types=types)
 
 

@@ -98,7 +98,7 @@ class ForeignTable(Writer):
     ) -> Iterator[tuple[int | None, str]]:
         bad = _Told()
         try:
-            found = list(column_types(Input(path, None, LONGEST, None)))
+            found = list(column_types(Input(path, None, LONGEST, None))[0])
             if "id" != self.id not in found:
                 yield None, f"expected the column {self.id!r} of ids, got none{did_you_mean(self.id, found)}"
             for row, _ in enumerate(self._documents(Input(path, None, LONGEST, bad)), 1):
@@ -161,7 +161,7 @@ def of_table(path: str) -> dict[str, Any] | None:
     """
     named = _NAMED.get()
     try:
-        found = column_types(Input(path, None, LONGEST, None))
+        found = column_types(Input(path, None, LONGEST, None))[0]
     except (ToolkitError, ImportError):
         return None  # it is damaged, or pyarrow is not here: who reads it says so
     if named.text is None and "annotation" in found:

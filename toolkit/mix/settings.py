@@ -182,6 +182,7 @@ class MixSettings(ConfigStruct):
         splits: shares of the splits by which the files are parted; each is a folder of its own.
         deletes: whether the documents of a shard are deleted when it is mixed.
         place: of the output in the file, for messages.
+        columns: that documents bring, for a format with `COLUMNS`, once all shards are known.
     """
 
     streams: list[Stream]
@@ -197,6 +198,7 @@ class MixSettings(ConfigStruct):
     splits: dict[str, float] = {}
     deletes: bool = False
     place: str = ""
+    columns: str = ""
 
     @property
     def notes_ids(self) -> bool:
@@ -209,7 +211,7 @@ class MixSettings(ConfigStruct):
         return any(rule.ROLE is Role.REPEATS for stream in self.streams for rule in stream.rules)
 
     def writer(self) -> Writer:
-        return writer_with(self.output.format, msgspec.json.encode(self.options, order="sorted"))
+        return writer_with(self.output.format, msgspec.json.encode(self.options, order="sorted"), self.columns)
 
     def position(self, key: str) -> tuple[int, tuple[str, ...], str]:
         """Return what the shards of a label are sorted by, of the shard with this key."""
@@ -330,6 +332,8 @@ def _options(writer: Writer) -> dict[str, Any]:
 
 
 @functools.lru_cache(16)
-def writer_with(format_: str, options: bytes) -> Writer:
+def writer_with(format_: str, options: bytes, columns: str = "") -> Writer:
     class_ = find_writer(format_, "mix.output.format")
-    return config.convert(Source(msgspec.json.decode(options)), class_, f"format {format_}")
+    found = config.convert(Source(msgspec.json.decode(options)), class_, f"format {format_}")
+    found.__dict__["own_columns"] = columns
+    return found

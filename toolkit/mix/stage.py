@@ -12,6 +12,8 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals, row_index
+from toolkit.data.metadata_fields import DOT, SAME
+from toolkit.data.own_types import KEYS
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
 from toolkit.mix.effects.before_after import SizesByLabel
@@ -78,6 +80,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         counts: what the writer left out, by name.
         statistics: by label, what was read and what stays.
+        own: top-level fields of the documents that are their own.
         not_carried: documents that have a field which the output does not carry, by its path.
         unlike_dolma: documents of which Dolma decides otherwise.
         groups: what a budget has taken of each group.
@@ -99,6 +102,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     matched: dict[str, list[int]] = {}
     counts: dict[str, int]
     statistics: SizesByLabel
+    own: list[str] = []
     not_carried: dict[str, int] = {}
     unlike_dolma: int = 0
     groups: dict[str, GroupCount] = {}
@@ -327,6 +331,7 @@ class StageOutput:
             matched={str(i): sorted(entries) for i, entries in counted.matched.items()},
             counts={name: n for name, n in sorted(counted.left_out.items()) if n},
             statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
+            own=_own_fields(state),
             not_carried=not_carried(self._work.settings.writer(), state.all_fields),
             unlike_dolma=counted.unlike_dolma,
             groups=dict(sorted(counted.groups.items())),
@@ -340,6 +345,12 @@ class StageOutput:
         )
         records = records_of(self._work.settings.output.path, self._digest)
         self._group.save((_KIND, self._work.key), msgspec.json.encode(record), records)
+
+
+def _own_fields(state: ShardState) -> list[str]:
+    """Return the top-level fields of a shard's documents that are their own, sorted."""
+    names = {path.partition(".")[0] for counts in state.all_fields for path in counts if path not in SAME}
+    return sorted({name.replace(DOT, ".") for name in names} - {*KEYS})
 
 
 class _Members:

@@ -15,7 +15,7 @@ import msgspec
 
 from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
-from toolkit.data.metadata_fields import SAME
+from toolkit.data.metadata_fields import DOT, SAME
 from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
@@ -167,6 +167,12 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
 
     FIELDS: ClassVar[bool] = False
     """True if it has a place for the fields of `Mixed.fields`."""
+
+    COLUMNS: ClassVar[bool] = False
+    """True if it has columns for what documents bring, of the types that tables of inputs gave them: `own_columns`."""
+
+    own_columns: ClassVar[str] = ""
+    """The columns that documents bring, where `assemble` is called (see `toolkit.arrow_schema`)."""
 
     CONCATENATES: ClassVar[bool] = True
     """True if an output is what `encode` gives, one behind the other; if not, `assemble` makes the file of it."""
@@ -449,7 +455,7 @@ def not_carried(writer: Writer, fields: Iterable[Mapping[str, int]]) -> dict[str
 
         for path, documents in counts.items():
             if not path.endswith(".") and path not in SAME and not is_carried(path):
-                found[path] += documents
+                found[path.replace(DOT, ".")] += documents
         for same, path in SAME.items():
             if path in found and is_carried(same.partition("=")[2]):
                 found[path] -= counts.get(same, 0)

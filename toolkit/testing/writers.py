@@ -13,6 +13,7 @@ import msgspec
 from toolkit.config.settings import convert, parse
 from toolkit.data.documents import Document, value_at
 from toolkit.data.metadata_fields import paths_in
+from toolkit.data.tables.restored import own_columns
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments
 from toolkit.mix.writer import WRITERS, Mixed, MixedBatch, Writer, check_label
@@ -146,6 +147,8 @@ def check_carried(writer: Writer) -> None:
     """Check that the fields which a writer declares to carry come out, of a WARC record and of another document."""
     if not writer.HAS_TEXT:
         return
+    if writer.COLUMNS:
+        writer.__dict__["own_columns"] = own_columns("", {}, ["own"], {})
     inside = {"url": "in-url", "date": "in-date", "n": {"deep": "in-deep"}, "corpus": "in-corpus"}
     for headers in ({"warc-record-id": "in-id", "warc-date": "in-added"}, None):
         metadata = inside | ({"warc_headers": headers} if headers else {})
@@ -185,6 +188,8 @@ def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder:
         expect(not faults, f"{name}: expected a file that its own `check_file` takes, got {faults}")
     if not writer.HAS_TEXT:
         return
+    if writer.COLUMNS:
+        writer.__dict__["own_columns"] = own_columns("", {}, ["own"], {})
     try:
         found = [(document.text, document.id) for document, _ in FileDocuments(str(path), writer, MAX_BYTES, {})]
     except Exception as error:

@@ -9,6 +9,9 @@ from toolkit.commands.mixing import budgets, orphans, preparation, tables
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.data import own_types
+from toolkit.data.own_types import OwnTypes
+from toolkit.data.tables.restored import own_columns
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.mix import assemble, plan, publish, stage
@@ -17,7 +20,7 @@ from toolkit.mix.effects import before_after, unmatched
 from toolkit.mix.effects.counts import RuleEffect, Totals, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount
-from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.settings import COPY, MixSettings, work_folder
 from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
@@ -93,6 +96,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     if why or lost is None:
         noted.note(output, FailureRecord(task=output, message=why))
         return failed(output, [*omitted.values(), why])
+    settings = msgspec.structs.replace(settings, columns=_columns(prepared, stages.values()))
     parts = plan.plan_parts(stages, settings)
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
     grouped = assemble.in_groups(parts, context.cores)
@@ -123,6 +127,17 @@ def _shared_ids(context: Context, prepared: PreparedMix, stages: Mapping[str, st
     written = [stage.written_of(work, stages[work.key]) for work in mixed if settings.notes_ids]
     advice = identity.ADVICE if settings.deletes else identity.ADVICE_FOR_STREAMS
     return next((str(each.error(written, advice)) for each in identity.find_duplicate_ids(written)), "")
+
+
+def _columns(prepared: PreparedMix, stages: Iterable[stage.StageRecord]) -> str:
+    """Return the columns that documents bring, for a format that has some."""
+    settings = prepared.settings
+    if not settings.writer().COLUMNS:
+        return ""
+    types = own_types.together({work.stream.name: work.stream.own for work in prepared.works}.values()) or OwnTypes()
+    names = {name for found in stages for name in found.own}
+    added = {name: "int" if name == COPY else "any" for name in settings.added_fields(settings.recorded())}
+    return own_columns(types.arrow, types.fields, names, added)
 
 
 def empty(

@@ -145,6 +145,15 @@ def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
+def arrow_rows(batch: Any) -> list[dict[str, Any]]:
+    """Return the rows of a record batch as objects, with values as those of documents.
+
+    Raises:
+        ValueError: if Python cannot have a value; it names the column.
+    """
+    return objects(batch, plain_schema(batch.schema, ""))
+
+
 def _values(column: Any, type_: Any) -> list[Any]:
     """Return a column as values of Python; times with a part of a microsecond, which it does not have, as texts."""
     import pyarrow as pa

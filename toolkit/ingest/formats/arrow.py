@@ -44,7 +44,7 @@ class Arrow(FieldReader):
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
         """Return the types of the columns of all files; Arrow has no statistics, so any may be null."""
         try:
-            return together(self.placed(_columns(source)) for source in inputs)
+            return together(self.placed(*_columns(source)) for source in inputs)
         except ToolkitError:
             return None  # a file is damaged, which is told where it is ingested
 
@@ -82,10 +82,10 @@ def _batches(source: Input) -> Iterator[Any]:
         raise values.damage("Arrow file", error, source.path, place, row + 1 if row else None) from None
 
 
-def _columns(source: Input) -> dict[str, Type]:
+def _columns(source: Input) -> tuple[dict[str, Type], Any]:
     for batch in _batches(source):
-        return {field.name: nullable(plain_type(field.type)) for field in batch.schema}
-    return {}
+        return {field.name: nullable(plain_type(field.type)) for field in batch.schema}, batch.schema
+    return {}, ()
 
 
 def _opened(source: Input, stack: ExitStack) -> Iterator[Any]:

@@ -41,7 +41,7 @@ class Parquet(FieldReader):
             found = for_each(footers.column_types, inputs)
         except ToolkitError:
             return None  # a file is damaged, which is told where it is ingested
-        return together(self.placed(columns) for columns in found)
+        return together(self.placed(*columns) for columns in found)
 
     def read(self, source: Input) -> Iterator[Draft]:
         for batch in self.read_batches(source):

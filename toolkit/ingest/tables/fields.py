@@ -15,6 +15,7 @@ from toolkit.data.documents import value_at
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import COLUMNS, OwnTypes, of_rows, own_types
 from toolkit.data.schema import BOOL, FLOAT, INT, STR
+from toolkit.data.tables.restored import to_text
 from toolkit.errors import DataError, did_you_mean, short
 from toolkit.ingest import folders
 from toolkit.ingest.reader import SAMPLE, Draft, Input, Reader, first_drafts
@@ -134,8 +135,13 @@ class FieldReader(Reader):
                 placing.declare(placed, path, placing.declared_type(placed, path, name), must=True)
         return own_types(placed, closed, known_by + (", or is declared" if self.typed or self.not_null else ""))
 
-    def placed(self, columns: Mapping[str, schema.Type]) -> OwnTypes:
-        """Return the types of documents from those of all columns of a table, as `draft` makes fields of them."""
+    def placed(self, columns: Mapping[str, schema.Type], arrow: Iterable[Any]) -> OwnTypes:
+        """Return the types of documents from those of all columns of a table, as `draft` makes fields of them.
+
+        Args:
+            columns: Types by name.
+            arrow: The same columns, as fields of Arrow.
+        """
         row = {name: type_ for name, type_ in columns.items() if name not in _listed(self.leave_out)}
         gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
         metadata: schema.Type | None = None
@@ -155,7 +161,35 @@ class FieldReader(Reader):
         found: placing.Placed = {METADATA: inside or {}, DOCUMENT: placing.top_level(row)}
         placing.add_gathered(found, gathered)
         closed = placing.closed_paths(found, metadata=inside is not None)
-        return self.declared(found, closed, COLUMNS)
+        types = self.declared(found, closed, COLUMNS)
+        return msgspec.structs.replace(types, arrow=self._placed_arrow(columns, arrow, inside is not None))
+
+    def _placed_arrow(self, columns: Mapping[str, schema.Type], arrow: Iterable[Any], is_known: bool) -> str:
+        """Return the schema of documents, with columns of Arrow where `draft` puts their values.
+
+        Args:
+            columns: Types by name.
+            arrow: The same columns, as fields of Arrow.
+            is_known: Whether all that is in the metadata is known.
+        """
+        import pyarrow as pa
+
+        row = {field.name: field for field in arrow if field.name not in _listed(self.leave_out)}
+        keys = {field: next((name for name in self.fields.of(field) if name in row), None) for field in OWN}
+        base = row.get(keys[METADATA] or "")
+        inside = {field.name: field for field in base.type} if base and pa.types.is_struct(base.type) else {}
+        named = {field: row[key] for field, key in keys.items() if key in row and field in ("added", "created", "id")}
+        if "id" in named and not (pa.types.is_integer(named["id"].type) and columns[named["id"].name] == schema.INT):
+            del named["id"]
+        gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
+        rest = {name: field for name, field in row.items() if name not in (*keys.values(), *gathered)}
+        if self.metadata == REST:
+            gathered, rest = rest, {}
+        elif self.leave_out == REST:
+            rest = {}
+        if is_known and (inside or gathered) and not any("." in name for name in self.fields.of(METADATA)):
+            named[METADATA] = pa.field(METADATA, pa.struct(list({**inside, **gathered}.values())))
+        return to_text([pa.field(name, field.type) for name, field in {**rest, **named}.items()])
 
     def _inside(self, row: Mapping[str, schema.Type]) -> schema.Type | None:
         """Return the type of the metadata, if they are inside a column."""

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any
 
 from toolkit.data.schema import Type
 from toolkit.data.tables.columns import types_of
@@ -18,8 +18,8 @@ from toolkit.storage.paths import stat
 _MAGIC = b"PAR1"
 
 
-def column_types(source: Input) -> dict[str, Type]:
-    """Return the types of the columns of a Parquet file, by its footer.
+def column_types(source: Input) -> tuple[dict[str, Type], Any]:
+    """Return the types of the columns of a Parquet file, by its footer, and those of Arrow as a schema.
 
     Raises:
         DataError: if it has no sound footer.
@@ -28,7 +28,7 @@ def column_types(source: Input) -> dict[str, Type]:
 
     try:
         with _opened(source) as stored, table(stored, source.path) as file:
-            return types_of(file.metadata)
+            return types_of(file.metadata), file.schema_arrow
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"expected a Parquet file, got: {error}", path=source.path) from None
 

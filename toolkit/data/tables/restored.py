@@ -1,0 +1,203 @@
+"""Columns of Arrow as they were before their values became JSON: the types of all, as text, and the values back."""
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from toolkit.data.schema import Type, from_json
+from toolkit.data.tables.typed import arrow_type
+
+JSON = {b"toolkit": b"json"}
+"""Metadata of a field whose texts are JSON."""
+
+Value = Callable[[Any], Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OF_TEXTS: dict[str, Value] = {
+    "(large_|fixed_size_)?binary": base64.b64decode,
+    "decimal": Decimal,
+    "date": date.fromisoformat,
+}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_TIME = re.compile(r"(.*?\d\d:\d\d:\d\d)(?:\.(\d+))?(.*)")
+_DURATION = re.compile(r"(-?)P(?:(\d+)D)?(?:T(\d+)(?:\.(\d+))?S)?")
+
+
+def to_text(fields: Iterable[Any]) -> str:
+    """Return fields of Arrow as a text, in base64."""
+    import pyarrow as pa
+
+    return base64.b64encode(pa.schema(list(fields)).serialize().to_pybytes()).decode()
+
+
+def arrow_schema(text: str) -> Any:
+    """Return the schema that `to_text` has written; one without fields for an empty text."""
+    import pyarrow as pa
+
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) if text else pa.schema([])
+
+
+def unified(a: str, b: str) -> str:
+    """Return the fields of two schemas, each of a type that holds the values of both; without those that have none."""
+    import pyarrow as pa
+
+    if a == b or not (a and b):
+        return a if a == b else ""
+    found: dict[str, Any] = {}
+    for field in (*arrow_schema(a), *arrow_schema(b)):
+        if (before := found.get(field.name)) is None:
+            found[field.name] = field
+            continue
+        try:
+            both = [pa.schema([each]) for each in (before, field)]
+            found[field.name] = pa.unify_schemas(both, promote_options="default").field(0)
+        except pa.ArrowException:
+            found[field.name] = pa.field(field.name, pa.large_string(), metadata=JSON)
+    return to_text(found.values())
+
+
+def own_columns(
+    arrow: str, types: Mapping[str, Mapping[str, Any]], names: Iterable[str], added: Mapping[str, str]
+) -> str:
+    """Return the columns that documents bring, for a table that is written, as `to_text` does.
+
+    Args:
+        arrow: Schema of the documents' fields, where tables tell it.
+        types: Types of fields by root, in the form of `toolkit.data.schema`, where Arrow does not tell them.
+        names: Top-level fields that documents have.
+        added: Fields that a mix adds to the metadata, with their types.
+    """
+    import pyarrow as pa
+
+    if not (arrow or names):
+        return ""
+
+    known = {field.name: field for field in arrow_schema(arrow)}
+    fields = []
+    for name in dict.fromkeys((*known, *sorted(names))):
+        field, told = known.get(name), types.get("document", {}).get(name)
+        type_ = field.type if field else _scalar(from_json(told)) if told else None
+        if name == "metadata" and field and added and field.type.num_fields:
+            inner = {each.name: each for each in field.type}
+            inner |= {key: _field(key, _scalar(from_json(of))) for key, of in added.items()}
+            type_ = pa.struct(list(inner.values()))
+        if field and _is_json(field):  # of different types in several files
+            type_ = None
+        fields.append(_field(name, type_ if type_ is not None and _is_stored(type_) else None))
+    return to_text(fields)
+
+
+def _field(name: str, type_: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.field(name, type_) if type_ is not None else pa.field(name, pa.large_string(), metadata=JSON)
+
+
+def _scalar(type_: Type) -> Any:
+    """Return the type of a field of JSON, if it is one for all documents that are checked."""
+    return arrow_type(type_) if type_.not_null.kind in ("str", "int", "float", "bool") else None
+
+
+def _is_stored(type_: Any) -> bool:
+    """Return whether Parquet has a type, with values that JSON gives back."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        pq.write_table(pa.table({"c": arrow_array([None], type_)}), pa.BufferOutputStream())
+    except (pa.ArrowException, NotImplementedError, TypeError):
+        return False
+    return not re.search("interval|union|run_end|extension", str(type_))
+
+
+def arrow_array(values: list[Any], type_: Any) -> Any:
+    """Return an array of the values that were of a type before they became JSON.
+
+    Raises:
+        ValueError: if one is none of that type (so are errors of Arrow).
+    """
+    import pyarrow as pa
+
+    restore = _restore(type_)
+    return pa.array(list(map(restore, values)) if restore else values, type_)
+
+
+def _restore(type_: Any) -> Value | None:
+    """Return what makes a value of a type of its JSON; None where it is the same."""
+    import pyarrow as pa
+
+    is_ = pa.types
+    inner: Any
+    if is_.is_dictionary(type_):
+        return _restore(type_.value_type)
+    if is_.is_struct(type_):
+        parts = {each.name: part for each in type_ if (part := _as_json if _is_json(each) else _restore(each.type))}
+        return _or_null(lambda value: value | {k: part(value.get(k)) for k, part in parts.items()}) if parts else None
+    if is_.is_map(type_):
+        key, item = _restore_key(type_.key_type), _restore(type_.item_type) or (lambda value: value)
+        return _or_null(lambda value: [(key(k), item(v)) for k, v in value.items()])
+    if hasattr(type_, "value_type"):  # a list of any kind
+        inner = _restore(type_.value_type)
+        return _or_null(lambda value: list(map(inner, value))) if inner else None
+    for name, value in _OF_TEXTS.items():
+        if re.match(name, str(type_)):
+            return _or_null(value)
+    if (unit := getattr(type_, "unit", None)) is None:
+        return None
+    seconds = _of_timestamp if is_.is_timestamp(type_) else _of_duration if is_.is_duration(type_) else _of_time
+    return _or_null(lambda text: seconds(text) * _PER_SECOND[unit] // 10**9)
+
+
+def _is_json(field: Any) -> bool:
+    return JSON.items() <= (field.metadata or {}).items()
+
+
+def _as_json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _or_null(value: Value) -> Value:
+    return lambda each: None if each is None else value(each)
+
+
+def _restore_key(type_: Any) -> Value:
+    import pyarrow as pa
+
+    if pa.types.is_integer(type_):
+        return int
+    return float if pa.types.is_floating(type_) else _restore(type_) or (lambda value: value)
+
+
+def _of_timestamp(text: str) -> int:
+    """Return the nanoseconds of a time of ISO 8601 since 1970; in UTC, if it has no offset."""
+    whole, fraction, offset = _parts(text)
+    found = datetime.fromisoformat(whole + offset)
+    since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH
+    return (since.days * 86400 + since.seconds) * 10**9 + fraction
+
+
+def _of_time(text: str) -> int:
+    whole, fraction, _ = _parts(text)
+    found = time.fromisoformat(whole)
+    return (found.hour * 3600 + found.minute * 60 + found.second) * 10**9 + fraction
+
+
+def _of_duration(text: str) -> int:
+    if (match := _DURATION.fullmatch(text)) is None:
+        raise ValueError(f"expected a duration of ISO 8601, got {text!r}")
+    sign, days, seconds, fraction = match.groups()
+    size = (int(days or 0) * 86400 + int(seconds or 0)) * 10**9 + int((fraction or "").ljust(9, "0"))
+    return -size if sign else size
+
+
+def _parts(text: str) -> tuple[str, int, str]:
+    """Return a time without its fraction, the nanoseconds of that, and the offset behind it."""
+    if (match := _TIME.fullmatch(text)) is None:
+        raise ValueError(f"expected a time of ISO 8601, got {text!r}")
+    whole, fraction, offset = match.groups()
+    return whole, int((fraction or "").ljust(9, "0")), offset
