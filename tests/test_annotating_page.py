@@ -15,11 +15,16 @@ from toolkit.annotate.record import Annotation
 PAGE = "docs/annotating.md"
 
 
+def make(folder: Path) -> None:
+    """Write the input that the page names."""
+    (folder / "raw").mkdir()
+    rows = [json.dumps({"id": str(i), "text": f"Text number {i}." + i * "!"}) for i in range(10)]
+    (folder / "raw/a.jsonl").write_text("\n".join(rows) + "\n")
+
+
 def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "raw").mkdir()
-    rows = [json.dumps({"id": str(i), "text": f"Text number {i}." + i * "!"}) for i in range(10)]
-    (tmp_path / "raw/a.jsonl").write_text("\n".join(rows) + "\n")
+    make(tmp_path)
     configuration, session, mix, status, row, *_ = blocks(PAGE)
     with serving() as server:
         text = configuration.text.replace("http://127.0.0.1:8000/v1", server.url)

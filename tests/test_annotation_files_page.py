@@ -13,16 +13,21 @@ from tests.pipeline.test_annotation_files import annotation, write_lines
 PAGE = "docs/annotation-files.md"
 
 
-def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.chdir(tmp_path)
+def make(folder: Path) -> None:
+    """Write raw files and annotations such as the page names."""
     scores: dict[str, list[Any]] = {"de-0": [1, 2, 2], "de-1": [None, None, 9], "de-2": [0, 0, 1]}
     scores |= {"fr-0": [4, 4, 5], "fr-1": [3, 3, 3], "fr-2": [1, 1, 1]}
     for language in ("de", "fr"):
         ids = [id for id in scores if id.startswith(language)]
         raw, name = f"2014-41/{language}/00000", "annotations_org--model-7B_edu_en"
-        write_lines(tmp_path / f"raw/{raw}.jsonl", [{"id": id, "text": f"A text, {id}."} for id in ids])
+        write_lines(folder / f"raw/{raw}.jsonl", [{"id": id, "text": f"A text, {id}."} for id in ids])
         rows = [annotation(id, scores[id]) for id in reversed(ids)]
-        write_lines(tmp_path / f"exp/generated_annotations/{raw}__{name}.jsonl", rows)
+        write_lines(folder / f"exp/generated_annotations/{raw}__{name}.jsonl", rows)
+
+
+def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path)
     configuration, session, broken, written, *_ = page = blocks(PAGE)
     (tmp_path / "crawl.yaml").write_text(configuration.text)
     for shown in commands(session):

@@ -16,16 +16,21 @@ from tests.text.encoders import models
 PAGE = "docs/embeddings.md"
 
 
+def make(folder: Path) -> None:
+    """Write the encoder and the documents that the page names."""
+    models.bert(folder / "encoder")
+    chance = random.Random(3)
+    rows = [(chance.random(), i) for i in range(400)]
+    found = [document(str(i), text(chance, share), score=round(share * 5)) for share, i in rows]
+    write_rows(folder / "edu/a.jsonl", found)
+
+
 def test_the_commands_of_the_page_make_a_head_and_use_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("tokenizers", reason="the extra tokens")
     monkeypatch.chdir(tmp_path)
-    models.bert(tmp_path / "encoder")
-    chance = random.Random(3)
-    rows = [(chance.random(), i) for i in range(400)]
-    found = [document(str(i), text(chance, share), score=round(share * 5)) for share, i in rows]
-    write_rows(tmp_path / "edu/a.jsonl", found)
+    make(tmp_path)
     blocks = pages.blocks(PAGE)
     configurations = [block.text for block in blocks if block.language == "yaml"]
     for name, content in zip(("edu.yaml", "mix.yaml"), configurations, strict=True):

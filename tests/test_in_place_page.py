@@ -15,15 +15,20 @@ ENGLISH = "The library opens at nine in the morning and it closes at six in the 
 README = "---\nconfigs:\n- config_name: sample\n  data_files: sample/*.parquet\n---\n"
 
 
+def make(folder: Path) -> None:
+    """Write the files in place that the first example names."""
+    (folder / "hub/fineweb/sample").mkdir(parents=True)
+    (folder / "hub/fineweb/README.md").write_text(README)
+    rows = [{"text": ENGLISH, "id": "1", "language": "en"}, {"text": ENGLISH, "id": "2", "language": "de"}]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "hub/fineweb/sample/000.parquet")
+
+
 def test_the_first_example_runs_and_the_others_fail_at_their_files_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     first, *others = (block.text for block in blocks("docs/in-place.md") if block.language == "yaml")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "hub/fineweb/sample").mkdir(parents=True)
-    (tmp_path / "hub/fineweb/README.md").write_text(README)
-    rows = [{"text": ENGLISH, "id": "1", "language": "en"}, {"text": ENGLISH, "id": "2", "language": "de"}]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "hub/fineweb/sample/000.parquet")
+    make(tmp_path)
     (tmp_path / "web.yaml").write_text(first)
     ran = run("run", "-c", "web.yaml", "executor.type=in_process")
     assert ran.code == 0, ran.err

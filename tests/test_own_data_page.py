@@ -27,7 +27,7 @@ def _objects(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_bytes(gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
 
 
-def _make(folder: Path) -> None:
+def make(folder: Path) -> None:
     """Writes the inputs that the page names."""
     (folder / "hub/fineweb/sample").mkdir(parents=True)
     (folder / "hub/fineweb/README.md").write_text(HEADER)
@@ -68,7 +68,7 @@ def _make(folder: Path) -> None:
 
 def test_each_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """In order: the last one reads what the second has written. Each shows its first documents before it runs."""
-    _make(tmp_path)
+    make(tmp_path)
     monkeypatch.chdir(tmp_path)
     kept: list[tuple[int, int]] = []
     for text in EXAMPLES:
@@ -86,7 +86,7 @@ def test_each_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run:
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    _make(tmp_path)
+    make(tmp_path)
     monkeypatch.chdir(tmp_path)
     run_here = [block for block in blocks(PAGE) if block.language == "sh" and not block.unrun]
     typed = [shown.command for block in run_here for shown in commands(block)]

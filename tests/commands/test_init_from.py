@@ -12,7 +12,7 @@ import yaml
 from tests.conftest import Run
 from tests.files_in_place import parquet, wet
 from tests.storage.web_server import Behaviour, web
-from tests.test_own_data_page import ENGLISH, _make
+from tests.test_own_data_page import ENGLISH, make
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 
@@ -49,7 +49,7 @@ SOURCES: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("path", SOURCES)
 def test_each_source_of_the_page_needs_no_edit(path: str, tmp_path: Path, run: Run) -> None:
     """Format, columns and types are those that there are; the rule that is proposed can be used."""
-    _make(tmp_path)
+    make(tmp_path)
     found = made(run, path)
     (entry,) = found["ingest"]
     format_, options = SOURCES[path]
@@ -64,7 +64,7 @@ def test_each_source_of_the_page_needs_no_edit(path: str, tmp_path: Path, run: R
 
 @pytest.mark.parametrize("path", ["hub/fineweb", "forum"])
 def test_the_way_without_a_copy_is_another_line(path: str, tmp_path: Path, run: Run) -> None:
-    _make(tmp_path)
+    make(tmp_path)
     found = made(run, path)
     line = next(each for each in Path("made.yaml").read_text().splitlines() if each.startswith("#   documents: "))
     del found["ingest"]
@@ -183,7 +183,7 @@ def test_files_of_other_forms(make: Callable[[Path], str], tmp_path: Path, run: 
 
 
 def test_one_file_on_the_web(tmp_path: Path, run: Run) -> None:
-    _make(tmp_path)
+    make(tmp_path)
     with web(tmp_path / "pajama", Behaviour()) as url:
         found = made(run, f"{url}0.jsonl.gz")
     assert found["ingest"][0]["fields"] == {"text": "raw_content", "id": "doc_id", "metadata": "meta"}

@@ -1,0 +1,194 @@
+"""Cases run in a checkout: in a folder on disk or in a bucket, by a process that has the checkout's modules."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from tests.annotate.server import serving
+from tests.replay.cases import ABSENT_ENDPOINT, Case, Line
+from tests.replay.recording import BOOKKEEPING, Contents, Mask, Step, changes
+from tests.storage.servers import ACCESS, SECRET, Seaweed
+
+SERVER = Path(__file__).with_name("server.py")
+BUCKET = "replay"
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": ACCESS,
+    "AWS_SECRET_ACCESS_KEY": SECRET,
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+class Checkout:
+    """A checkout and the process that runs its commands; a context manager."""
+
+    def __init__(self, tree: Path, plugin: Path | None, variables: Mapping[str, str]) -> None:
+        self.tree = tree
+        paths = [*([plugin] if plugin else []), tree, *([SERVER.parent.parent.parent] if plugin else [])]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLKIT_", "AWS_"))}
+        self.env = {**kept, **variables, "PYTHONPATH": os.pathsep.join(map(str, paths)), "COLUMNS": "100", "DATA": "."}
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.env
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def run(self, arguments: list[str], folder: Path, output: Path, error: Path) -> int:
+        """Run a command line in a folder; return its exit status."""
+        assert self._process.stdin
+        assert self._process.stdout
+        request = {"arguments": arguments, "folder": str(folder), "output": str(output), "error": str(error)}
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        status: int = json.loads(self._process.stdout.readline())
+        return status
+
+    def shell(self, command: str, folder: Path, output: Path, error: Path) -> int:
+        """Run a command of a shell in a folder, in which ``toolkit`` is this one; return its exit status."""
+        define = f'toolkit() {{ "{sys.executable}" -m toolkit "$@"; }}; python() {{ "{sys.executable}" "$@"; }}; '
+        with output.open("wb") as out, error.open("wb") as err:
+            return subprocess.run(
+                ["bash", "-c", define + command], cwd=folder, stdout=out, stderr=err, env=self.env, check=False
+            ).returncode
+
+
+class Servers:
+    """An S3 server and a server of language models, for all checkouts; a context manager."""
+
+    def __init__(self, folder: Path, *, with_bucket: bool) -> None:
+        self._folder, self._with_bucket = folder, with_bucket
+        self._stack = ExitStack()
+        self.variables: dict[str, str] = {}
+        self.client: Any = None
+
+    def __enter__(self) -> Self:
+        self.endpoint = self._stack.enter_context(serving()).url
+        if self._with_bucket:
+            import boto3
+
+            server = Seaweed(self._folder / "s3")
+            server.start()
+            self._stack.callback(server.kill)
+            self.variables = {**CREDENTIALS, "AWS_ENDPOINT_URL": server.url}
+            keys = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
+            self.client = boto3.client("s3", endpoint_url=server.url, **keys)
+            self.client.create_bucket(Bucket=BUCKET)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+
+class Playground:
+    """A folder in which one case is run by one checkout; what is below ``data/`` lies in a bucket if the case says so.
+
+    Attributes:
+        folder: Folder, which is the working directory of commands.
+    """
+
+    def __init__(self, case: Case, checkout: Checkout, folder: Path, servers: Servers, contents: Contents) -> None:
+        self.case, self.checkout, self.folder, self._servers, self._contents = case, checkout, folder, servers, contents
+        self._prefix = f"{folder.parent.name}/{folder.name}/"
+        self._root = f"s3://{BUCKET}/{self._prefix}"
+        trees = {str(checkout.tree): "TREE", os.path.relpath(checkout.tree, folder): "TREE"}
+        self._mask = Mask({f"{folder}/": "", str(folder): ".", self._root: "", **trees})
+        self._stamps: dict[str, str] = {}
+
+    def play(self, quickstart: Path | None, wanted: set[int]) -> list[Step]:
+        """Run the lines of the case up to the last that is wanted; return what the wanted ones gave."""
+        if quickstart is None:
+            self.folder.mkdir(parents=True)
+        else:
+            shutil.copytree(quickstart, self.folder)
+        self.case.prepare(self.folder)
+        if self.case.place == "bucket":
+            self._upload()
+        self._stamps = self._listed()
+        found = []
+        for number, line in enumerate(self.case.lines[: max(wanted) + 1]):
+            step = self._do(line)
+            if number in wanted:
+                found.append(step)
+        shutil.rmtree(self.folder)
+        return found
+
+    def _upload(self) -> None:
+        data = self.folder / "data"
+        for path in sorted(data.rglob("*")):
+            if path.is_file():
+                key = f"{self._prefix}{path.relative_to(self.folder)}"
+                self._servers.client.put_object(Bucket=BUCKET, Key=key, Body=path.read_bytes())
+        shutil.rmtree(data, ignore_errors=True)
+
+    def _do(self, line: Line) -> Step:
+        """Carry out a line."""
+        if line.file:
+            name, text = line.file
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self._here(text), encoding="utf-8")
+            self._stamps[name] = _stamp(path)
+        if not (line.arguments or line.shell):
+            return Step(line.name)
+        output, error = (self.folder.with_name(f"{self.folder.name}.{name}") for name in ("out", "err"))
+        if line.shell:
+            status = self.checkout.shell(line.shell, self.folder, output, error)
+        else:
+            status = self.checkout.run([self._here(word) for word in line.arguments], self.folder, output, error)
+        after = self._listed()
+        files = changes(self._stamps, after, self._read, self._mask, self._contents)
+        self._stamps = after
+        out, err = (path.read_text(encoding="utf-8", errors="backslashreplace") for path in (output, error))
+        return Step(
+            line.name,
+            status,
+            self._mask.printed(out),
+            self._mask.text(err) if status else "",
+            {name: digest for name, digest in files.items() if not line.skips(name)},
+        )
+
+    def _here(self, text: str) -> str:
+        """Return a text whose relative paths below ``data/`` are in the place of the case."""
+        text = text.replace(ABSENT_ENDPOINT, self._servers.endpoint)
+        return Case.DATA.sub(f"{self._root}data/", text) if self.case.place == "bucket" else text
+
+    def _listed(self) -> dict[str, str]:
+        """Return the stamps of all files that are no bookkeeping; those of the bucket have the paths of a folder."""
+        found = {}
+        for folder, folders, names in os.walk(self.folder):
+            folders[:] = [name for name in folders if name not in (BOOKKEEPING, "__pycache__")]
+            for name in names:
+                path = Path(folder, name)
+                found[str(path.relative_to(self.folder))] = _stamp(path)
+        if self.case.place == "bucket":
+            pages = self._servers.client.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=BUCKET, Prefix=self._prefix):
+                for entry in page.get("Contents", ()):
+                    path = entry["Key"].removeprefix(self._prefix)
+                    if BOOKKEEPING not in path.split("/"):
+                        found[path] = f"{entry['ETag']} {entry['LastModified']}"
+        return found
+
+    def _read(self, name: str) -> bytes:
+        path = self.folder / name
+        if path.is_file():
+            return path.read_bytes()
+        if path.is_symlink():
+            return os.readlink(path).encode()
+        body: bytes = self._servers.client.get_object(Bucket=BUCKET, Key=self._prefix + name)["Body"].read()
+        return body
+
+
+def _stamp(path: Path) -> str:
+    stat = path.lstat()
+    return f"{stat.st_mtime_ns} {stat.st_size} {stat.st_ino}"
