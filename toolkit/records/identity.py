@@ -23,6 +23,7 @@ from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import DataError, ToolkitError
 from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored
+from toolkit.storage.stores.local.scratch import open_scratch
 from toolkit.storage.threads import for_each
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -122,7 +123,7 @@ def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
             ordered = np.sort(block)
             ends = [0, *np.searchsorted(ordered, bounds).tolist(), len(ordered)]
             for path, (begin, end) in zip(paths, pairwise(ends), strict=True):
-                with open(path, "ab") as file:
+                with open_scratch(path, "ab") as file:
                     ordered[begin:end].tofile(file)
         for path in paths:
             yield np.fromfile(path, "<u8")
