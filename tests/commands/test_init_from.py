@@ -163,7 +163,7 @@ OTHERS: dict[Callable[[Path], str], dict[str, Any]] = {
         "from": "my data.jsonl",
         "source": "my-data",
         "fields": {"text": "article_text", "id": [], "source": [], "created": []},
-        "on_error": "skip",
+        "null_text": "skip",
     },
     _splits: {"format": "arrow", "split": "train"},
     _in_the_way: {"format": "parquet", "from": "data/posts"},

@@ -39,13 +39,14 @@ _LONGEST = 1 << 30
 """Bytes of a row, at most, where types are told by rows; documents have their own limit."""
 
 _PLACES = ("path", "include", "exclude")
-_TAKEN = ("format", "source", "trim", "ids")
+_TAKEN = ("format", "source", "trim", "ids", "null_text")
 """Options of all formats that change documents, and so are options of documents in place."""
 
 _WHY_NOT = {
     "from": "the files are at `path:`",
     "crawl": "ingest reads crawls; or give its files on disk as `path:`",
-    "on_error": "a bad item is always an error, because row n must stay row n; ingest skips bad items",
+    "on_error": "a bad item is always an error, because row n must stay row n; ingest skips bad items, and "
+    "`null_text: skip` leaves out items without a text",
     "max_rejected": "no item is skipped in place; ingest skips bad items",
     "pack": "each file is a shard; ingest packs small files",
     "shard_size": "each file is a shard; ingest cuts large files",

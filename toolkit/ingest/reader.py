@@ -70,6 +70,7 @@ class Draft(msgspec.Struct, kw_only=True):
         number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
         raw: a row that already is a document, kept byte by byte.
         utf8: the text in UTF-8, if it is at hand.
+        is_null: whether its text is null in the input.
         paths: the paths of the row's fields (see `toolkit.data.metadata_fields.paths_in`), if the reader knows them.
     """
 
@@ -85,6 +86,7 @@ class Draft(msgspec.Struct, kw_only=True):
     raw: bytes | None = None
     utf8: bytes | None = None
     paths: tuple[str, ...] | None = None
+    is_null: bool = False
 
     def fields(self, id: str) -> tuple[str, ...] | dict[str, Any] | None:
         """Return the paths of the fields of the row, or its top-level fields without the text; None of a `raw` one."""
@@ -92,6 +94,26 @@ class Draft(msgspec.Struct, kw_only=True):
             return self.paths
         known = {"id": id, "text": "", "source": "", "added": self.added, "created": self.created}
         return {**known, **self.extra, "metadata": self.metadata}
+
+
+class NullText(msgspec.ValidationError):
+    """An item whose text is null; `null_text` of the configuration decides what becomes of it.
+
+    Args:
+        message: for the case that it is bad.
+        draft: of the item, with an empty text.
+    """
+
+    def __init__(self, message: str, draft: Draft) -> None:
+        super().__init__(message)
+        self.draft = draft
+        draft.is_null = True
+
+
+def with_empty_text(row: bytes, key: str = "text") -> bytes | None:
+    """Return a row of JSON with an empty text in place of null; None if it has another text, or none."""
+    fields = msgspec.json.decode(row, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode(fields | {key: ""}) if bytes(fields.get(key, b"")) == b"null" else None
 
 
 class DraftColumns(Sequence[Draft]):
@@ -178,6 +200,7 @@ class Input:
         begin: where reading begins: a reader counts items from `begin.number`. Another place than the start is given
             to readers with `MEMBERS`, of which the stream begins there, and to those that note `parts`.
         sample: bounds what is read of it, if its beginning is enough.
+        null_text: what becomes of items whose text is null: ``skip``, ``empty``, ``error``; None for the format's way.
         left_out: notes the items that become no document, if that is wanted.
         parts: readers add the number of items before a part of the file, and the part's own number, before they give
             items of it.
@@ -206,6 +229,7 @@ class Input:
         self.max_bytes = max_bytes
         self.counts: Counter[str] = Counter()
         self.skip = rejects is not None
+        self.null_text: str | None = None
         self.left_out: LeftOutOutput | None = None
         self._rejects = rejects
         self._opened = opened
@@ -275,7 +299,8 @@ class Input:
             try:
                 made = make(line, lines.number)
             except (*BAD_ROW, DataError) as error:
-                self.refuse(error, line, lines.number)
+                if (draft := self.refuse(error, line, lines.number)) is not None:
+                    yield cast("T", draft)
                 continue
             if is_nested_too_deeply(line):
                 message = f"expected at most {MAX_NESTING} lists and objects in each other, got more"
@@ -299,14 +324,16 @@ class Input:
         if self.left_out is not None:
             self.left_out.add(number, reason, id, url, source)
 
-    def refuse(self, error: Exception, raw: bytes, number: int) -> None:
-        """Treat an item of which something could not be made as `bad`.
+    def refuse(self, error: Exception, raw: bytes, number: int) -> Draft | None:
+        """Treat an item of which something could not be made as `bad`; return the document of one whose text is null.
 
         Args:
             error: one of `BAD_ROW`, or a DataError, which is raised again if it has a path.
             raw: the item.
             number: line or ordinal in the input, from 1.
         """
+        if isinstance(error, NullText) and self.null_text in ("skip", "empty"):
+            return error.draft
         if not isinstance(error, DataError):
             hint = _ENCODED if isinstance(error, UnicodeError) else ""
             self.bad(fault_of(raw, error), explain_bad_row(raw, error) + hint, raw, number)
@@ -314,6 +341,7 @@ class Input:
             raise error
         else:
             self.bad("not of the format", error.message, raw, number, error.id)
+        return None
 
     def too_large(
         self, what: str, raw: bytes, number: int, size: int, offset: int | None = None, id: str | None = None

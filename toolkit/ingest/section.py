@@ -87,6 +87,13 @@ class Common(ConfigStruct):
         Literal["error", "skip"],
         Description(description="bad items: fail the shard, or count them and keep them in a reject file"),
     ] = "error"
+    null_text: Annotated[
+        Literal["skip", "empty", "error"] | None,
+        Description(
+            description="items whose text is null: leave them out and count them (`null_text`), give them an empty "
+            "text, or treat them as bad items; default: `error`, for CSV `empty`"
+        ),
+    ] = None
     max_rejected: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=1)],
         Description(
@@ -321,6 +328,8 @@ _last: tuple[Entry | None, dict[str, Any]] = None, {}
 def _settings_of(entry: Entry) -> dict[str, Any]:
     common = config.plain(entry.settings())
     shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
+    if shared["null_text"] is None:
+        del shared["null_text"]
     reader = entry.reader()
     version = {} if reader.VERSION == FIRST_VERSION else {"reader_version": reader.VERSION}
     written = {} if entry.compression == COMPRESSION else {_COMPRESSION_KEY: entry.compression}

@@ -16,7 +16,17 @@ from toolkit.storage.paths import join
 JUDGED = 100
 """Items of an entry from which its share of bad items is judged; of fewer, only if all of them are bad."""
 
-_ITEMS = ("documents", "trim", "not_http", "empty", "no_text", "binary", "too_large", "invalid_utf8.drop_document")
+_ITEMS = (
+    "documents",
+    "trim",
+    "null_text",
+    "not_http",
+    "empty",
+    "no_text",
+    "binary",
+    "too_large",
+    "invalid_utf8.drop_document",
+)
 _KINDS = ("rejected.", "lost.", "record.", "status.", "content_type.", "content_encoding.")
 _NO_ITEMS = ("content_type.missing",)
 """Names of counts, each item under one of them; all others say something of items that are counted already."""

@@ -162,10 +162,11 @@ def names_without_header(row: Row) -> list[str]:
     return []
 
 
-def lacks_text(rows: Sequence[Row], options: dict[str, Any]) -> int:
-    """Return how many rows have no text."""
+def lacks_text(rows: Sequence[Row], options: dict[str, Any]) -> tuple[int, int]:
+    """Return how many rows lack the field of the text, and in how many it is null."""
     name = options.get("fields", {}).get("text", "text")
-    return sum(row.get(name) is None for row in rows)
+    lacking = sum(name not in row for row in rows)
+    return lacking, sum(row.get(name) is None for row in rows) - lacking
 
 
 def example_rule(documents: Sequence[Row]) -> str | None:

@@ -33,7 +33,8 @@ _ABOUT = {
     "metadata": "all other fields are fields of the metadata",
     "typed": "{}",
     "documents": "each file is a document; without this, one ends at a blank line",
-    "on_error": "{} have no text",
+    "on_error": "{} have no such field",
+    "null_text": "{} have a text that is null",
     "source": "a name for the origin; source and id identify a document",
     "ids": "the first file and {} have equal ids, so the path comes before them",
 }
@@ -72,7 +73,7 @@ def text_for(path: str, config_path: str) -> str:
     if there.others:
         more = f" and {len(there.others) - 1:,} more" if there.others[1:] else ""
         parts.append(f"# Not read: {there.others[0]}{more}\n")
-    if READERS.find(there.format).IN_PLACE:
+    if READERS.find(there.format).IN_PLACE and "on_error" not in entry:
         parts.append(_IN_PLACE.format(entry=_flow(_in_place(entry))))
     parts.append(_fields(seen))
     return "".join(parts) + _rest(name, fields.example_rule(seen.documents))
@@ -110,9 +111,11 @@ def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
         notes["typed"] = (
             "values of CSV are texts; these are not" if is_text else "has numbers such as NaN, which are null"
         )
-        if 0 < (lacking := fields.lacks_text(rows, found)) < len(rows):
-            entry["on_error"] = "skip"
-            notes["on_error"] = f"{lacking:,} of the first {len(rows):,} rows"
+        lacking, nulls = fields.lacks_text(rows, found)
+        for option, count in (("on_error", lacking), ("null_text", nulls)):
+            if count and lacking + nulls < len(rows):
+                entry[option] = "skip"
+                notes[option] = f"{count:,} of the first {len(rows):,} rows"
     elif "documents" in class_.__struct_fields__ and (len(there.files) > 1 or there.pattern != there.files[0][0]):
         entry["documents"] = "file"
     return entry, notes
@@ -160,7 +163,7 @@ def _flow(value: Any) -> str:
 
 
 def _in_place(entry: dict[str, Any]) -> dict[str, Any]:
-    options = {key: value for key, value in entry.items() if key not in ("from", "on_error")}
+    options = {key: value for key, value in entry.items() if key != "from"}
     return {"format": options.pop("format"), "path": entry["from"]} | options
 
 

@@ -31,10 +31,10 @@ Delimiter = Annotated[str, _CHARACTER, msgspec.Meta(description="the character b
 class Csv(FieldReader):
     """One row a document, as RFC 4180 has it: quoted fields may have delimiters, line breaks and doubled quotes.
 
-    Values are texts, unless `typed` says something else. An empty field is null, except the text of a document, which
-    may be empty. The number of a document is the line at which its row begins; it is part of the id of a document
-    without one. Blank lines between rows are counted. A row of more or fewer fields than there are columns is bad.
-    `metadata` may be JSON texts.
+    Values are texts, unless `typed` says something else. An empty field is null, except the text of a document,
+    which may be empty, unless `null_text` is `skip` or `error`. The number of a document is the line at which its
+    row begins; it is part of the id of a document without one. Blank lines between rows are counted. A row of more
+    or fewer fields than there are columns is bad. `metadata` may be JSON texts.
     """
 
     SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
@@ -83,22 +83,23 @@ class Csv(FieldReader):
                 raise DataError(f"expected columns in `typed`, got the path {inside[0]!r}", path=source.path)
             for number, fields in rows:
                 try:
-                    row = self._row(names, fields)
-                    draft = self.draft(row, number)
+                    row = self._row(names, fields, empty=source.null_text in (None, "empty"))
+                    draft: Draft | None = self.draft(row, number)
                 except (*BAD_ROW, DataError) as error:
-                    source.refuse(error, rows.raw(), number)
-                    continue
-                yield draft
+                    draft = source.refuse(error, rows.raw(), number)
+                if draft is not None:
+                    yield draft
 
     def _header(self, rows: "_Rows", source: Input) -> tuple[str, ...]:
         for _, fields in rows.of_names():
             return tuple(name or f"column_{i}" for i, name in enumerate(fields, 1))
         raise DataError("expected a row with the names of the columns, got an empty file", path=source.path)
 
-    def _row(self, names: tuple[str, ...], fields: list[str]) -> dict[str, Any]:
+    def _row(self, names: tuple[str, ...], fields: list[str], *, empty: bool) -> dict[str, Any]:
+        """Return the fields of a row by name, null where they are empty; texts may be `empty`."""
         if len(fields) != len(names):
             raise DataError(f"expected {amount(len(names), 'field')} as there are columns, got {len(fields)}")
-        texts = self.fields.of("text")
+        texts = self.fields.of("text") if empty else ()
         row: dict[str, Any] = {
             name: field or (field if name in texts else None) for name, field in zip(names, fields, strict=True)
         }

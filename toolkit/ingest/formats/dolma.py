@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from toolkit.ingest.reader import Draft, Input, Reader, check_document
+from toolkit.ingest.reader import Draft, Input, NullText, Reader, check_document, with_empty_text
 
 
 class Dolma(Reader):
@@ -23,7 +23,12 @@ class Dolma(Reader):
 
 def _draft(line: bytes, number: int, source: str | None) -> Draft:
     row = line if source is None else _with_source(line, source)
-    found = check_document(row)
+    try:
+        found = check_document(row)
+    except msgspec.ValidationError as error:
+        if (row_with_text := with_empty_text(row)) is None:
+            raise
+        raise NullText(str(error), _draft(row_with_text, number, None)) from None
     return Draft(text=found.text, number=number, id=found.id, source=found.source, raw=row)
 
 

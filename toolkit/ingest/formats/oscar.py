@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from toolkit.data.documents import Prediction
-from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.reader import Draft, Input, NullText, Reader, with_empty_text
 from toolkit.text.fasttext.predictions import without_capitals
 
 
@@ -89,7 +89,14 @@ class Oscar(Reader):
         predictions = msgspec.json.Decoder(list[Prediction | None])
 
         def draft(line: bytes, number: int) -> Draft | None:
-            row = decoder.decode(without_capitals(line))
+            try:
+                row = decoder.decode(without_capitals(line))
+            except msgspec.ValidationError as error:
+                empty = with_empty_text(line, "content")
+                made = None if empty is None else draft(empty, number)
+                if made is None:
+                    raise
+                raise NullText(str(error), made) from None
             encoded = msgspec.json.encode(self._value(row.metadata))
             msgspec.json.decode(encoded, type=OscarValue)
             headers = msgspec.json.decode(row.warc_headers, type=_Identifier)

@@ -60,6 +60,7 @@ class Documents:
         self, source: Input, common: Common, reader: Reader, relative: str, types: OwnTypes | None = None
     ) -> None:
         self._source = source
+        source.null_text = common.null_text
         self._common = common
         self._reader = reader
         self._relative = relative
@@ -90,6 +91,9 @@ class Documents:
     def _rows(self) -> Iterator[Written]:
         counts, source = self._source.counts, self._source
         for draft in itertools.chain.from_iterable(self._reader.read_batches(source)):
+            if draft.is_null and self._common.null_text == "skip":
+                source.leave_out("null_text", draft.number, **self._names_of(draft))
+                continue
             try:
                 if self._common.trim:
                     trimmed = trim(draft.text, self._common.trim.min_chars)

@@ -34,7 +34,8 @@ def drafts(
             try:
                 found.append(make({**row}, i))
             except (*BAD_ROW, DataError) as error:
-                source.refuse(error, msgspec.json.encode(row), i)
+                if (draft := source.refuse(error, msgspec.json.encode(row), i)) is not None:
+                    found.append(draft)
         yield found
 
 

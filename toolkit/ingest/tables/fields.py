@@ -18,7 +18,7 @@ from toolkit.data.schema import BOOL, FLOAT, INT, STR
 from toolkit.data.tables.restored import to_text
 from toolkit.errors import DataError, did_you_mean, short
 from toolkit.ingest import folders
-from toolkit.ingest.reader import SAMPLE, Draft, Input, Reader, first_drafts
+from toolkit.ingest.reader import SAMPLE, Draft, Input, NullText, Reader, first_drafts
 from toolkit.ingest.tables import placing
 
 Names = str | list[str]
@@ -221,6 +221,7 @@ class FieldReader(Reader):
             number: of the item.
 
         Raises:
+            NullText: if its text is null.
             msgspec.ValidationError: if it has no text, or a field that is not of its type.
             DataError: if a field would be lost: two for one name.
         """
@@ -234,6 +235,7 @@ class FieldReader(Reader):
             found[name] = value
             if key is not None:
                 row.pop(key, None)
+        is_null = found["text"] is None and self._has_text(there, row)
         for name in gathered:
             row.pop(name, None)
         if self.metadata == REST:
@@ -246,21 +248,29 @@ class FieldReader(Reader):
                 f"document from another key: write "
                 f"`fields: {{{taken[0]}: {taken[0]}}}`, or list the key in `metadata` or `leave_out`"
             )
-        if found["text"] is None:
+        if found["text"] is None and not is_null:
             raise msgspec.ValidationError(self._no_text(there))
         if isinstance(row.get("attributes"), str):
             row["attributes"] = _object(row["attributes"], "attributes")
         found |= _converted(found)
         if gathered:
             found["metadata"] = _together(found["metadata"], gathered)
-        return msgspec.convert({**found, "number": number, "extra": row}, Draft)
+        text = "" if is_null else found["text"]
+        draft = msgspec.convert({**found, "text": text, "number": number, "extra": row}, Draft)
+        if is_null:
+            raise NullText(f"Expected a text in {' or '.join(self.fields.of('text'))}, got null", draft)
+        return draft
+
+    def _has_text(self, there: Iterable[str], row: Mapping[str, Any]) -> bool:
+        """Return whether an item has the field of the text, at the top or in an object."""
+        names = self.fields.of("text")
+        outer = [(value_at(row, name.rpartition(".")[0]), name.rpartition(".")[2]) for name in names if "." in name]
+        return any(name in there for name in names) or any(isinstance(o, Mapping) and key in o for o, key in outer)
 
     def _no_text(self, there: Iterable[str]) -> str:
         """Return what is wrong with an item without a text, whose fields there are."""
         names, found = self.fields.of("text"), list(there)
         wanted = " or ".join(names)
-        if any(name in found for name in names):
-            return f"Expected a text in {wanted}, got null"
         hint = did_you_mean(names[0], found) or f"; it has: {', '.join(found[:20])}"
         return f"Expected field {wanted}, got an object without it{hint}"
 

@@ -1,0 +1,154 @@
+"""Items whose text is null are left out, empty or bad, as the configuration says, in every format and in place."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, read_rows
+
+TEXTS = ["One.", None, "Three.", None, "Five."]
+
+
+def write(folder: Path, format: str, texts: list[str | None]) -> dict[str, Any]:
+    """Write a file; return the options that read it."""
+    folder.mkdir(exist_ok=True)
+    rows = [{"id": f"d{i}", "text": text, "url": f"https://a.example/{i}"} for i, text in enumerate(texts, 1)]
+    options: dict[str, Any] = {}
+    path = folder / f"a.{format}"
+    if format in ("parquet", "arrow"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.Table.from_pylist(
+            rows, pa.schema([("id", pa.string()), ("text", pa.string()), ("url", pa.string())])
+        )
+        if format == "parquet":
+            pq.write_table(table, path, row_group_size=2)
+        else:
+            with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+                writer.write_table(table)
+        return options
+    if format == "csv":
+        lines = ["id,text,url", *(f"{row['id']},{row['text'] or ''},{row['url']}" for row in rows)]
+    elif format == "oscar":
+        path = folder / "a.jsonl"
+        label = {"label": "en", "prob": 0.9}
+        lines = [
+            json.dumps(
+                {
+                    "content": row["text"],
+                    "warc_headers": {"warc-record-id": row["id"], "warc-target-uri": row["url"]},
+                    "metadata": {
+                        "identification": label,
+                        "annotation": None,
+                        "sentence_identifications": [label] if row["text"] else [],
+                    },
+                }
+            )
+            for row in rows
+        ]
+    elif format == "nested":
+        path, options = folder / "a.jsonl", {"fields": {"text": "of.text"}}
+        lines = [json.dumps({"id": row["id"], "of": {"text": row["text"]}, "url": row["url"]}) for row in rows]
+    else:
+        path = folder / "a.jsonl"
+        lines = [json.dumps(row) for row in rows]
+    path.write_text("".join(line + "\n" for line in lines))
+    return options
+
+
+FORMATS = ["jsonl", "nested", "dolma", "oscar", "csv", "parquet", "arrow"]
+
+
+def entry(project: Project, format: str, **options: Any) -> dict[str, Any]:
+    given = write(project.root / "in", format, TEXTS)
+    name = "jsonl" if format == "nested" else format
+    return {"format": name, "from": [f"{project.root}/in/*"], "source": "s", **given, **options}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_ingest_leaves_them_out_or_makes_them_empty(format: str, project: Project) -> None:
+    if format in ("parquet", "arrow"):
+        pytest.importorskip("pyarrow")
+    assert project.ingest(entry(project, format, null_text="skip")).code == 0
+    (shard,) = project.documents.rglob("*.jsonl.gz")
+    assert [(row["id"], row["text"]) for row in read_rows(shard)] == [("d1", "One."), ("d3", "Three."), ("d5", "Five.")]
+    assert project.ok("status", "--json").code == 0
+    (found,) = project.ok("head", "--id", "d4", "--json").json["left_out"]
+    assert (found["reason"], found["url"]) == ("null_text", "https://a.example/4")
+    project.config["ingest"][0]["null_text"] = "empty"
+    ran = project.ok("ingest", "--overwrite", "--json").json
+    assert "null_text" not in ran["counts"]
+    assert [row["text"] for row in read_rows(shard)] == [text or "" for text in TEXTS]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_they_are_bad_items_by_default_but_of_csv(format: str, project: Project) -> None:
+    if format in ("parquet", "arrow"):
+        pytest.importorskip("pyarrow")
+    bad = entry(project, format, null_text="error")
+    ran = project.ingest(bad)
+    assert ran.code == 1
+    assert f"in/a.{'jsonl' if format in ('nested', 'dolma', 'oscar') else format}:" in ran.err
+    assert "null" in ran.err
+    del bad["null_text"]
+    if format == "csv":
+        assert project.ingest(bad).code == 0
+        assert [row["text"] for row in project.shard("s/a.jsonl.gz")] == [text or "" for text in TEXTS]
+        return
+    assert project.ingest(bad).code == 1
+    assert project.ingest({**bad, "on_error": "skip", "max_rejected": 1.0}).code == 0
+    counts = project.ok("ingest", "--json").json["counts"]
+    assert sum(n for name, n in counts.items() if name.startswith("rejected.")) == 2
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_in_place_rows_are_those_that_an_ingest_would_make(format: str, project: Project) -> None:
+    """Attributes, single documents and the mix are of the same rows, whatever was left out before them."""
+    if format == "parquet":
+        pytest.importorskip("pyarrow")
+    given = write(project.root / "in", format, TEXTS)
+    place = {"format": format, "path": f"{project.root}/in", "source": "s", "null_text": "skip", **given}
+    del project.config["dataset"]
+    project.config |= {"documents": place, "attributes": f"{project.data}/attributes", "tag": {"length-0": "length"}}
+    project.config["mix"] = {
+        "attributes": ["length-0"],
+        "rules": [{"drop": "length.chars < 5", "name": "short"}],
+        "output": {"format": "dolma", "path": str(project.out)},
+    }
+    project.ok("tag")
+    (attributes,) = (project.attributes / "length-0").rglob("*.jsonl.gz")
+    rows = [(row["id"], row["attributes"]["length"]["chars"]) for row in read_rows(attributes)]
+    assert rows == [("d1", 4), ("d3", 6), ("d5", 5)]
+    (found,) = project.ok("head", "--id", "d5", "--json").json["documents"]
+    assert (found["text"], found["attributes"]["length-0"]["length"]["chars"]) == ("Five.", 5)
+    project.ok("mix")
+    assert [row["id"] for row in project.output()] == ["d3", "d5"]
+    project.ok("validate")
+    place["null_text"] = "empty"
+    ran = project("mix")
+    assert ran.code == 2
+    assert "null_text" in ran.err
+
+
+def test_init_proposes_what_works_as_it_is_and_in_place(project: Project) -> None:
+    for format in ("jsonl", "parquet"):
+        if format == "parquet":
+            pytest.importorskip("pyarrow")
+        folder = project.root / format
+        write(folder, format, TEXTS * 5)
+        path = project.root / f"{format}.yaml"
+        assert project.run("init", "--from", folder, "-o", path).code == 0
+        text = path.read_text()
+        assert "null_text: skip" in text
+        assert "2 of the first" not in text
+        assert "10 of the first 25 rows have a text that is null" in text
+        in_place = next(line for line in text.split("\n") if line.startswith("#   documents: "))
+        here = project.root / f"{format}-here.yaml"
+        here.write_text(f"attributes: {project.root}/here-{format}/attributes\n{in_place.removeprefix('#   ')}\n"
+                        "tag: {length-0: length}\n")  # fmt: skip
+        ran = project.run("tag", "-c", here)
+        assert ran.code == 0, ran.err
+        assert ran.out.startswith("1 shard, 15 documents")
