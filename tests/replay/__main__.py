@@ -39,7 +39,10 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-ONLY = "a part, configuration, page, place or command; WORD,WORD is one of them; may be repeated, then all must hold"
+ONLY = (
+    "a part, configuration, page, place, number of processes or command; WORD,WORD is one of them; "
+    "may be repeated, then all must hold"
+)
 
 
 def git(*arguments: object) -> str:
@@ -133,7 +136,11 @@ class Replay:
             with ThreadPoolExecutor(self.lanes) as pool:
                 tasks = [pool.submit(play, name, number) for number in range(len(self.selected)) for name in trees]
                 for done, task in enumerate(tasks, 1):
-                    name, case, steps, seconds = task.result()
+                    try:
+                        name, case, steps, seconds = task.result()
+                    except BaseException:  # an interruption, too: what is not begun is left
+                        pool.shutdown(wait=False, cancel_futures=True)
+                        raise
                     found[name].cases[case] = steps
                     failed = sum(bool(step.status) for step in steps)
                     print(

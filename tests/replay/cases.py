@@ -98,8 +98,8 @@ class Case:
         return f"{self.name} {self.place} {self.processes}"
 
     def wanted(self, words: list[set[str]]) -> set[int]:
-        """Return the numbers of the lines that have one word of each set: part, name, place, or command."""
-        names = {self.part, self.name, Path(self.name).name, Path(self.name).stem, self.place}
+        """Return the numbers of the lines that have a word of each set: part, name, place, processes, or command."""
+        names = {self.part, self.name, Path(self.name).name, Path(self.name).stem, self.place, str(self.processes)}
         return {n for n, line in enumerate(self.lines) if all({*names, line.command} & any_of for any_of in words)}
 
 
