@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.runs.tasks import half, shout
 from toolkit.config import sizes
+from toolkit.runs import progress
 from toolkit.runs.executors import Executor, Report, Task, local
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local
@@ -146,6 +148,19 @@ def test_a_node_tells_the_driver_what_it_does_while_it_does_it(monkeypatch: pyte
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("columns", "has_tasks"), [(80, False), (200, True)])
+def test_facts_leave_room_for_the_bar(monkeypatch: pytest.MonkeyPatch, columns: int, has_tasks: bool) -> None:
+    monkeypatch.setattr(progress, "_columns", lambda: columns)
+    clock, bar = Clock(), SimpleNamespace(n=0, ncols=0, facts="", refresh=lambda: None)
+    shown = Progress("12 of 13: calibrate", [30_000 * MB, 70_000 * MB], clock=clock)
+    clock.now = 100
+    shown.report(123_456_789, 20_000 * MB)
+    shown._draw(bar)
+    assert bar.facts.startswith("20.0 of 100.0 GB")
+    assert ("0/2 shards" in bar.facts) == has_tasks
+    assert len("12 of 13: calibrate:  20 %|| ") + len(bar.facts) <= columns - 10
 
 
 def test_a_line_every_ten_seconds_where_there_is_no_terminal(capfd: pytest.CaptureFixture[str]) -> None:

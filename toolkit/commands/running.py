@@ -11,7 +11,7 @@ from toolkit.commands.command_line.options import Options
 from toolkit.commands.words import in_words
 from toolkit.config.settings import Config, Source
 from toolkit.data import journals
-from toolkit.errors import indented
+from toolkit.errors import MissingExtra, indented
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, grouped, workers
@@ -28,6 +28,12 @@ class _Stage:
 
     keys: dict[str, list[str]]
     doing: set[str] = field(default_factory=set)
+
+
+def _check_extra(result: Result[Any]) -> None:
+    """Raise MissingExtra for a package that a task lacks: all others would, too."""
+    if result.failure and result.failure.lacks_extra:
+        raise MissingExtra(result.failure.message)
 
 
 @dataclass
@@ -86,6 +92,7 @@ class Running:
 
         Raises:
             NoRoom: if that is too much.
+            MissingExtra: If a package is missing that a task needs, as soon as the first one says so.
         """
         listed = list(tasks)
         left = [task for task in listed if task.known is None]
@@ -120,6 +127,7 @@ class Running:
                 return executor.run(self._task(work), tasks, at_once=at_once)
 
             for result in work.results(run, left):
+                _check_extra(result)
                 found[result.name] = result
                 if room:
                     room.end(result.name)

@@ -34,7 +34,7 @@ COLUMNS, ROWS = 80, 24
 """Of a terminal that does not say its size."""
 
 BAR_COLUMNS = 20
-"""For percentage and bar: with fewer, the number of tasks is left out."""
+"""For percentage and bar: with fewer, facts are left out, the last one first."""
 
 _BAR = "{desc}: {percentage:3.0f} %|{bar}| {facts}"
 
@@ -308,9 +308,9 @@ class Progress:
         tasks, documents, done, *rate = self._facts(pace.rate())
         left = None if self._more else pace.left()
         facts = [done, *rate, *([] if left is None else [f"{duration(left)} left"]), documents, tasks]
+        while len(facts) > 1 and len(self._what) + len(", ".join(facts)) > columns - BAR_COLUMNS:
+            facts.pop()
         bar.facts = ", ".join(facts)
-        if len(self._what) + len(bar.facts) > columns - BAR_COLUMNS:
-            bar.facts = ", ".join(facts[:-1])
         bar.refresh()
 
     def _facts(self, rate: float) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.errors import ToolkitError
+from toolkit.errors import MissingExtra, ToolkitError
 from toolkit.interrupts import check
 
 P = TypeVar("P")
@@ -71,11 +71,13 @@ class Failure:
         message: for the user.
         exit_code: that the command should end with.
         details: traceback, for those who debug a tagger of their own; empty where the message says it all.
+        lacks_extra: True if a package is missing, so that every task would fail.
     """
 
     message: str
     exit_code: int = 1
     details: str = ""
+    lacks_extra: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
         value, failure = function(task.payload, counted), None
     except ToolkitError as error:
         cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
-        value, failure = None, Failure(str(error), error.exit_code, cause)
+        value, failure = None, Failure(str(error), error.exit_code, cause, isinstance(error, MissingExtra))
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # native code panics with exceptions that are no Exception
