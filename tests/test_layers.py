@@ -159,6 +159,7 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 
 
 NAMED_FOR_A_REASON = {
+    "toolkit/commands/beginning/page.py": "proposes the output format that loses nothing",
     "toolkit/whole/exact": "a normalisation is called after the program that has it",
     "toolkit/whole/near/bands.py": "presets are called as the corpora that were made with them",
     "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",

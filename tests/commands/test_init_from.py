@@ -15,6 +15,7 @@ from tests.storage.web_server import Behaviour, web
 from tests.test_own_data_page import ENGLISH, make
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 
 
 @pytest.fixture(autouse=True)
@@ -180,6 +181,53 @@ def test_files_of_other_forms(make: Callable[[Path], str], tmp_path: Path, run: 
     assert entry == entry | OTHERS[make]
     if make is _in_the_way:
         assert found["dataset"] == "data/posts-corpus"
+
+
+OUTPUTS: dict[Callable[[Path], str], str] = {
+    _web: "oscar",
+    _semicolons: "parquet",
+    _splits: "parquet",
+    _not_finite: "parquet",
+    _odd: "dolma",
+    _dataset: "dolma",
+}
+
+
+@pytest.mark.parametrize("make", OUTPUTS, ids=lambda make: make.__name__.strip("_"))
+def test_the_output_loses_no_field(make: Callable[[Path], str], tmp_path: Path, run: Run) -> None:
+    found = made(run, make(tmp_path))
+    assert found["mix"]["output"]["format"] == OUTPUTS[make]
+    lost = run("run", "-c", "made.yaml", "--json").json["mix"]["not_carried"]
+    assert lost.keys() <= {"source"}
+    assert not lost or OUTPUTS[make] == "oscar"
+
+
+def test_a_table_comes_out_whole(tmp_path: Path, run: Run) -> None:
+    """And as OSCAR with what stands for the headers, where somebody takes the comment in place of the output."""
+    rows = [
+        {"text": f"{ENGLISH} {i}", "url": f"http://a.org/{i}", "score": i / 7, "date": "2020-01-01"} for i in range(9)
+    ]
+    table = pa.Table.from_pylist(rows).append_column("f", pa.array([i / 7 for i in range(9)], pa.float32()))
+    pq.write_table(table, tmp_path / "pages.parquet")
+    made(run, "pages.parquet")
+    assert run("run", "-c", "made.yaml", "--json").json["mix"]["not_carried"] == {}
+    (path,) = Path("data/pages-parquet").glob("*.parquet")
+    metadata = pq.read_table(path)["metadata"].combine_chunks()
+    for name in table.column_names[1:]:
+        assert metadata.field(name).equals(table[name].combine_chunks()), name
+    page = Path("made.yaml").read_text()
+    lines = page.splitlines()
+    (oscar,) = (line.replace("# output", "output") for line in lines if line.startswith("  # output"))
+    changed = [oscar if line.startswith("  output:") else line for line in lines]
+    Path("made.yaml").write_text("\n".join(changed))
+    found = run("run", "-c", "made.yaml", "--json").json["mix"]
+    assert found["not_carried"] == {"metadata.f": 9, "metadata.score": 9, "source": 9}
+    line = json.loads(gzip.decompress(Path("data/pages-oscar/en/en.jsonl.gz").read_bytes()).splitlines()[0])
+    assert line["warc_headers"] == {
+        "warc-record-id": "pages.parquet:1",
+        "warc-target-uri": "http://a.org/0",
+        "warc-date": "2020-01-01",
+    }
 
 
 def test_one_file_on_the_web(tmp_path: Path, run: Run) -> None:

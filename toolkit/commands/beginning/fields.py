@@ -64,6 +64,8 @@ def chosen(rows: Sequence[Row], *, typed: bool) -> dict[str, Any]:
     others = set(names) - used
     if others and fields.get("metadata", "metadata") not in names:
         options["metadata"] = "rest"
+    elif "annotation" in others:  # which tables have for themselves
+        options["metadata"] = ["annotation"]
     if typed:
         types = {name: type_ for name in names if name not in used and (type_ := _type_of(rows, name))}
         options |= {"typed": types} if types else {}
@@ -93,8 +95,9 @@ def _mapped(rows: Sequence[Row], names: list[str]) -> Row:
         fields["id"] = []
     for name in ("source", "added", "created"):
         values = _values(rows, name)
-        if name in names and not all(isinstance(value, str) or hasattr(value, "isoformat") for value in values):
-            fields[name] = []
+        is_text = all(isinstance(value, str) or hasattr(value, "isoformat") for value in values)
+        if name in names and not (is_text and (name != "source" or len(values) == len(rows))):
+            fields[name] = []  # a null source would become that of the configuration
     metadata = next((name for name in METADATA if name in names and _are_objects(_values(rows, name))), None)
     if metadata not in (None, "metadata"):
         fields["metadata"] = metadata
@@ -122,8 +125,8 @@ def _text_of(rows: Sequence[Row], names: Iterable[str]) -> str | None:
 
 
 def _is_id(rows: Sequence[Row], name: str) -> bool:
-    """Return whether values may be ids: texts or integers, each once."""
-    values = _values(rows, name)
+    """Return whether values may be ids: texts or integers, each once, never null."""
+    values = [row.get(name) for row in rows]
     plain = all(isinstance(value, str | int) and not isinstance(value, bool) for value in values)
     return plain and len(set(values)) == len(values) > 0
 

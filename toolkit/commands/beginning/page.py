@@ -18,6 +18,8 @@ from toolkit.ingest.in_place import open_dataset
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.reading.preview import Preview, preview
 from toolkit.ingest.section import read_section
+from toolkit.mix.settings import writer_with
+from toolkit.mix.writer import not_carried
 from toolkit.storage import store_of
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
 from toolkit.storage.paths import fixed_part, is_folder, is_glob, strip_suffix
@@ -56,7 +58,11 @@ def text_for(path: str, config_path: str) -> str:
     """
     name = name_of(path)
     if is_dataset(path):
-        return _HEAD.format(path=path, what="a dataset", config=config_path) + _of_dataset(path) + _rest(name, None)
+        return (
+            _HEAD.format(path=path, what="a dataset", config=config_path)
+            + _of_dataset(path)
+            + _rest(name, None, "dolma")
+        )
     there = there_at(path)
     entry, notes = _entry(there, name)
     root = _free(f"data/{name}", there)
@@ -76,7 +82,7 @@ def text_for(path: str, config_path: str) -> str:
     if READERS.find(there.format).IN_PLACE and "on_error" not in entry:
         parts.append(_IN_PLACE.format(entry=_flow(_in_place(entry))))
     parts.append(_fields(seen))
-    return "".join(parts) + _rest(name, fields.example_rule(seen.documents))
+    return "".join(parts) + _rest(name, fields.example_rule(seen.documents), _output(there, seen), seen)
 
 
 def name_of(path: str) -> str:
@@ -200,12 +206,51 @@ mix:
   attributes: [lines-0, language-0]
   rules:
     - {{drop: language.label is None, name: unidentified}}
-{example}  output: {{format: oscar, path: data/{name}-oscar}}  # or dolma, parquet, text
+{example}  output: {output}  # {others}
 """
 
+_URLS = ("url", "uri", "link", "source_url", "page_url")
+_DATES = ("added", "created", "date", "timestamp", "crawl_date", "published")
+"""Fields that may stand for the URI and the date of a page, the likeliest first."""
 
-def _rest(name: str, rule: str | None) -> str:
-    """Return what follows the documents: tags, rules, an output."""
+
+def _rest(name: str, rule: str | None, format: str, seen: Preview | None = None) -> str:
+    """Return the tags, rules and the output.
+
+    Args:
+        name: Name of the data.
+        rule: Expression of an example.
+        format: Output format.
+        seen: First documents, if they were read.
+    """
     quoted = "'" + rule.replace("'", "''") + "'" if rule else ""
     example = f"    # - keep: {quoted}\n" if rule else ""
-    return _REST.format(name=name, example=example)
+    oscar = {"format": "oscar", "path": f"data/{name}-oscar", "warc_headers": _headers(seen)}
+    if format == "oscar":
+        return _REST.format(example=example, output=_flow(oscar), others="or dolma, parquet, text")
+    others = "or dolma, text" if format == "parquet" else "or parquet, text"
+    shown = _REST.format(
+        example=example,
+        output=_flow({"format": format, "path": f"data/{name}-{format}"}),
+        others=f"keeps all fields; {others}",
+    )
+    return f"{shown}  # as OSCAR, which has these fields alone:\n  # output: {_flow(oscar)}\n"
+
+
+def _headers(seen: Preview | None) -> dict[str, str]:
+    """Return the WARC headers that fields of documents stand for: id, URI and date."""
+    names = [each.name.removeprefix("document.") for each in seen.fields] if seen else ["added", "metadata.url"]
+
+    def first(wanted: Sequence[str]) -> str | None:
+        return next((path for name in wanted for path in (name, f"metadata.{name}") if path in names), None)
+
+    headers = {"warc-record-id": "id", "warc-target-uri": first(_URLS), "warc-date": first(_DATES)}
+    return {header: path for header, path in headers.items() if path}
+
+
+def _output(there: There, seen: Preview) -> str:
+    """Return the output format that loses no field of documents but the name of their source."""
+    lost = not_carried(writer_with("oscar", b"{}"), seen.paths)
+    if seen.paths[1] and lost.keys() <= {"source"}:
+        return "oscar"
+    return "parquet" if there.format in ("parquet", "arrow", "csv", "tsv") else "dolma"
