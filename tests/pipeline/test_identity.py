@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import xxhash
 
 from tests.files_in_place import parquet, wet
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
+from tests.view.sites import serving
 from toolkit.data import row_index
 from toolkit.data.dataset import open_dataset
 from toolkit.records import identity
@@ -317,3 +319,81 @@ def test_per_shard_refuses_ids_that_repeat_though_their_documents_are_gone(proje
     project.config["ingest"][0]["ids"] = "{path}/{id}"
     project.ok("run", "--per-shard", "--overwrite")
     assert len(project.output()) == 6
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+def label(config: dict[str, Any], path: Path, given: dict[tuple[str, int], str]) -> dict[tuple[str, int], Any]:
+    """Labels documents, by file and row from 0, in the browser's way; the labels that another session shows of all."""
+    shown: dict[tuple[str, int], Any] = {}
+    for each in (given, {}):
+        with serving(config, path) as site:
+            shards = [shard["name"] for shard in site.ok("view")["shards"]]
+            places = [(i, row) for i in range(len(shards)) for row in range(3)]
+            ids = {at: site.ok("document", shard=at[0], row=at[1])["id"] for at in places}
+            for (shard, row), word in each.items():
+                at = [shards.index(shard), row]
+                assert site.label(at=at, id=ids[at[0], row], question="verdict", label=word).status == 200
+            for i, row in places:
+                found = site.ok("document", shard=i, row=row)
+                shown[shards[i], row] = found["labels"].get("verdict")
+    return shown
+
+
+@pytest.mark.parametrize("duplicate_ids", ["allow", "refuse"])
+def test_a_label_is_of_one_text_where_ids_repeat(numbering: Project, duplicate_ids: str) -> None:
+    numbering.config |= {"duplicate_ids": duplicate_ids, "align": {}}
+    path = numbering.root / "mine.labels.jsonl"
+    given = {("a.jsonl.gz", 1): "keep", ("b.jsonl.gz", 1): "drop", ("c.jsonl.gz", 2): "keep"}
+    shown = label(numbering.config, path, given)
+    assert {place: word for place, word in shown.items() if word} == given
+    assert [row["data"] for row in read_rows(path)] == [
+        {"document_id": str(row), "source": "s", "shard": shard} for shard, row in given
+    ]
+    numbering.config["align"] = {
+        "mine-0": {"from": str(path), "format": "label_studio", "source": "data.source", "missing": "null"}
+    }
+    numbering.ok("align")
+    for name in FILES:
+        values = [value["verdict"] for value in numbering.values("mine-0", f"{name}.jsonl.gz")]
+        found = {(f"{name}.jsonl.gz", row): value["label"] for row, value in enumerate(values) if value}
+        assert found == {place: word for place, word in given.items() if place[0] == f"{name}.jsonl.gz"}
+
+
+def test_a_label_of_an_id_that_is_twice_in_a_shard_names_the_row(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document(id, f"text {i}") for i, id in enumerate("0121")])
+    project.config |= {"duplicate_ids": "allow", "tag": {"length-0": "length"}}
+    project.ok("tag")
+    path = project.root / "mine.labels.jsonl"
+    shown = label(project.config, path, {("a.jsonl.gz", 1): "keep", ("a.jsonl.gz", 2): "drop"})
+    assert shown["a.jsonl.gz", 1] == "keep"
+    assert [row["data"].get("shard") for row in read_rows(path)] == ["a.jsonl.gz:2", None]
+    project.config["align"] = {"m-0": {"from": str(path), "format": "label_studio", "missing": "null"}}
+    project.ok("align")
+    values = [value["verdict"] for value in project.values("m-0", "a.jsonl.gz")]
+    assert [value and value["label"] for value in values] == [None, "keep", "drop", None]
+
+
+@pytest.mark.parametrize("form", ["label-studio", "argilla", "argilla-v1"])
+def test_tasks_name_the_shard_where_ids_repeat_and_align_finds_it(numbering: Project, form: str) -> None:
+    path = numbering.root / "tasks.json"
+    numbering.config["duplicate_ids"] = "allow"
+    where = ["--where", 'document.id == "1"']
+    numbering.ok("annotate", "--to", form, "--output", path, "--question", "q=good,bad", *where)
+    tasks = json.loads(path.read_text())
+    for task, answer in zip(tasks, ("a", "b", "c"), strict=True):
+        if form == "label-studio":
+            result = {"from_name": "q", "to_name": "text", "type": "choices", "value": {"choices": [answer]}}
+            task["annotations"] = [{"completed_by": "p", "result": [result]}]
+        elif form == "argilla":
+            task["responses"] = {"q": [{"value": answer, "user_id": "p"}]}
+        else:
+            task["responses"] = [{"user_id": "p", "values": {"q": {"value": answer}}}]
+    path.write_text(json.dumps(tasks))
+    format_ = form.replace("-", "_").removesuffix("_v1")
+    numbering.config["align"] = {"q-0": {"from": str(path), "format": format_, "missing": "null"}}
+    numbering.ok("align")
+    for name in FILES:
+        values = [value["q"] for value in numbering.values("q-0", f"{name}.jsonl.gz")]
+        assert [(i, value["label"]) for i, value in enumerate(values) if value] == [(1, name)]

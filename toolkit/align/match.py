@@ -40,6 +40,7 @@ class ShardToMatch(ConfigStruct):
 
     Attributes:
         by_source: whether ids count together with sources.
+        by_shard: whether rows of values may name shards, or places in these.
         made_of: digests of the index.
     """
 
@@ -47,6 +48,7 @@ class ShardToMatch(ConfigStruct):
     shard: str
     folder: str
     by_source: bool
+    by_shard: bool
     made_of: list[str]
     limit: int
 
@@ -102,8 +104,7 @@ def match_shard(work: ShardToMatch, report: Report) -> Matched:
     told = Share(report, state.rows, state.size)
     with Output(work.stem + ".places") as out:
         for block in named_blocks(work.dataset, work.shard, work.limit):
-            hashes = b"".join(hash_of(row.source if work.by_source else None, row.id) for row in block)
-            places = index.find(hashes)
+            places = _find(work, index, block, documents)
             out.write(places.tobytes())
             without = np.flatnonzero(places < 0)
             missing += len(without)
@@ -120,6 +121,18 @@ def match_shard(work: ShardToMatch, report: Report) -> Matched:
     )
     json_files.save(work.stem + ".json", made)
     return made
+
+
+def _find(work: ShardToMatch, index: Index, block: list[Named], before: int) -> Array:
+    """Return the places in the index of documents; of rows that name a shard, those of its documents come first."""
+    names = [(row.source if work.by_source else None, row.id) for row in block]
+    places = index.find(b"".join(hash_of(*name) for name in names))
+    shard = work.dataset.file_of(work.shard)
+    own = (shard, *(f"{shard}:{row}" for row in range(before + 1, before + len(block) + 1)))
+    for shards in ([own[0]] * len(block), own[1:]) if work.by_shard else ():
+        found = index.find(b"".join(hash_of(*name, of) for name, of in zip(names, shards, strict=True)))
+        places = np.where(found < 0, places, found)
+    return places
 
 
 class Sums(ConfigStruct):

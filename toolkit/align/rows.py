@@ -40,7 +40,8 @@ def values_reader(format: str) -> type[FieldReader] | type[AnnotationReader]:
             "expected a format whose items have named fields (parquet, jsonl, csv …), or of annotation files "
             f"({', '.join(forms)}), got {format!r}"
         )
-    fields: list[Any] = [("id", str, "id"), ("source", str | None, None), ("values", Chosen, "rest")]
+    fields: list[Any] = [("id", str, "id"), ("values", Chosen, "rest")]
+    fields[1:1] = [("source", str | None, None), ("shard", str | None, None)]
     methods = {"draft": _draft, "columns": _columns, "placed": _placed, "declared_values": _declared_values}
     made: Any = msgspec.defstruct(
         f"{found.__name__}Values", fields, bases=(found,), namespace=methods, frozen=True, forbid_unknown_fields=True
@@ -54,13 +55,14 @@ def _draft(self: Any, row: dict[str, Any], number: int) -> Draft:
         row.pop(name, None)
     id = _name(row, self.id, "id")
     source = _name(row, self.source, "source") if self.source else None
+    shard = _name(row, self.shard, "shard") if self.shard else None
     if self.values == "rest":
-        values = {name: value for name, value in row.items() if name not in (self.id, self.source)}
+        values = {name: value for name, value in row.items() if name not in (self.id, self.source, self.shard)}
     else:
         values = {}
         for name in self.values:
             _take(values, row, name)
-    return Draft(text="", number=number, id=id, source=source, extra=values)
+    return Draft(text="", number=number, id=id, source=source, shard=shard, extra=values)
 
 
 def _take(values: dict[str, Any], row: dict[str, Any], path: str) -> None:
@@ -95,6 +97,7 @@ def _columns(self: Any, there: Iterable[str], path: str) -> list[str]:
     listed = {
         "id": (self.id,),
         "source": (self.source,) if self.source else (),
+        "shard": (self.shard,) if self.shard else (),
         "values": () if self.values == "rest" else self.values,
         "leave_out": self.leave_out,
         "typed": tuple(self.typed),
@@ -107,7 +110,8 @@ def _columns(self: Any, there: Iterable[str], path: str) -> list[str]:
                 raise DataError(f"expected the column {name!r} of `{option}`, got none{hint}", path=path)
     if self.values == "rest":
         return [name for name in names if name not in self.leave_out]
-    wanted = {part for name in (self.id, self.source or self.id, *self.values) for part in (name, _first(name))}
+    names_of_documents = filter(None, (self.id, self.source, self.shard))
+    wanted = {part for name in (*names_of_documents, *self.values) for part in (name, _first(name))}
     return [name for name in names if name in wanted]
 
 
@@ -117,7 +121,7 @@ def _first(path: str) -> str:
 
 def _placed(self: Any, columns: Mapping[str, Type]) -> Any:
     """Return the types of the values from those of all columns of a table."""
-    left_out = {self.id, self.source, *self.leave_out}
+    left_out = {self.id, self.source, self.shard, *self.leave_out}
     names = [name for name in columns if name not in left_out] if self.values == "rest" else self.values
     if lacks := [name for name in names if name not in columns and _type_at(columns, name) is None]:
         raise DataError(f"expected the column {lacks[0]!r} of `values`, got none")

@@ -81,9 +81,10 @@ class InputRead(ConfigStruct):
     counts: dict[str, int] = {}
 
 
-def hash_of(source: str | None, id: str) -> bytes:
-    """Return what an id is found by: xxh3-128 of it, with its source where that counts."""
-    return xxhash.xxh3_128_digest((id if source is None else f"{source}\0{id}").encode())
+def hash_of(source: str | None, id: str, shard: str | None = None) -> bytes:
+    """Return what an id is found by: xxh3-128 of it, with its source where that counts, and its shard likewise."""
+    name = id if source is None else f"{source}\0{id}"
+    return xxhash.xxh3_128_digest((name if shard is None else f"{name}\0\0{shard}").encode())
 
 
 def read_input(work: InputToRead, report: Report) -> InputRead:
@@ -107,7 +108,7 @@ def read_input(work: InputToRead, report: Report) -> InputRead:
         before = 0
         for batch in _batches(work.entry, source):
             for draft in batch:
-                runs.add(draft.source, draft.id or "", draft.extra, draft.number)
+                runs.add(draft, draft.id or "", draft.extra)
             report(0, stored.stored() - before)
             before = stored.stored()
         runs.flush()
@@ -156,7 +157,8 @@ class _Runs:
         self._places: list[tuple[int, int, int]] = []
         self.rows = self.count = 0
 
-    def add(self, source: str | None, id: str, values: dict[str, Any], number: int) -> None:
+    def add(self, draft: Draft, id: str, values: dict[str, Any]) -> None:
+        source, number = draft.source, draft.number
         text = _ENCODER.encode(values)
         try:
             checked = self._decode(text)
@@ -165,7 +167,7 @@ class _Runs:
             hint = "its type is that of the first rows, or the columns of all files: name it under `typed:`"
             raise DataError(f"{told}; {hint}", path=self._work.path, line=number, id=id) from None
         line = _ENCODER.encode([id, checked] if source is None else [source, id, checked])
-        self._hashes += hash_of(source, id)
+        self._hashes += hash_of(source, id, draft.shard)
         self._places.append((self._at, number, len(line)))
         self._lines.append(line)
         self._at += len(line) + 1

@@ -23,6 +23,9 @@ class AnnotationReader(Reader):
     NAMED: ClassVar[str] = ""
     """Expression for names of files that are of this form, where no `format:` is given; empty if none tells it."""
 
+    SHARD: ClassVar[str] = ""
+    """Where the form has the shard of a document whose id is that of others, too; empty if it has none."""
+
     id: Annotated[
         str,
         msgspec.Meta(
@@ -31,6 +34,12 @@ class AnnotationReader(Reader):
     ] = ""
     source: Annotated[
         str | None, msgspec.Meta(description="where the source of the document is, if ids alone are not unique")
+    ] = None
+    shard: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="where the shard of the document is, if ids repeat; by default where the format has it"
+        ),
     ] = None
     values: Annotated[Literal["rest"] | tuple[str, ...], msgspec.Meta(description="keys of the set; `rest`: all")] = (
         "rest"
@@ -68,8 +77,10 @@ class AnnotationReader(Reader):
         """
         id = _name(row, [self.id] if self.id else ids, "id")
         source = _name(row, [self.source], "source") if self.source else None
+        shard = _name(row, [self.shard], "shard") if self.shard else value_at(row, self.SHARD) if self.SHARD else None
+        shard = shard if isinstance(shard, str) else None
         chosen = values if self.values == "rest" else {name: values.get(name) for name in self.values}
-        return Draft(text="", number=number, id=id, source=source, extra=chosen)
+        return Draft(text="", number=number, id=id, source=source, shard=shard, extra=chosen)
 
 
 ANNOTATIONS: Kind[AnnotationReader] = Kind(

@@ -72,7 +72,7 @@ class Dataset:
 
     def place_of(self, shard: str, number: int) -> str:
         """Return `Document.place` of a row, from 1."""
-        return f"{shard}:{number}" if self.duplicate_ids == "allow" else ""
+        return f"{self.file_of(shard)}:{number}" if self.duplicate_ids == "allow" else ""
 
     def file_of(self, shard: str) -> str:
         """Return the path below the documents root of the file that has a shard's documents."""

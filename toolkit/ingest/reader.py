@@ -62,6 +62,7 @@ class Draft(msgspec.Struct, kw_only=True):
         text: of the document.
         id: None if the input has none.
         source: None for that of the configuration.
+        shard: of values: the shard of the document, where its id is that of others, too.
         added: when whoever gathered the data got the document; of a crawl, when the page was fetched.
         created: the best guess of when the document was made. Neither depends on the run.
         metadata: an object, as a dict or JSON text.
@@ -78,6 +79,7 @@ class Draft(msgspec.Struct, kw_only=True):
     number: int
     id: str | None = None
     source: str | None = None
+    shard: str | None = None
     added: str | None = None
     created: str | None = None
     metadata: dict[str, Any] | msgspec.Raw | None = None

@@ -98,7 +98,7 @@ def _suggestion(work: TasksToWrite, document: Document, value: Any) -> Suggestio
 
 
 def _label_studio(document: Document, found: Suggestion | None) -> dict[str, Any]:
-    data = {"text": document.text, "document_id": document.id, "source": document.source}
+    data = {"text": document.text, "document_id": document.id, **_names(document)}
     if found is None:
         return {"data": data}
     kind, value = "choices", dict[str, Any](choices=found.value if isinstance(found.value, list) else [found.value])
@@ -108,11 +108,28 @@ def _label_studio(document: Document, found: Suggestion | None) -> dict[str, Any
     return {"data": data, "predictions": [{"model_version": found.model, "result": [result]}]}
 
 
+def _names(document: Document) -> dict[str, str]:
+    """Return what, beside the id, identifies a document."""
+    shard = document.place.rpartition(":")[0]
+    return {"source": document.source, "shard": shard} if shard else {"source": document.source}
+
+
+def _names_in_argilla(document: Document) -> tuple[str, dict[str, str]]:
+    """Return the id of a record, of which Argilla has one with each id, and what else identifies the document."""
+    names = _names(document)
+    return (
+        (f"{document.place}:{document.id}", names | {"document_id": document.id})
+        if document.place
+        else (document.id, names)
+    )
+
+
 def _argilla(document: Document, found: Suggestion | None) -> dict[str, Any]:
+    id_, names = _names_in_argilla(document)
     return {
-        "id": document.id,
+        "id": id_,
         "fields": {"text": document.text},
-        "metadata": {"source": document.source},
+        "metadata": names,
         "suggestions": {found.question: {"value": found.value, "agent": found.model}} if found else {},
         "responses": {},
         "vectors": {},
@@ -122,10 +139,11 @@ def _argilla(document: Document, found: Suggestion | None) -> dict[str, Any]:
 
 def _argilla_v1(document: Document, found: Suggestion | None) -> dict[str, Any]:
     suggested = found and {"question_name": found.question, "value": found.value, "type": "model", "agent": found.model}
+    id_, names = _names_in_argilla(document)
     return {
-        "external_id": document.id,
+        "external_id": id_,
         "fields": {"text": document.text},
-        "metadata": {"source": document.source},
+        "metadata": names,
         "suggestions": [suggested] if suggested else [],
         "responses": [],
     }

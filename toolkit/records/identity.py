@@ -101,12 +101,18 @@ def find_duplicate_ids(shards: Sequence[Documents], memory: int = MEMORY) -> Ite
         shards: Documents to search, in order.
         memory: Bytes to hold at a time, about; hashes beyond are on local disk.
     """
+    for repeated in repeated_hashes(shards, memory):
+        yield from _confirmed(shards, repeated)
+
+
+def repeated_hashes(shards: Sequence[Documents], memory: int = MEMORY) -> Iterator[Array]:
+    """Yield the hashes that several documents have, sorted; arguments as of `find_duplicate_ids`."""
     for hashes in _ranges(shards, memory):
         hashes.sort()
         repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
         del hashes
         if len(repeated):
-            yield from _confirmed(shards, repeated)
+            yield repeated
 
 
 def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:

@@ -185,7 +185,7 @@ class Answers:
             **shown.in_list(found),
             "shard": self._corpus.shards[found.at.shard].name,
             "score": score,
-            "labels": self._labels.of(found.source, found.id),
+            "labels": self._labels.of(found.source, found.id, self._corpus.label_places(found)),
         }
 
     # --- one document -------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Answers:
             **told,
             "shard": shard.name,
             "place": f"{shard.path}:{at.row + 1}",
-            "labels": self._labels.of(found.source, found.id),
+            "labels": self._labels.of(found.source, found.id, self._corpus.label_places(found)),
         }
 
     def explain(self, given: Parameters) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class Answers:
             got = "the end of the file" if found is None else found.id or "; ".join(found.faults)
             raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page again")
         number = float(label) if type(label) is int and abs(label) < 1 << 53 else label
-        labels = self._labels.put(found.source, found.id, question, number)
+        labels = self._labels.put(found.source, found.id, question, number, self._corpus.label_places(found))
         changes = self._labels.changes()
         return {"labels": labels, "documents": len(self._labels)} | ({"changes": changes} if changes else {})
 

@@ -108,6 +108,13 @@ class Corpus(Protocol):
             sets: whose values are read, too.
         """
 
+    def label_places(self, found: Found) -> Sequence[str]:
+        """Return what tells a document from others with its source and id in a file of labels.
+
+        Nothing where there are no others, else its shard, or shard and row. The first counts for new labels; those
+        behind it are what earlier ones may have.
+        """
+
     def places_of(self, id: str) -> list[At] | None:
         """Return the places of the documents with an id; None if only a look at all documents can tell."""
 

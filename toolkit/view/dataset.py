@@ -1,5 +1,6 @@
 """A dataset that is browsed: its documents joined with attributes, read from the middle of their files."""
 
+import functools
 import threading
 import uuid
 from collections import OrderedDict
@@ -18,6 +19,7 @@ from toolkit.data.row_index import row_hash
 from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.mix.joined_sets import JoinedSet
+from toolkit.records import identity
 from toolkit.storage import Stat
 from toolkit.storage.paths import exists, stat
 from toolkit.storage.threads import for_each
@@ -102,6 +104,7 @@ class DatasetCorpus:
 
     def look_again(self) -> None:
         journals.begin(uuid.uuid4().hex)
+        self.__dict__.pop("_repeated", None)
         before = self._states
         self._look()
         with self._lock:
@@ -270,6 +273,24 @@ class DatasetCorpus:
         return found
 
     # --- looking for documents ----------------------------------------------------------------------------------------
+
+    def label_places(self, found: Found) -> Sequence[str]:
+        number, row = found.at
+        name = self.shards[number].name
+        if not all(self._states):
+            return name, ""  # whether others have its id is not known
+        hash_ = row_hash(found.source, found.id)
+        if hash_ in self._repeated:
+            alone = int((self._hashes_of(number) == hash_).sum()) < 2
+            return (name,) if alone else (f"{name}:{row + 1}",)
+        return "", name
+
+    @functools.cached_property
+    def _repeated(self) -> frozenset[int]:
+        """The hashes that several documents have."""
+        states = zip(self.names, self._states, strict=True)
+        indexed = [identity.IndexedDocuments(self.dataset, name, state.rows) for name, state in states if state]
+        return frozenset(hash_ for some in identity.repeated_hashes(indexed) for hash_ in some.tolist())
 
     def places_of(self, id: str) -> list[At] | None:
         import numpy as np

@@ -47,6 +47,7 @@ class FileCorpus:
         writer: of their format; None for documents.
         merged: types of the attributes that are in the documents, by key.
         max_bytes: a longer line is an error.
+        is_unique: whether (source, id) identifies a document, as far as is known.
     """
 
     def __init__(
@@ -58,10 +59,11 @@ class FileCorpus:
         writer: Writer | None,
         merged: dict[str, Any],
         max_bytes: int,
+        is_unique: bool,
     ) -> None:
         self.title, self.kind = title, kind
         self.shards: Sequence[Shard] = [Shard(*file) for file in files]
-        self._writer, self._merged, self._max = writer, merged, max_bytes
+        self._writer, self._merged, self._max, self._is_unique = writer, merged, max_bytes, is_unique
         types = types_of(writer, merged)
         self.sets: Sequence[Values] = [Values(SET, types)] if types else []
         self._open: OrderedDict[int, _Reading] = OrderedDict()
@@ -128,6 +130,10 @@ class FileCorpus:
         there = {name: each for name, each in plain.items() if each is not None}
         fields = {METADATA: dict(document.metadata)} if document.metadata else {}
         return Found(at, document.id, document.source, document.text, fields, {SET: there} if self.sets else {})
+
+    def label_places(self, found: Found) -> Sequence[str]:
+        name = self.shards[found.at.shard].name
+        return ("", name) if self._is_unique else (name, "")
 
     def places_of(self, id: str) -> list[At] | None:
         return None

@@ -73,6 +73,15 @@ def _number(word: str) -> float | None:
 class _Data(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     document_id: str
     source: str = ""
+    shard: str = ""
+
+    @property
+    def key(self) -> "_Key":
+        return self.source, self.document_id, self.shard
+
+
+_Key = tuple[str, str, str]
+"""Source and id of a document; and its shard, or shard and row, where others have these, too."""
 
 
 class _Result(msgspec.Struct, forbid_unknown_fields=True):
@@ -113,7 +122,7 @@ class Labels:
     def __init__(self, path: str, questions: Sequence[Asking], annotator: str) -> None:
         self.path, self.annotator = path, annotator
         self.questions = {each.name: each for each in questions}
-        self._tasks: dict[tuple[str, str], _Task] = {}
+        self._tasks: dict[_Key, _Task] = {}
         self._news: list[str] = []
         self._lines = 0
         self._seen: tuple[int, ...] = ()
@@ -222,7 +231,7 @@ class Labels:
             return ()
         return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def _changes(self, before: Mapping[tuple[str, str], _Task]) -> Iterator[str]:
+    def _changes(self, before: Mapping[_Key, _Task]) -> Iterator[str]:
         """Yield what of the annotator is other than before, and how many documents are new or gone."""
         for key in sorted(before.keys() & self._tasks.keys()):
             old, new = (_labels(self._mine(tasks[key])) for tasks in (before, self._tasks))
@@ -233,9 +242,9 @@ class Labels:
             if number := len(tasks.keys() - others.keys()):
                 yield f"labels of {amount(number, 'document')} are {what}"
 
-    def _load(self) -> tuple[dict[tuple[str, str], _Task], int]:
+    def _load(self) -> tuple[dict[_Key, _Task], int]:
         """Return the tasks in the file, and how many lines it has: of one document the later line counts."""
-        found: dict[tuple[str, str], _Task] = {}
+        found: dict[_Key, _Task] = {}
         number = 0
         with open(self._at, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -245,7 +254,7 @@ class Labels:
                     message = f"expected labels as `toolkit view` writes them, got: {error}"
                     remedy = "correct the line, or name another file with --labels"
                     raise DataError(f"{message}; {remedy}", path=self.path, line=number) from None
-                key = (task.data.source, task.data.document_id)
+                key = task.data.key
                 found[key] = _merged(found[key], task) if key in found else task
         return found, number
 
@@ -253,18 +262,32 @@ class Labels:
         """Return how many documents have labels."""
         return len(self._tasks)
 
-    def of(self, source: str, id: str) -> dict[str, Label]:
-        """Return the labels that the annotator has given a document, by question."""
+    def _key(self, source: str, id: str, places: Sequence[str]) -> _Key:
+        """Return the key of a document: that of its task, or else that of a new one."""
+        keys = [(source, id, place) for place in places]
+        return next((key for key in keys if key in self._tasks), keys[0])
+
+    def of(self, source: str, id: str, places: Sequence[str] = ("",)) -> dict[str, Label]:
+        """Return the labels that the annotator has given a document, by question; `places` as of `put`."""
         with self._lock:
-            return _labels(self._mine(self._tasks.get((source, id))))
+            return _labels(self._mine(self._tasks.get(self._key(source, id, places))))
 
     def _mine(self, task: _Task | None) -> _Annotation | None:
         return next((each for each in task.annotations if _name(each) == self.annotator), None) if task else None
 
-    def put(self, source: str, id: str, question: str, label: Label | None) -> dict[str, Label]:
+    def put(
+        self, source: str, id: str, question: str, label: Label | None, places: Sequence[str] = ("",)
+    ) -> dict[str, Label]:
         """Give a document a label, or take it away; return the labels that it has now, which are on disk.
 
         Of two labels the later one counts. `changes` are what others have written meanwhile.
+
+        Args:
+            source: of the document.
+            id: of the document.
+            question: that is answered.
+            label: None for none.
+            places: what tells it from others with these names (see `toolkit.view.corpus.Corpus.label_places`).
 
         Raises:
             DataError: if the file is not of labels any more.
@@ -277,12 +300,12 @@ class Labels:
             raise ConfigError(f"{question}: expected {', '.join(map(str, asking.labels))} or null, got {label!r}")
         if not id:
             raise ConfigError("expected a document with an id, because labels are stored by id, got one without")
-        key = (source, id)
         with self._lock:
             self._look_again()
             while True:
+                key = self._key(source, id, places)
                 before = self._tasks.get(key)
-                after = self._with(before, _Data(id, source), asking, label)
+                after = self._with(before, _Data(id, source, key[2]), asking, label)
                 if after == before:
                     break
                 if before is None and after is not None and self._seen:
@@ -306,7 +329,7 @@ class Labels:
     def _after_line(self, task: _Task) -> None:
         """Take note of a line that was appended; read the file again if others have written just before it."""
         found, size = self._signs(), len(_ENCODER.encode(task)) + 1
-        self._tasks[(task.data.source, task.data.document_id)] = task
+        self._tasks[task.data.key] = task
         self._lines += 1
         if found[0] == self._seen[0] and found[1] == self._seen[1] + size:
             self._seen = found
@@ -325,7 +348,7 @@ class Labels:
         annotations = [*others, *([_Annotation(self.annotator, results)] if results else [])]
         return _Task(task.data if task else data, annotations) if annotations else None
 
-    def _write(self, tasks: dict[tuple[str, str], _Task]) -> None:
+    def _write(self, tasks: dict[_Key, _Task]) -> None:
         write_file(self._at, b"".join(_ENCODER.encode(task) + b"\n" for task in tasks.values()))
         self._tasks, self._lines, self._seen = tasks, len(tasks), self._signs()
 

@@ -43,16 +43,18 @@ class _Record(msgspec.Struct):
 class Argilla(PeopleReader):
     """Records of Argilla, version 1 or 2, as a list or a line each: labels, ratings and texts, a key a question.
 
-    The id of the document is `id` (version 2), or `external_id`. An answer that is a text is a label; of a question
-    among `texts`, a text. Responses that were discarded, or are drafts, are left out where the file says so, and so
-    are answers of other kinds (rankings with ties, spans); both are counted.
+    The id of the document is `id` (version 2), or `external_id`; where ids repeat, its shard is `metadata.shard`. An
+    answer that is a text is a label; of a question among `texts`, a text. Responses that were discarded, or are drafts,
+    are left out where the file says so, and so are answers of other kinds (rankings with ties, spans); both are
+    counted.
     """
 
     SUFFIXES = (".json", ".jsonl")
+    SHARD = "metadata.shard"
 
     def ids(self) -> Sequence[str]:
-        """Return where versions 1 and 2 have it."""
-        return ("external_id", "id")
+        """Return where it is if ids repeat, and where versions 1 and 2 have it."""
+        return ("metadata.document_id", "external_id", "id")
 
     def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:
         """Return the answers of a record."""

@@ -47,11 +47,12 @@ class _Task(msgspec.Struct):
 class LabelStudio(PeopleReader):
     """The export `JSON` of Label Studio: choices, ratings, numbers and texts, a key for each by its `from_name`.
 
-    The id of the document is `data.document_id`, or `data.id`. Annotations that were skipped are left out, and results
-    of other types (regions, relations, rankings); both are counted.
+    The id of the document is `data.document_id`, or `data.id`; where ids repeat, its shard is `data.shard`. Annotations
+    that were skipped are left out, and results of other types (regions, relations, rankings); both are counted.
     """
 
     SUFFIXES = (".json",)
+    SHARD = "data.shard"
 
     def ids(self) -> Sequence[str]:
         """Return where `toolkit annotate --to label-studio` puts it, and where others do."""

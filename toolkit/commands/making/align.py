@@ -124,13 +124,14 @@ class _Making:
         of_inputs = [Task(work.path, work, size_of(work.path)) for work in reads]
         read = self._run(f"read {entry.set}", values.read_input, of_inputs)
         (made,) = self._run("sort ids", index.make_index, [Task("ids", index.IndexToMake(folder=folder, inputs=read))])
-        by_source = entry.reader().source is not None
+        reader = entry.reader()
         matches = [
             match.ShardToMatch(
                 dataset=self.dataset,
                 shard=shard,
                 folder=folder,
-                by_source=by_source,
+                by_source=reader.source is not None,
+                by_shard=bool(reader.shard or getattr(reader, "SHARD", "")),
                 made_of=made.made_of,
                 limit=self._limit,
             )

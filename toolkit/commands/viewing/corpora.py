@@ -17,6 +17,7 @@ from toolkit.inspect import targets
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED, MixSettings, Stream
 from toolkit.storage.paths import join
 from toolkit.view.conditions import AsInMix
@@ -64,7 +65,13 @@ def of_path(context: Context, path: str) -> Corpus:
         writer=format_.writer() if format_ else None,
         merged=merged_types(manifest) if manifest else {},
         max_bytes=2 * context.config.max_document_bytes,
+        is_unique=_is_unique(manifest) if manifest else target.kind == "release" or len(files) == 1,
     )
+
+
+def _is_unique(manifest: Manifest) -> bool:
+    """Return whether documents of an output have ids of their own, because others were refused."""
+    return not any(stream.get("duplicate_ids") == "allow" for stream in manifest.settings.get("streams", ()))
 
 
 def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings | None = None) -> DatasetCorpus:
