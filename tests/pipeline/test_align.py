@@ -231,7 +231,8 @@ def test_run_aligns_between_ingest_and_mix(tmp_path: Path, run: Run) -> None:
     assert made.json["mix"]["totals"]["kept"] == 31
     tagged = config.with_name("tagged.yaml")
     tag = 'tag: {length-0: {tagger: length, when: "quality > 2"}}'
-    tagged.write_text(config.read_text().replace(f"{tmp_path}/data", f"{tmp_path}/more") + tag + "\n")
+    text = config.read_text().replace(f"{tmp_path}/data", f"{tmp_path}/more").replace("/out}", "/more-out}")
+    tagged.write_text(f"{text}{tag}\n")
     asked = run("run", "-c", tagged, "--json").json
     assert asked["tag"]["asked"] == {"length-0": sum(row["quality"] > 2 for row in values_of())}
     refused = run("run", "-c", config, "--shard", "0/2")

@@ -119,7 +119,7 @@ def _first(path: str) -> str:
     return path.partition(".")[0]
 
 
-def _placed(self: Any, columns: Mapping[str, Type]) -> Any:
+def _placed(self: Any, columns: Mapping[str, Type], _: Iterable[Any]) -> Any:
     """Return the types of the values from those of all columns of a table."""
     left_out = {self.id, self.source, self.shard, *self.leave_out}
     names = [name for name in columns if name not in left_out] if self.values == "rest" else self.values
