@@ -128,6 +128,8 @@ def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
     rejected = any(name.startswith("rejected.") for name in record.counts)
     if rejected and work.entry.settings().on_error == "error":
         return False
+    if record.salvaged and work.entry.settings().on_error != "salvage":
+        return False
     set_name = work.entry.reader().attribute_set()
     for shard, output in record.shards.items():
         now = stat(work.dataset.shard_path(shard))

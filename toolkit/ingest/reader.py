@@ -436,6 +436,9 @@ class Reader(msgspec.Struct, **FROZEN):
     MEMBERS: ClassVar[bool] = False
     """Whether in compressed files each item usually is a gzip member, so that reading can begin at any of them."""
 
+    LINES: ClassVar[bool] = False
+    """Whether each line, or some lines, are an item, so that of a truncated file whole lines can be kept."""
+
     IN_PLACE: ClassVar[bool] = False
     """Whether the files can be documents in place: read again by each command, as fast as documents or nearly so."""
 

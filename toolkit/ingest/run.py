@@ -73,13 +73,14 @@ Follow = Callable[[str, str | None, Group], AbstractContextManager[Follower]]
 
 
 class IngestedInput(ConfigStruct):
-    """The outcome of ingesting an input file; `rejects` as in `InputRecord`."""
+    """The outcome of ingesting an input file; `rejects` and `salvaged` as in `InputRecord`."""
 
     shards: list[str]
     skipped: bool
     documents: int
     counts: dict[str, int]
     rejects: str = ""
+    salvaged: list[str] = []
 
 
 def _keep(work: InputToIngest) -> downloads.Keep | None:
@@ -151,7 +152,7 @@ def ingest_input(
         files = stack.enter_context(claims.group()).files
         rejects = stack.enter_context(Rejects(join(work.dataset.bookkeeping, rejected)))
         others = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
-        kept_aside = rejects if common.on_error == "skip" else None
+        kept_aside = rejects if common.skips else None
         inputs = sources.Sources(work, found, _keep(work), kept_aside, others)
         written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow, threads)
         with closing(inputs.rows()) as rows:
@@ -170,6 +171,7 @@ def ingest_input(
         entry=work.entry.name,
         max_rejected=common.max_rejected,
         rejects=rejected if rejects.written else "",
+        salvaged=inputs.salvaged,
         left_out=aside if others.written else "",
         inputs=inputs.read if work.is_pack else [],
         types=work.types,
@@ -230,6 +232,7 @@ def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
         documents=record.rows,
         counts=record.counts,
         rejects=record.rejects,
+        salvaged=record.salvaged,
     )
 
 

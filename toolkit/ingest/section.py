@@ -84,8 +84,11 @@ class Common(ConfigStruct):
         None
     )
     on_error: Annotated[
-        Literal["error", "skip"],
-        Description(description="bad items: fail the shard, or count them and keep them in a reject file"),
+        Literal["error", "skip", "salvage"],
+        Description(
+            description="bad items: fail the shard, or count them and keep them in a reject file; `salvage` does so, "
+            "too, and keeps what stands before the damage of a local gzip file"
+        ),
     ] = "error"
     null_text: Annotated[
         Literal["skip", "empty", "error"] | None,
@@ -131,6 +134,11 @@ class Common(ConfigStruct):
             raise ValueError(
                 f"expected `ids` to be ordinal, content, or a pattern such as {{path}}/{{index}}, got {self.ids!r}"
             )
+
+    @property
+    def skips(self) -> bool:
+        """Tell whether bad items are kept aside."""
+        return self.on_error != "error"
 
     @property
     def qualifies(self) -> bool:

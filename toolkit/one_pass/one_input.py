@@ -88,6 +88,7 @@ class InputMixed(ConfigStruct):
         skipped: whether it had been done before.
         failed: why shards could not be mixed, by key, where the mix may omit them.
         rejects: as in `toolkit.records.ingested.InputRecord`.
+        salvaged: likewise.
     """
 
     shards: list[str]
@@ -95,6 +96,7 @@ class InputMixed(ConfigStruct):
     skipped: bool
     failed: dict[str, str] = {}
     rejects: str = ""
+    salvaged: list[str] = []
 
 
 def ingest_together(tasks: list[Task[InputToPass]], report: Report) -> list[Result[InputPassed]]:
@@ -174,7 +176,13 @@ def do(work: InputToPass, report: Report) -> InputMixed:
         attempts.forget_attempt(work.input)
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
-        return InputMixed(shards=list(record.shards), counts=record.counts, skipped=True, rejects=record.rejects)
+        return InputMixed(
+            shards=list(record.shards),
+            counts=record.counts,
+            skipped=True,
+            rejects=record.rejects,
+            salvaged=record.salvaged,
+        )
     done = ingest(work, report).ingested
     failed = {}
     for shard in done.shards:
@@ -198,7 +206,14 @@ def do(work: InputToPass, report: Report) -> InputMixed:
                 "expected its part of the mix, which this run has just made, got none; run again", path=work.key
             )
         forget_data(work, record)
-    return InputMixed(shards=done.shards, counts=done.counts, skipped=False, failed=failed, rejects=done.rejects)
+    return InputMixed(
+        shards=done.shards,
+        counts=done.counts,
+        skipped=False,
+        failed=failed,
+        rejects=done.rejects,
+        salvaged=done.salvaged,
+    )
 
 
 def _say_nothing(documents: int, size: int) -> None:

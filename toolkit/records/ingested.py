@@ -52,6 +52,7 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
         entry: of the configuration that the input belongs to, by its name.
         max_rejected: share of the entry's items that may be bad.
         rejects: the reject file below the bookkeeping folder; empty if there is none.
+        salvaged: what was read of damaged inputs, a sentence for each.
         left_out: the file of the items that became no document, below the bookkeeping folder; empty if each item became
             one; None by a version that did not note them.
         inputs: of a pack, in the order of their documents.
@@ -72,6 +73,7 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
     entry: str = ""
     max_rejected: float = 0.1
     rejects: str = ""
+    salvaged: list[str] = []
     left_out: str | None = None
     inputs: list[InputOfPack] = []
     types: OwnTypes | None = None

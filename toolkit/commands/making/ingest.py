@@ -111,7 +111,8 @@ def run(
     refused = verdicts(context, works, results)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     numbers = Numbers.of(works, results)
-    text = f"{numbers} -> {dataset.documents}\n"
+    salvaged = [each for result in done for each in result.salvaged]
+    text = f"{numbers} -> {dataset.documents}\n" + "".join(f"salvaged: {each}\n" for each in salvaged)
     attempts.forget_ended(dataset)
     if not context.in_part:
         context.merge_inputs()
@@ -131,10 +132,11 @@ def run(
             "gone": gone,
             "lost": lost,
             "rejected": msgspec.to_builtins(refused),
+            "salvaged": salvaged,
             "counts": dict(sorted(counts.items())),
         },
         failures=[*failed, *map(str, refused)],
-        exit_code=1 if failed or refused else 0,
+        exit_code=1 if failed or refused or salvaged else 0,
     )
 
 

@@ -61,7 +61,8 @@ def run(context: Context, options: Options) -> Outcome:
         outcome.failures += [each for each in stage.failures if each not in outcome.failures]
         outcome.exit_code = max(outcome.exit_code, stage.exit_code)
         left = present[present.index(name) + 1 :]
-        context.is_broken = outcome.exit_code > 0
+        only_salvaged = name == "ingest" and not stage.failures  # what was lost is told, and the rest can be used
+        context.is_broken = context.is_broken or (stage.exit_code > 0 and not only_salvaged)
         if context.is_broken and left and not _leaves_some(name, stage, left):
             left_out = left
             break

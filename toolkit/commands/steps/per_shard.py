@@ -94,7 +94,9 @@ def run(context: Context) -> Outcome:
                     "expected the records of the inputs, which this run has just made, got one less; run again"
                 )
             outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted, keeps=True)
-    outcome.text = text + outcome.text
+    salvaged = [each for input in done for each in input.salvaged]
+    outcome.text = text + "".join(f"salvaged: {each}\n" for each in salvaged) + outcome.text
+    outcome.exit_code = max(outcome.exit_code, int(bool(salvaged)))
     return outcome
 
 

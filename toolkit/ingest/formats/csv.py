@@ -37,6 +37,7 @@ class Csv(FieldReader):
     or fewer fields than there are columns is bad. `metadata` may be JSON texts.
     """
 
+    LINES = True
     SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
     CHECKED = ("not_null",)
 

@@ -14,6 +14,7 @@ from toolkit.ingest.reader import Draft, Input, NullText, Reader, check_document
 class Dolma(Reader):
     """Each line is kept byte by byte, if it is a document; one without `source` gets that of the configuration."""
 
+    LINES = True
     SUFFIXES = (".jsonl", ".json")
 
     def read(self, source: Input) -> Iterator[Draft]:

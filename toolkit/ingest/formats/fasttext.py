@@ -24,6 +24,7 @@ class Fasttext(Reader):
     the line. A line without a label, or with nothing but labels, is bad; blank lines are counted.
     """
 
+    LINES = True
     SUFFIXES = (".txt", ".train", ".valid", ".test")
     IN_PLACE = True
 

@@ -16,6 +16,7 @@ class Jsonl(FieldReader):
     integers. A line without text is bad; one without id gets one. Metadata may be an object or its JSON text.
     """
 
+    LINES = True
     SUFFIXES = (".jsonl", ".json", ".ndjson")
     IN_PLACE = True
 

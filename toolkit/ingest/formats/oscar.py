@@ -66,6 +66,7 @@ class Oscar(Reader):
     """
 
     VERSION = "2"  # since 2: `created`
+    LINES = True
     SUFFIXES = (".jsonl", ".json")
     TYPES = {
         "line_language": Annotated[

@@ -82,7 +82,7 @@ def preview(work: InputToIngest, shown: int) -> Preview:
     if found is None:
         raise DataError(f"expected an input file, got {lacking(work.path)}", path=work.path)
     common = work.entry.settings()
-    rejects = Unkept() if common.on_error == "skip" else None
+    rejects = Unkept() if common.skips else None
     stored = InputBytes(work.path, found)
     source = Input(work.path, common.source, work.max_document_bytes, rejects, stored.open, sample=Sample())
     lines: list[bytes] = []

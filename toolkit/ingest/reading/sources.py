@@ -9,18 +9,21 @@ Small objects of a bucket are fetched some at a time, because the answer of each
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 import xxhash
 
-from toolkit.errors import DataError
+from toolkit.errors import DataError, amount
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
+from toolkit.ingest.reading import salvage
 from toolkit.ingest.reading.downloads import Keep
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.rows import Documents, Written
+from toolkit.ingest.reading.salvage import Damage
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
-from toolkit.storage import Stat
+from toolkit.storage import Stat, store_of
 from toolkit.storage.paths import stat_each
 from toolkit.storage.threads import REQUESTS
 
@@ -41,6 +44,7 @@ class Sources:
     Attributes:
         counts: by reason, of all inputs.
         read: the inputs that have been read, whole.
+        salvaged: what was read of damaged inputs, a sentence for each.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Sources:
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.read: list[InputOfPack] = []
+        self.salvaged: list[str] = []
         self._work = work
         self._common = work.entry.settings()
         self._reader = work.entry.reader()
@@ -91,7 +96,9 @@ class Sources:
 
     def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[Written]:
         """Yield the documents of an input; none behind a fault."""
-        source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, opened.open)
+        damage = self._damage(file)
+        open_ = opened.open if damage is None else partial(salvage.opened, file.path, damage.whole)
+        source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, open_)
         if self._left_out is not None:
             source.left_out = self._left_out
             self._left_out.begin(file.key)
@@ -101,12 +108,27 @@ class Sources:
             rows += 1
             if not faults:
                 yield row
+        if damage:
+            source.counts["salvaged"] += 1
+            what = "its end, too early," if damage.truncated else "damage"
+            self.salvaged.append(
+                f"{file.path}: expected a sound gzip file, got {what} at byte {damage.byte:,}; kept the "
+                f"{amount(rows, 'document')} before it; restore the file and run again"
+            )
         found = self._found[self._current]
         content = opened.content()
         self.counts.update(source.counts)
         self.read.append(
             InputOfPack(input=file.path, key=file.key, size=found.size, stamp=found.stamp, content=content, rows=rows)
         )
+
+    def _damage(self, file: InputFile) -> Damage | None:
+        """Return the damage of an input of which something can be kept, if that is wanted."""
+        known = self._reader.LINES or self._reader.MEMBERS
+        if self._common.on_error != "salvage" or not known or not store_of(file.path).is_local:
+            return None
+        found = salvage.damage_of(file.path, lines=self._reader.LINES)
+        return found if found and found.whole else None
 
     def _ahead(self) -> Iterator[InputBytes]:
         """Yield the inputs; the next ones are being fetched, if they come from afar."""

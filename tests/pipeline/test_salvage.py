@@ -1,0 +1,127 @@
+"""`on_error: salvage` keeps what stands before the damage of a local gzip file, and says so until the file is whole."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Project, read_rows
+from tests.pipeline.test_warc import record
+
+ROWS = [json.dumps({"id": f"d{i}", "text": f"The text of document {i}. " * 5}).encode() + b"\n" for i in range(40)]
+
+
+def members(*groups: list[bytes]) -> bytes:
+    return b"".join(gzip.compress(b"".join(group), mtime=0) for group in groups)
+
+
+def truncated() -> tuple[bytes, int, int]:
+    """The file, the documents that are whole, and the byte."""
+    first, second = members(ROWS[:10]), members(ROWS[10:])
+    cut = first + second[:-30]
+    return cut, -1, len(cut)
+
+
+def between_members() -> tuple[bytes, int, int]:
+    data = members(ROWS[:10]) + members(ROWS[10:])[:12]
+    return data, 10, len(data)
+
+
+def corrupt() -> tuple[bytes, int, int]:
+    first, second = members(ROWS[:10]), bytearray(members(ROWS[10:]))
+    second[-6] ^= 0xFF  # of the checksum
+    return first + bytes(second), 10, -1
+
+
+def garbage() -> tuple[bytes, int, int]:
+    whole = members(ROWS[:10], ROWS[10:20])
+    return whole + b"this is no member", 20, len(whole) + 1  # two bytes tell
+
+
+def begin(project: Project, data: bytes, **options: Any) -> Path:
+    path = project.root / "in" / "a.jsonl.gz"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    (path.parent / "b.jsonl.gz").write_bytes(gzip.compress(ROWS[0].replace(b"d0", b"e0")))
+    entry = {"format": "jsonl", "from": [f"{path.parent}/*"], "source": "s", "on_error": "salvage", "pack": "1 B"}
+    project.config["ingest"] = [entry | options]
+    project.config["mix"] = {"output": {"format": "dolma", "path": str(project.out)}}
+    return path
+
+
+@pytest.mark.parametrize("make", [truncated, between_members, corrupt, garbage])
+def test_what_is_whole_before_the_damage_is_kept(make: Any, project: Project) -> None:
+    data, count, byte = make()
+    path = begin(project, data)
+    ran = project("ingest", "--json")
+    assert ran.code == 1
+    (told,) = ran.json["salvaged"]
+    ids = [row["id"] for row in project.shard("s/a.jsonl.gz")]
+    assert ids == [f"d{i}" for i in range(len(ids))]
+    assert 30 <= len(ids) < 40 if count < 0 else len(ids) == count
+    assert f"kept the {len(ids)} documents before it" in told
+    assert told.startswith(f"{path}: ")
+    if byte >= 0:
+        assert f"at byte {byte:,};" in told
+    assert ran.json["counts"]["salvaged"] == 1
+    assert not [name for name in ran.json["counts"] if name.startswith("rejected.")], "no part of a document is left"
+
+
+def test_it_is_not_done_again_until_the_file_is_another(project: Project) -> None:
+    path = begin(project, truncated()[0])
+    assert project("ingest").code == 1
+    shard = project.documents / "s" / "a.jsonl.gz"
+    before = shard.stat()
+    again = project("ingest", "--json")
+    assert again.code == 1
+    assert len(again.json["salvaged"]) == 1
+    assert (shard.stat().st_mtime_ns, shard.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    project.config["ingest"][0]["on_error"] = "skip"
+    refused = project("ingest")
+    assert refused.code == 1
+    assert "truncated" in refused.err
+    project.config["ingest"][0]["on_error"] = "salvage"
+    path.write_bytes(members(ROWS))
+    whole = project.ok("ingest", "--json").json
+    assert whole["salvaged"] == []
+    assert len(project.shard("s/a.jsonl.gz")) == 40
+
+
+@pytest.mark.parametrize("options", [{"on_error": "skip"}, {"on_error": "error"}, {"format": "text"}])
+def test_others_still_refuse_a_truncated_file(options: dict[str, Any], project: Project) -> None:
+    begin(project, truncated()[0], **options)
+    ran = project("ingest")
+    assert ran.code == 1
+    assert "truncated" in ran.err
+    assert not (project.documents / "s" / "a.jsonl.gz").exists()
+
+
+def test_a_file_without_anything_whole_is_refused(project: Project) -> None:
+    begin(project, members(ROWS)[:40])
+    ran = project("ingest")
+    assert ran.code == 1
+    assert "truncated" in ran.err
+    assert [row["id"] for row in project.shard("s/b.jsonl.gz")] == ["e0"]
+
+
+def test_a_run_goes_on_with_what_was_kept_and_ends_with_1(project: Project) -> None:
+    begin(project, corrupt()[0])
+    ran = project("run")
+    assert ran.code == 1
+    assert "salvaged: " in ran.out
+    assert len(project.output()) == 11
+    assert not [line for line in ran.out.split("\n") if line.startswith("not run")]
+
+
+def test_whole_records_of_a_crawl_are_kept(project: Project) -> None:
+    path = project.root / "in" / "a.warc.wet.gz"
+    path.parent.mkdir()
+    records = [record(n, f"A text {n}.".encode(), type="conversion", kind="text/plain") for n in range(4)]
+    path.write_bytes(b"".join(map(gzip.compress, records))[:-9])
+    entry = {"format": "wet", "from": [str(path)], "source": "cc", "on_error": "salvage"}
+    ran = project.ingest(entry)
+    assert ran.code == 1
+    (shard,) = project.documents.rglob("*.jsonl.gz")
+    assert [row["text"] for row in read_rows(shard)] == ["A text 0.", "A text 1.", "A text 2."]
