@@ -57,6 +57,7 @@ def test_a_ledger_knows_what_runs_of_all_kinds_have_cost(tmp_path: Path) -> None
         assert killed.begin(20, 10)
     killed.end(1, 0, 0)
     killed.lose(2)
+    killed._file.close()
     (path,) = {*tmp_path.glob("*.jsonl")} - {Path(first._file.path)}
     with path.open("ab") as file:
         file.write(b'{"key":3,"prompt_tok')
@@ -67,6 +68,7 @@ def test_a_ledger_knows_what_runs_of_all_kinds_have_cost(tmp_path: Path) -> None
     )
     assert again.spending == spending_of(str(tmp_path)) == expected
     assert len(Path(first._file.path).read_bytes().splitlines()) == 1
+    again.close()
 
 
 def test_its_files_stay_small_and_their_sums_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +108,7 @@ def test_a_server_that_counts_more_than_it_can_is_believed(tmp_path: Path) -> No
     later.end(1, 290, 10)
     later.end(2, 290, 10)
     assert later.begin(20, 10) is None
+    later.close()
     assert later._limits.why.startswith(
         "another request may cost more than `max_cost: 1000` leaves: up to 300, and all"
     )

@@ -65,7 +65,7 @@ class Disk:
             self._meet(path, "OPEN" if "r" in mode else "WRITE", opening=True)
             if mode == "rb" and self._meets(path, "READ"):
                 return io.BufferedReader(_Reading(path))
-            if mode == "wb" and self._meets(path, "WRITE"):
+            if mode in ("wb", "xb") and self._meets(path, "WRITE"):
                 return io.BufferedWriter(_BadWriting(path, lambda: self._meet(path, "WRITE")))
         return self._open(path, mode, *rest, **options)
 

@@ -48,7 +48,7 @@ ABOUT = {
 }
 """What records are about, by which a message may name them: documents, a set, attributes."""
 
-OF_A_RUN = ("answers",)
+OF_A_RUN = ("answers", "ledger")
 """Kinds of files that have names of the run that wrote them: what they hold is seen in the sets made of it."""
 
 PASSING = ("claims", "failures")

@@ -15,6 +15,7 @@ KINDS = {
     "items": r"items(/.*)?",
     "values": r"values(/.*)?",
     "answers": r"data/\.toolkit/answers(/.*)?",
+    "ledger": r"data/\.toolkit/ledger(/.*)?",
     "locks": r"locks(/.*)?",
     "labels": r"labels\.jsonl",
     "fetched": r"fetched(/.*)?",

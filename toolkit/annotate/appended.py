@@ -4,15 +4,18 @@ The folder has ``<time>-<host>-<process>.jsonl`` for each run. A power cut can t
 leave it out.
 """
 
+import io
 import os
 import re
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import cast
 
 from toolkit.errors import ToolkitError, advice
+from toolkit.storage.roots import check_roots
 from toolkit.storage.stores.local.scratch import make_folder, move_scratch, open_scratch, remove_scratch
 from toolkit.storage.stores.local.writing import sync_folder, temporary_name
 
@@ -32,7 +35,8 @@ class OwnFile:
     def __init__(self, folder: str, what: str) -> None:
         self._folder, self._what = folder, what
         self._lock, self._syncing = threading.RLock(), threading.Lock()
-        self._descriptor = -1
+        self._file: io.RawIOBase | None = None
+        self._is_closed = False
         self._synced = 0
         self.path = ""
         self.size = 0
@@ -41,13 +45,13 @@ class OwnFile:
         """Append a line; return the offset of its first byte. `sync` makes it durable."""
         with self._lock, self._writing():
             at = self.size
-            if self._descriptor < 0:
-                self._create()
+            file = self._file or self._create()
             try:
-                _write(self._descriptor, line)
+                _write(file, line)
             except OSError:
-                os.ftruncate(self._descriptor, at)  # no part of a line remains when the disk is full
-                os.lseek(self._descriptor, at, os.SEEK_SET)
+                with suppress(OSError):  # no part of a line remains when the disk is full
+                    file.truncate(at)
+                    file.seek(at)
                 raise
             self.size += len(line)
             return at
@@ -56,41 +60,45 @@ class OwnFile:
         """Make all lines durable; one sync serves all threads that wait for it."""
         mine = self.size
         with self._syncing, self._writing():
-            if self._synced < mine:
+            if self._synced < mine and self._file:
                 done = self.size
-                os.fsync(self._descriptor)
+                os.fsync(self._file.fileno())
                 self._synced = done
 
     def replace(self, data: bytes) -> None:
         """Replace the lines of the file by others, atomically and durably."""
         with self._syncing, self._lock, self._writing():
             aside = temporary_name(self.path)
-            descriptor = _create(aside)
+            file = _create(aside)
             try:
-                _write(descriptor, data)
-                os.fsync(descriptor)
+                _write(file, data)
+                os.fsync(file.fileno())
                 move_scratch(aside, self.path)
             except BaseException:
-                os.close(descriptor)
+                file.close()
                 remove_scratch(aside)
                 raise
-            os.close(self._descriptor)
-            self._descriptor, self.size, self._synced = descriptor, len(data), len(data)
+            if self._file:
+                self._file.close()
+            self._file, self.size, self._synced = file, len(data), len(data)
             sync_folder(self._folder)
 
     def close(self) -> None:
-        """Close the file; a later line begins another one."""
+        """Close the file, for good: threads of a run that was interrupted may not write any more."""
         with self._syncing, self._lock:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-            self._descriptor, self.size, self._synced = -1, 0, 0
+            if self._file:
+                self._file.close()
+            self._file, self._is_closed = None, True
 
-    def _create(self) -> None:
-        make_folder(self._folder)
+    def _create(self) -> io.RawIOBase:
+        if self._is_closed:
+            raise ToolkitError(f"{self._folder}: expected no more lines after the end of the run")
+        make_own_folder(self._folder)
         name = f"{self._next_time():020d}-{socket.gethostname()}-{os.getpid()}.jsonl"
         self.path = os.path.join(self._folder, name)
-        self._descriptor = _create(self.path)
+        self._file = _create(self.path)
         sync_folder(self._folder)
+        return self._file
 
     def _next_time(self) -> int:
         """Return the time for the name of a new file, after all existing ones: some clocks are ahead."""
@@ -102,7 +110,17 @@ class OwnFile:
         try:
             yield
         except OSError as error:
-            raise ToolkitError(f"{self._folder}: expected to write {self._what}, got: {advice(error)}") from None
+            check_roots(self._folder)
+            raise ToolkitError(
+                f"{self.path or self._folder}: expected to write {self._what}, got: {advice(error)}"
+            ) from None
+
+
+def make_own_folder(folder: str) -> None:
+    """Make a folder, unless it would be made where a mount has vanished."""
+    if not os.path.isdir(folder):
+        check_roots(folder)
+        make_folder(folder)
 
 
 def files_in(folder: str) -> list[str]:
@@ -111,12 +129,11 @@ def files_in(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in names if name.endswith(".jsonl") and not name.startswith(".")]
 
 
-def _create(path: str) -> int:
-    with open_scratch(path, "x+b") as file:
-        return os.dup(file.fileno())
+def _create(path: str) -> io.RawIOBase:
+    return cast("io.BufferedWriter", open_scratch(path, "xb")).detach()
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write(file: io.RawIOBase, data: bytes) -> None:
     """Write all of it; the system may take it in parts."""
     while data:
-        data = data[os.write(descriptor, data) :]
+        data = data[file.write(data) or 0 :]

@@ -155,10 +155,9 @@ class Asking:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop; wait for answers that are under way, unless the command is interrupted."""
         self.limits.stop()
-        if kind is None or issubclass(kind, Exception):
-            for thread in self._threads:
-                thread.join()
-            self.ledger.close()
+        for thread in self._threads if kind is None or issubclass(kind, Exception) else ():
+            thread.join()
+        self.ledger.close()
         self._endpoint.close()
 
     def wait(self, shard: str, report: Report) -> ShardState | None:

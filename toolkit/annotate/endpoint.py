@@ -77,7 +77,6 @@ class Endpoint:
                 reply = self._ask(data, answer)
             except Failure as failure:
                 self._ledger.end(key, 0, 0) if failure.is_free else self._ledger.lose(key)
-                self.trouble = failure.message
                 self._check_wait(failure)
                 if failure.row.scope != "transient":
                     raise
@@ -87,6 +86,7 @@ class Endpoint:
                         failure.message += f"; is there a server at {cleaned(self._of.endpoint)}?"
                     raise
                 pause = min(self._of.backoff * 2 ** min(attempt, 30), self._give_up)
+                self.trouble = failure.message
                 wait = pause * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
                 if failure.wait is not None:
                     wait = max(failure.wait, 0.0)

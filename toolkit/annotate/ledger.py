@@ -10,15 +10,17 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from functools import reduce
 
 import msgspec
 
-from toolkit.annotate.appended import OwnFile, files_in
+from toolkit.annotate.appended import OwnFile, files_in, make_own_folder
 from toolkit.annotate.limits import Limits
 from toolkit.errors import ToolkitError, Unreadable, advice
-from toolkit.storage.stores.local.scratch import make_folder, open_scratch
+from toolkit.storage.json_files import tell_damage
+from toolkit.storage.roots import check_roots
+from toolkit.storage.stores.local.scratch import open_scratch
 
 MILLION = 1e6
 _MOST_BYTES = 1 << 20
@@ -110,18 +112,23 @@ class _Sums:
         try:
             with open(self.path, "rb") as stream:
                 head = stream.readline()
+                if not head.endswith(b"\n"):
+                    tell_damage(self.path, f"{self.path}: expected the requests of a run, got no whole line")
                 sums = (
                     self if head == self.head else _Sums(self.path)
                 )  # a replaced file has other sums in its first line
                 sums.head = head
                 stream.seek(sums.at)
                 for line in stream:
-                    if not line.endswith(b"\n"):
+                    if not line.endswith(b"\n"):  # of a run that was killed, or that writes just now
                         break
                     sums.at += len(line)
-                    with suppress(ValueError):  # torn by a power cut
+                    try:
                         sums.add(_DECODER.decode(line))
+                    except ValueError as error:
+                        tell_damage(self.path, f"{self.path}: expected a request in each line, got: {error}")
         except OSError as error:
+            check_roots(self.path)
             raise Unreadable(f"expected to read the ledger, got: {advice(error)}", path=self.path) from None
         return sums
 
@@ -274,7 +281,7 @@ class Ledger:
     def _alone(self) -> Iterator[None]:
         """Keep other processes from spending."""
         try:
-            make_folder(self._folder)
+            make_own_folder(self._folder)
             with open_scratch(os.path.join(self._folder, "lock"), "ab") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield

@@ -245,7 +245,7 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     message, codes = _error(body)
     text = f"HTTP {status}: {message}"
     if 300 <= status < 400:
-        target = cleaned(headers.get("location") or "(nowhere)")[:MESSAGE]
+        target = _excerpt((headers.get("location") or "").encode(errors="replace"))
         text = f"HTTP {status}: the server redirects to {target}; name the address that answers as `endpoint`"
     by_code = (name for name, cause in CAUSES.items() if codes & cause.codes)
     by_status = (name for name, cause in CAUSES.items() if status in cause.http)
