@@ -60,6 +60,15 @@ def test_it_is_quiet_alone_and_as_wide_as_the_window(browser: Browser, page: str
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
+def test_no_number_of_a_table_scrolls_out_of_a_narrow_window(browser: Browser, page: str) -> None:
+    show(browser, page, 400)
+    boxes = browser.run(
+        "return [...document.querySelectorAll('.sheet .scroll')].map((box) => box.scrollWidth - box.clientWidth)"
+    )
+    assert boxes
+    assert max(boxes) <= 1
+
+
 @pytest.mark.parametrize(("width", "dark"), slow((360, False), (1400, True)))
 def test_people_without_a_mouse_or_eyes_can_use_it(browser: Browser, page: str, width: int, dark: bool) -> None:
     opened(browser, page, width, dark=dark)

@@ -2,7 +2,7 @@
 /* Elements from data. Text becomes text nodes, attributes come from our code: nothing of a document is ever HTML. */
 globalThis.page = (() => {
   const ATTRIBUTES =
-    /^(aria-[a-z]+|class|colspan|data-key|dir|for|hidden|id|inputmode|lang|name|open|role|scope|selected|step|tabindex|title|type|value)$/;
+    /^(aria-[a-z]+|class|colspan|data-key|data-label|dir|for|hidden|id|inputmode|lang|name|open|role|scope|selected|step|tabindex|title|type|value)$/;
 
   /** Return an element. `properties`: attributes (null and false are left out), or functions, which hear its events. */
   function el(tag, properties, ...children) {

@@ -123,7 +123,11 @@
       bar = column.bar && column.bar(row);
     const made = el(
       column.head ? "th" : "td",
-      { scope: column.head ? "row" : null, class: column.numeric ? "numeric" : column.wide ? "wide" : null },
+      {
+        scope: column.head ? "row" : null,
+        class: column.numeric ? "numeric" : column.wide ? "wide" : null,
+        "data-label": column.head ? null : column.title,
+      },
       typeof shown === "number" ? page.count(shown) : shown === null || shown === undefined ? "–" : shown,
     );
     if (bar) {
