@@ -2,6 +2,7 @@
 
     python -m venv PEER && PEER/bin/pip install -r tests/oracles/peers/NAME.txt
     python -m tests.oracles NAME --peer PEER              the table, over real pages of ../shared/data
+    python -m tests.oracles NAME --peer PEER --checkout COPY   where the peer is in no registry
     python -m tests.oracles NAME --peer PEER --record     the recorded sample, made anew from the peer's output
 
 Without NAME, the names. The exit status is 1 if a page is judged otherwise or a text differs.
@@ -42,6 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.oracles", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("name", nargs="?", choices=names(), help="of the oracle; without it, the names")
     parser.add_argument("--peer", type=Path, help="environment (or build) of the peer")
+    parser.add_argument("--checkout", type=Path, help="a copy of the repository of a peer that no registry has")
     parser.add_argument("--record", action="store_true", help="write the recorded sample")
     parser.add_argument("--pages", type=int, help="the first so many pages only")
     parser.add_argument("--keep", type=Path, help="an empty folder for all files; else they are deleted")
@@ -53,6 +55,9 @@ def main() -> int:
     own = oracle(given.name)
     if not given.peer:
         parser.error(f"--peer: an environment made with tests/oracles/peers/{own.PEER or given.name}.txt")
+    if own.CHECKOUT and not (given.checkout and given.checkout.is_dir()):
+        parser.error(f"--checkout: expected the folder of a copy of {own.CHECKOUT}, got {given.checkout}")
+    own.checkout = given.checkout and given.checkout.resolve()
     folder = (given.keep or Path(tempfile.mkdtemp())).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     try:

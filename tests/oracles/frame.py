@@ -64,6 +64,8 @@ class Oracle(ABC):
         CONFIG: path below `configs/`.
         REASONS: our rules' names (`group: name`) to the peer's reasons; an exact name, or that of a group.
         SETTINGS: overrides of the configuration for both the run by hand and the recorded pages.
+        CHECKOUT: the repository of a peer that no registry has; else empty.
+        checkout: a copy of it that exists.
     """
 
     NAME: ClassVar[str]
@@ -71,6 +73,8 @@ class Oracle(ABC):
     CONFIG: ClassVar[str]
     REASONS: ClassVar[Mapping[str, str]] = {}
     SETTINGS: ClassVar[tuple[str, ...]] = ()
+    CHECKOUT: ClassVar[str] = ""
+    checkout: Path | None = None
 
     def pages(self) -> Iterable[Page]:
         """Return real pages from ../shared/data, at least 5,000 of them."""
@@ -90,7 +94,8 @@ class Oracle(ABC):
         """
         verdicts = folder / "verdicts.jsonl"
         script = FOLDER / "peers" / f"{self.NAME.replace('-', '_')}.py"
-        subprocess.run([environment / "bin" / "python", script, pages, verdicts], cwd=folder, check=True)
+        line = [environment / "bin" / "python", script, pages, verdicts, *([self.checkout] if self.checkout else [])]
+        subprocess.run(line, cwd=folder, check=True)
         with verdicts.open("rb") as lines:
             yield from (msgspec.json.decode(line, type=Verdict) for line in lines)
 

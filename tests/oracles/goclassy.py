@@ -1,6 +1,6 @@
 """goclassy's own program, with fastText's command line: which lines go where, in which blocks.
 
-Its peer is no environment but a folder with the two programs, which `peers/goclassy.sh` builds.
+Its peer is no environment but a folder with both programs, called ``goclassy`` and ``fasttext``.
 
 What goclassy writes is one text file a language, without ids. A line has one language wherever it stands, so the files
 are dealt to the pages again, line after line; where they cannot be, that is an error. What cannot differ here: goclassy

@@ -42,6 +42,7 @@ class Redpajama(Oracle):
 
     NAME = "redpajama-v2-rules"
     CONFIG = "redpajama-v2-rules.yaml"
+    CHECKOUT = "togethercomputer/RedPajama-Data"
 
     def pages(self) -> Iterable[Page]:
         for page in real_pages():
@@ -57,7 +58,8 @@ class Redpajama(Oracle):
         guessed, verdicts = folder / "guessed.jsonl", folder / "verdicts.jsonl"
         write_pages(map(with_language, read_pages(pages)), guessed)
         script = FOLDER / "peers" / "redpajama_v2_rules.py"
-        line = [environment / "bin" / "python", script, guessed, verdicts, folder / "lists"]
+        assert self.checkout
+        line = [environment / "bin" / "python", script, guessed, verdicts, folder / "lists", self.checkout]
         subprocess.run(line, check=True, env={**os.environ, "PYTHONHASHSEED": "42"})
         with verdicts.open("rb") as lines:
             yield from (msgspec.json.decode(row, type=Verdict) for row in lines)

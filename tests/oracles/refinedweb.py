@@ -22,6 +22,7 @@ class Refinedweb(Oracle):
 
     NAME = "refinedweb"
     CONFIG = "refinedweb.yaml"
+    CHECKOUT = "mlfoundations/dclm"
     REASONS: ClassVar = {
         "not_english": "language_filter",
         "unsure": "language_filter",

@@ -64,8 +64,7 @@ class Peers:
         """
         path = self.folder / "goclassy" / "goclassy"
         if not path.is_file():
-            how = f"sh tests/oracles/peers/goclassy.sh CHECKOUT {path.parent}"
-            raise MissingPeer(f"goclassy is not built; build it, with Go and a checkout of it: {how}")
+            raise MissingPeer(f"goclassy is not there; put its program, or a link to it, in its place: {path}")
         return path
 
     @property

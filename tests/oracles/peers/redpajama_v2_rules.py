@@ -1,8 +1,8 @@
 """RedPajama-V2's signals of pages, and what the rules of its dataset card and of the papers say of them.
 
-    PYTHONHASHSEED=42 PEER/bin/python redpajama_v2_rules.py PAGES VERDICTS LISTS
+    PYTHONHASHSEED=42 PEER/bin/python redpajama_v2_rules.py PAGES VERDICTS LISTS CHECKOUT
 
-The signals are those of its own code, in `PEER/RedPajama-Data`. It publishes no program for rules: those of the
+The signals are those of its own code, in CHECKOUT, a copy of togethercomputer/RedPajama-Data. It publishes no program for rules: those of the
 dataset card are functions in its text, written down again here. LISTS has `ldnoobw/LANGUAGE.txt`,
 `domain_to_category_id.json` and perhaps `stop_words/LANGUAGE.txt`; if not, RedPajama's own stop words are written
 there.
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(sys.prefix) / "RedPajama-Data" / "app" / "src"))
+sys.path.insert(0, str(Path(sys.argv[4]) / "app" / "src"))
 
 from core.document import Document  # type: ignore[import-not-found]
 from core.quality_signals import content, lines, natural_language, repetitions  # type: ignore[import-not-found]
@@ -108,4 +108,4 @@ def main(pages: Path, verdicts: Path, lists: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main(*map(Path, sys.argv[1:4]))

@@ -1,6 +1,6 @@
 """DCLM's steps of RefinedWeb, with its own functions; in an environment of its own.
 
-refinedweb.py PAGES VERDICTS     DCLM's checkout is beside the environment's `bin`, in `dclm`
+refinedweb.py PAGES VERDICTS CHECKOUT     CHECKOUT is a copy of mlfoundations/dclm
 """
 
 import importlib.util
@@ -78,9 +78,8 @@ def _with(function: Callable[..., list[Page]], options: dict[str, Any]) -> Calla
     return lambda page: function(page, **options)
 
 
-def main(pages: str, verdicts: str) -> None:
+def main(pages: str, verdicts: str, checkout: Path) -> None:
     """Write a verdict for each page."""
-    checkout = Path(sys.prefix) / "dclm"
     with open(pages, encoding="utf-8") as lines, open(verdicts, "w", encoding="utf-8") as out:
         os.chdir(checkout)
         wanted = steps(checkout)
@@ -93,4 +92,4 @@ def main(pages: str, verdicts: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:3], Path(sys.argv[3]))
