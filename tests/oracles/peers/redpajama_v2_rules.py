@@ -2,7 +2,8 @@
 
     PYTHONHASHSEED=42 PEER/bin/python redpajama_v2_rules.py PAGES VERDICTS LISTS CHECKOUT
 
-The signals are those of its own code, in CHECKOUT, a copy of togethercomputer/RedPajama-Data. It publishes no program for rules: those of the
+The signals are those of its own code, in CHECKOUT, a copy of togethercomputer/RedPajama-Data. It publishes no program
+for rules: those of the
 dataset card are functions in its text, written down again here. LISTS has `ldnoobw/LANGUAGE.txt`,
 `domain_to_category_id.json` and perhaps `stop_words/LANGUAGE.txt`; if not, RedPajama's own stop words are written
 there.
