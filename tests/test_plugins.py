@@ -1,6 +1,8 @@
 """Plugins: found by name, by file, by module; a tagger from a file in worker processes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,23 @@ def test_a_tagger_from_a_file_runs_in_worker_processes(plugin: Path, run: Run, t
     wrong = run("tag", "-c", settings, "--quiet", "tag.v-0.leters=ae")
     assert wrong.code == 2
     assert f"unknown option 'leters' of tagger {plugin}:Vowels; did you mean 'letters'?" in wrong.err
+
+
+def test_too_few_descriptors_are_called_so() -> None:
+    """A package whose folder cannot be listed seems to have no modules."""
+    code = """
+import os, resource
+from toolkit.mix.writer import WRITERS
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+try:
+    while True:
+        os.open(os.devnull, os.O_RDONLY)
+except OSError:
+    pass
+try:
+    WRITERS.find("dolma")
+except OSError as error:
+    print(error.strerror)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout == "Too many open files\n", ran.stderr

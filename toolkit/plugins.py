@@ -147,6 +147,8 @@ def _module_called(name: str) -> ModuleType:
 @functools.cache
 def _modules_of(package: str) -> frozenset[str]:
     path = importlib.import_module(package).__path__
+    for folder in filter(os.path.isdir, path):
+        os.listdir(folder)  # `pkgutil` takes a folder for empty that cannot be listed, as for want of descriptors
     return frozenset(info.name for info in pkgutil.iter_modules(path) if not info.name.startswith("_"))
 
 

@@ -682,3 +682,16 @@ def test_duckdb_and_polars_read_the_same_files(released: Project) -> None:
         frames = [polars.read_ndjson(gzip.decompress(path.read_bytes())) for path in files]
         assert [text for frame in frames for text in frame["content"]] == texts
         assert infos[each["config_name"]] == len(texts)
+
+
+def test_names_of_a_configuration_are_no_html(small: Project) -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    small.config["about"] = {"name": f"A {evil}", "creator": {"type": "Person", "name": f"B {evil}"}}
+    small.config["mix"]["rules"] = [{"drop": "document.source == '`<b>`'", "name": f"C {evil}"}]
+    small.ok("mix")
+    small.ok("card")
+    text = card(small.out)
+    body = text.partition("\n---\n")[2]
+    assert re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", body).count("<img") == 0
+    assert "A &lt;img" in body
+    assert "C &lt;img" in body

@@ -708,3 +708,15 @@ def test_a_failed_input_leaves_nothing_that_looks_like_a_shard(project: Project)
     assert f"{path}:3001" in ran.err
     assert tree(project.documents) == {}
     assert not list(project.root.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("text", [r"\ud800", r"a\udc00b", r"\ud83d\ude00 \ud83d"])
+def test_half_of_a_surrogate_pair_is_called_so(project: Project, text: str) -> None:
+    path = write_rows(project.root / "a.jsonl", [b'{"text": "' + text.encode() + b'"}', {"text": "good"}])
+    ran = project.ingest({"format": "jsonl", "from": [str(path)], "source": "s"})
+    assert ran.code == 1
+    assert f"{path}:1: expected a JSON object of characters, got \\ud" in ran.err
+    assert "half of a surrogate pair" in ran.err
+    assert "several lines" not in ran.err
+    path = write_rows(project.root / "a.jsonl", [rb'{"text": "\\ud800"}', rb'{"text": "\ud83d\ude00"}'])
+    assert project.ingest({"format": "jsonl", "from": [str(path)], "source": "s"}).code == 0

@@ -390,7 +390,7 @@ def test_groups_of_any_text_are_lines_of_a_table(project: Project) -> None:
     cells = [line.split(" | ")[0].removeprefix("| ").rstrip() for line in shown[2:]]
     assert cells == ["ünï", r"\x1b[31m\t", "(none)", '""', r"a\nb\|c", "all"]
     listed = list(csv.reader(io.StringIO(project.ok("stats", "--by", "n", "--format", "csv").out)))
-    assert [row[0] for row in listed[1:]] == ["ünï", "\x1b[31m\t", "", '""', "a\nb|c", "all"]
+    assert [row[0] for row in listed[1:]] == ["ünï", r"\x1b[31m" + "\t", "", '""', "a\nb|c", "all"]
     drawn = project.ok("stats", "--histogram", "n").out.splitlines()
     assert len(drawn) == 2 + 4
     assert drawn[0] == "n: 4 values, 1 null (20.0 %)"
@@ -520,3 +520,14 @@ def test_real_pages_are_counted_as_by_a_slow_reference(project: Project, shared:
     texts = [row["text"] for path in project.documents.rglob("*.gz") for row in read_rows(path)]
     assert len(texts) > 500
     assert table["total"] == slowly(texts)
+
+
+def test_csv_has_no_formulas_and_moves_no_cursor(project: Project) -> None:
+    names = ["=cmd()", "@x", "\x1b[2Jred", "plain"]
+    rows = [document(f"{i}", "text", metadata={"n": name}) for i, name in enumerate(names)]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    project.config["dataset"] = str(project.data)
+    out = project.ok("stats", "--by", "metadata.n", "--format", "csv").out
+    groups = {row[0] for row in csv.reader(io.StringIO(out))}
+    assert {"'=cmd()", "'@x", "\\x1b[2Jred", "plain"} <= groups
+    assert "\x1b" not in out

@@ -415,6 +415,8 @@ def _why_not(line: bytes, text: str) -> str:
     """Return what a line has in the place of a JSON object, where the library's words say little."""
     if found := _NOT_IN_JSON.search(line, *_place_in(text)):
         return f", got {found[0].decode()} in it, a number that JSON does not have; write null"
+    if half := lone_surrogate(line):
+        return f" of characters, got {half} in it, half of a surrogate pair; replace it, as by \\ufffd"
     if line.startswith(codecs.BOM_UTF8):
         return ", got a byte order mark before it; remove it, or let `toolkit ingest` read the file"
     return f" in UTF-8, got a line that is not: {text}"
@@ -422,6 +424,15 @@ def _why_not(line: bytes, text: str) -> str:
 
 _NOT_IN_JSON = re.compile(rb"-?(?:NaN|Infinity)\b")
 """Numbers that some programs write all the same, Python's `json` among them."""
+
+
+_LONE = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")
+"""Escapes of backslashes and of pairs, which are passed over, and of halves of a pair."""
+
+
+def lone_surrogate(line: bytes) -> str:
+    """Return the first escape in a JSON text that is half of a surrogate pair; empty if there is none."""
+    return next((found[1].decode(errors="replace") for found in _LONE.finditer(line) if found[1]), "")
 
 
 def _place_in(text: str) -> tuple[int, int]:

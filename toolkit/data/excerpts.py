@@ -38,6 +38,18 @@ def escaped(text: str) -> str:
     return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
 
 
+IN_MARKDOWN = str.maketrans({each: "\\" + each for each in "\\|`*_[]"} | {"<": "&lt;", "&": "&amp;"})
+"""What texts of others become in Markdown, so that it has neither marks nor HTML of theirs."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheets take for the beginning of a formula, and run (OWASP, "CSV Injection")."""
+
+
+def unlike_formula(text: str) -> str:
+    """Return a cell of CSV; one that begins as formulas do has an apostrophe before it."""
+    return "'" + text if text.startswith(FORMULA) else text
+
+
 _ORDINARY = re.compile(r"[^\n\t\x20-\x7e]")
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from toolkit.data.documents import BAD_ROW
+from toolkit.data.documents import BAD_ROW, lone_surrogate
 from toolkit.storage.compression import compression_in
 
 LOOKED_AT = 1 << 16
@@ -119,7 +119,7 @@ def _json(line: bytes) -> Recognised | None:
     try:
         row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     except BAD_ROW as error:
-        is_begun = "truncated" in str(error)
+        is_begun = "truncated" in str(error) and not lone_surrogate(line)
         return Recognised("JSON over several lines; make it a line for each document: jq -c .") if is_begun else None
     if {"content", "warc_headers", "metadata"} <= row.keys():
         return Recognised("lines of OSCAR", ("oscar",))

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolkit.data.excerpts import IN_MARKDOWN, escaped, head, unlike_formula, width
 from toolkit.data.excerpts import columns as columns_of
-from toolkit.data.excerpts import escaped, head, width
 from toolkit.data.schema import is_number
 from toolkit.data.tables.sink import Sink
 from toolkit.errors import ConfigError, amount
@@ -26,9 +26,6 @@ SUFFIXES: dict[str, Format] = {
 
 NARROW = 8
 """Columns of a terminal that a value gets at least, if it needs them."""
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheets take for the beginning of a formula, and run (OWASP, "CSV Injection")."""
 
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
 
@@ -161,10 +158,11 @@ class Formulas:
         if value is None or is_number(value):
             return value
         text = _text(value)
-        if self._keeps or not isinstance(value, str) or not text.startswith(FORMULA):
+        if self._keeps or not isinstance(value, str):
             return text  # a number, such as a decimal, or a time that is negative is none
-        self.count += 1
-        return "'" + text
+        cell = unlike_formula(text)
+        self.count += cell != text
+        return cell
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Any]], formulas: Formulas) -> Iterator[bytes]:
@@ -199,11 +197,8 @@ def _markdown(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Itera
         yield _markdown_line(map(_text, row))
 
 
-_IN_MARKDOWN = str.maketrans({each: "\\" + each for each in "\\|`*_[]"} | {"<": "&lt;", "&": "&amp;"})
-
-
 def _markdown_line(cells: Iterable[str]) -> bytes:
-    shown = (cell if cell == "---" else escaped(cell).translate(_IN_MARKDOWN) for cell in cells)
+    shown = (cell if cell == "---" else escaped(cell).translate(IN_MARKDOWN) for cell in cells)
     return f"| {' | '.join(shown)} |\n".encode()
 
 

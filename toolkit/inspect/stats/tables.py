@@ -3,11 +3,13 @@
 import csv
 import heapq
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from toolkit.data.excerpts import harmless, unlike_formula
 from toolkit.inspect.stats.distributions import Distribution, summary, together
 from toolkit.inspect.stats.groups import Group, counts_of
 from toolkit.inspect.stats.lengths import QUANTILES, LengthsByLabel
@@ -108,9 +110,17 @@ def shown(group: Any) -> str:
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
+_CODE_OR_TAG = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|<(?=[A-Za-z/!?])", re.DOTALL)
+
+
+def without_html(text: str) -> str:
+    """Return Markdown in which nothing begins a tag of HTML; code stays, which has none."""
+    return _CODE_OR_TAG.sub(lambda found: "&lt;" if found[0] == "<" else found[0], text)
+
+
 def markdown(rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return a table in columns, the first row its head; the first columns aligned left, the others right."""
-    escaped = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    escaped = [[without_html(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     widths = [max(3, *(len(row[i]) for row in escaped)) for i in range(len(escaped[0]))]
     rule = ["-" * w if i < left else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
     lines = []
@@ -169,7 +179,8 @@ def mix_rows(found: SizesByLabel) -> tuple[list[tuple[str, Counts, Counts]], lis
 
 def _csv(rows: Iterable[Sequence[Any]]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
+    cells = ([harmless(unlike_formula(each)) if isinstance(each, str) else each for each in row] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(cells)
     return out.getvalue()
 
 

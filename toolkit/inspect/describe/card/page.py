@@ -18,7 +18,7 @@ from toolkit.inspect.describe.card.numbers import Numbers
 from toolkit.inspect.describe.croissant import responsible
 from toolkit.inspect.describe.facts import Facts, Group, Mixture
 from toolkit.inspect.describe.facts.fields import bare
-from toolkit.inspect.stats.tables import markdown, mix_markdown, percent, size
+from toolkit.inspect.stats.tables import markdown, mix_markdown, percent, size, without_html
 from toolkit.text.languages.labels import tag_of
 
 NAME = "README.md"
@@ -90,7 +90,7 @@ def document(
         "Licence": licence(about),
         "Citation": citation(about),
     }
-    title = about.name or facts.root.rstrip("/").rpartition("/")[2]
+    title = without_html(about.name or facts.root.rstrip("/").rpartition("/")[2])
     sections = [("", introduction(about)), *((title, made[title]) for title in TITLES if made[title])]
     return merge.write(head(facts, about, configurations), title, sections, kept, shown.path, comments(about))
 
@@ -127,8 +127,8 @@ def introduction(about: About) -> str:
 
 def _agents(given: list[Agent] | Agent | None) -> str:
     texts = [
-        (f"[{agent.name}]({agent.url})" if agent.url else agent.name) + (f" (<{agent.email}>)" if agent.email else "")
-        for agent in listed(given)
+        (f"[{name}]({agent.url})" if agent.url else name) + (f" (<{agent.email}>)" if agent.email else "")
+        for agent, name in ((agent, without_html(agent.name)) for agent in listed(given))
     ]
     return ", ".join(texts)
 
@@ -144,10 +144,10 @@ def what_it_is(facts: Facts, about: About, configurations: Sequence[Configuratio
     if facts.labels:
         labels = [each.label for each in facts.labels]
         others = [label for label in labels if tag_of(label) is None and facts.label_name == "language"]
-        named = [amount(len(labels) - len(others), facts.label_name), *(f"`{label}`" for label in others)]
+        named = [amount(len(labels) - len(others), facts.label_name), *map(counted.code, others)]
         parts.append(f"in {' and '.join(named)}")
     parts.append(f"in {amount(len(data), 'file')}, {size(stored)} as stored" + (
-        f"; format `{facts.mixture.format}`." if facts.mixture else "."
+        f"; format {counted.code(facts.mixture.format)}." if facts.mixture else "."
     ))  # fmt: skip
     text = " ".join(part for part in parts if part)
     found = [text[0].upper() + text[1:] + (f" {_GROWING}" if about.live else "")]
@@ -171,7 +171,9 @@ def _columns(facts: Facts, group: Group) -> str:
             inner = [((name, key), each) for key, each in bare(type_).fields]
         else:
             inner = [((name,), type_)]
-        rows += [[f"`{'.'.join(keys)}`", _shown(each), told.get(keys) or each.description] for keys, each in inner]
+        rows += [
+            [counted.code(".".join(keys)), _shown(each), told.get(keys) or each.description] for keys, each in inner
+        ]
     return markdown(rows, left=3)
 
 
@@ -189,7 +191,7 @@ def _shown(type_: Type) -> str:
         item = _shown(inner.item or ANY)
         return f"list of ({item})" if ", " in item else f"list of {item}"
     if inner.kind == "object":
-        keys = ", ".join(f"`{name}`" for name, _ in inner.fields[:_SHOWN_KEYS])
+        keys = ", ".join(counted.code(name) for name, _ in inner.fields[:_SHOWN_KEYS])
         more = len(inner.fields) - _SHOWN_KEYS
         return f"object with {keys or 'no keys'}" + (f", {more} more" if more > 0 else "")
     return _NAMES[inner.kind]
@@ -206,7 +208,7 @@ def _loading(configurations: Sequence[Configuration]) -> str:
         "```",
     ]
     if len(configurations) > 1:
-        lines += ["", f"Configurations: {', '.join(f'`{each.name}`' for each in configurations)}."]
+        lines += ["", f"Configurations: {_listing(each.name for each in configurations)}."]
     return "\n".join(lines)
 
 
@@ -261,7 +263,7 @@ def rules(mixture: Mixture) -> str:
     for effect, settings in mixture.rules:
         condition = settings.get("expression")
         of_reached = percent(effect.documents / effect.reached if effect.reached else None)
-        cells = [effect.name, effect.kind, f"`{condition}`" if condition else ""]
+        cells = [effect.name, effect.kind, counted.code(str(condition)) if condition else ""]
         numbers = [f"{effect.documents:,}", of_reached, f"{effect.chars:,}"]
         rows.append([*([effect.stream] if streams else []), *cells, *numbers])
     totals = mixture.totals
@@ -341,7 +343,7 @@ def limits(facts: Facts, about: About) -> str:
 
 
 def _listing(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+    return ", ".join(map(counted.code, names))
 
 
 def licence(about: About) -> str:
