@@ -16,6 +16,7 @@ from toolkit.config.sizes import Size
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.web.dates import http_date
+from toolkit.ingest.web.digests import is_sound
 from toolkit.ingest.web.html import HtmlOptions, Page, missing_trafilatura, page_reader
 from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, parse_response
 from toolkit.ingest.web.media_types import is_binary, parse_content_type, sniffed
@@ -36,8 +37,9 @@ class Warc(Reader):
 
     The reader counts everything that becomes no document: other records by type, responses by status and content type,
     empty pages. If the extractor needs too long for a page (``lost.timeout``) or crashes on it (``lost.crash``), only
-    this page is lost; with ``on_error: skip`` it is kept aside. A record that is shorter or longer than it says is bad;
-    with ``on_error: skip`` the reader goes on at the next record.
+    this page is lost; with ``on_error: skip`` it is kept aside. A record that is shorter or longer than it says is bad,
+    and so is one that is read and whose block is not that of its digest; with ``on_error: skip`` the reader goes on at
+    the next record.
     """
 
     VERSION = "2"  # since 2: `created`
@@ -95,6 +97,8 @@ class Warc(Reader):
                 url = record.fields.get("warc-target-uri")
                 leave = functools.partial(source.leave_out, number=number, id=record.id, url=url)
                 answer = self._answer(record, source.counts, leave)
+                if answer and not is_sound(record, number, source):
+                    continue
                 page = self._page(answer, limit, source.counts, leave) if answer else None
                 if answer is None or page is None:
                     continue

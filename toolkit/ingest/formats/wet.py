@@ -11,6 +11,7 @@ import msgspec
 from toolkit.data.metadata_fields import OF_RECORD
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.web.digests import is_sound
 from toolkit.ingest.web.records import sound_records
 
 InvalidUtf8 = Annotated[
@@ -27,8 +28,8 @@ class Wet(Reader):
 
     Header values stay as they are, without the white space around them. If a name is repeated, its values are joined by
     ``, ``. ``content-length`` is that of the record, also if the text is trimmed. Records other than ``conversion`` are
-    counted by type. A record that is shorter or longer than it says is bad; with ``on_error: skip`` the reader goes on
-    at the next record.
+    counted by type. A record that is shorter or longer than it says, or whose block is not that of its digest, is bad;
+    with ``on_error: skip`` the reader goes on at the next record.
     """
 
     VERSION = "2"  # since 2: `created`
@@ -45,6 +46,8 @@ class Wet(Reader):
                 source.counts[f"record.{record.type}"] += 1
                 continue
             texts += 1
+            if not is_sound(record, number, source):
+                continue
             text, utf8 = decode(record.block or b"", self.invalid_utf8, source)
             if text is None:
                 url = record.fields.get("warc-target-uri")
