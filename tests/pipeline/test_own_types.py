@@ -136,7 +136,8 @@ def test_declared_types_go_before_those_of_rows(tmp_path: Path, run: Run) -> Non
     assert run("run", "-c", _config(tmp_path, entry + ", not_null: [score, of.deep]", rule)).code == 0
     late = run("run", "-c", _config(tmp_path, entry + ", not_null: [late]", rule))
     assert (late.code, "give `typed: {late: …}`" in late.err) == (2, True)
-    null = run("run", "-c", _config(tmp_path, entry + ", not_null: [lang]", "True"), f"dataset={tmp_path}/new")
+    new = _config(tmp_path, entry + ", not_null: [lang]", "True"), f"dataset={tmp_path}/new"
+    null = run("run", "-c", *new, f"mix.output.path={tmp_path}/new-out")
     assert (null.code, "a.jsonl:1: expected a text, got null - at metadata.lang" in null.err) == (1, True)
 
 

@@ -51,7 +51,7 @@ class Shorten(Rule):
 class Shortens(CompiledRule):
     end: int
 
-    def edits(self, document, values):
+    def edits(self, document, values, past_end):
         return [Edit(self.end, len(document.text), "")] if self.holds(values) else []
 
     def preview(self, values):
