@@ -113,6 +113,17 @@ def test_documents_by_a_key(dolma: Folder, key: str, copies: dict[str, str]) -> 
     }
 
 
+def test_a_mix_of_ours_finds_what_stays(dolma: Folder) -> None:
+    """Its set names kept documents with shard and row, which a mix whose ids are unique does not need."""
+    dolma.config["dedupe"] = {"documents": {"attribute_name": "dup_doc", "key": "$.text"}}
+    assert dedup(dolma).code == 0
+    mix = {"attributes": ["dup_doc"], "rules": [{"drop": "dup_doc.duplicate_of is not None"}]}
+    mix["output"] = {"format": "dolma", "path": f"{dolma.root}/out"}
+    (dolma.root / "mix.json").write_text(json.dumps({"dataset": str(dolma.data), "mix": mix}))
+    ran = dolma.run("mix", "-c", dolma.root / "mix.json", "--json")
+    assert (ran.code, ran.json["totals"]["kept"]) == (0, 4), ran.err
+
+
 @pytest.mark.parametrize(("least", "spans"), [(14, [[0, 14, 1.0]]), (15, [])])
 def test_short_texts_are_left_out(dolma: Folder, least: int, spans: JsonRows) -> None:
     dolma.config["dedupe"] = {"documents": {"attribute_name": "dup", "key": "$.text"}, "min_length": least}

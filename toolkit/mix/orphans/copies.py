@@ -89,7 +89,7 @@ class Copies:
     """
 
     def __init__(self, rules: RuleSet, work: "JoinedShard") -> None:
-        sets, self._root = work.sets, work.dataset.documents
+        sets, self._root = work.sets, work.dataset.documents if work.dataset.duplicate_ids == "allow" else ""
         self._compiled = rules.compiled
         keys, names = keys_of_copies(sets), names_for_rules(sets)
         self.rules = [
@@ -149,8 +149,8 @@ class Copies:
         return found
 
     def _hash(self, source: str, id: str, place: str = "") -> int:
-        """Return the hash of a document; of one with a place, it is that of this place in this dataset."""
-        return row_hash(source, f"{id}\0{place}\0{self._root}" if place else id)
+        """Return the hash of a document; where ids may repeat, that of its place in this dataset, if it has one."""
+        return row_hash(source, f"{id}\0{place}\0{self._root}" if place and self._root else id)
 
     @staticmethod
     def _drops(rule: Any, values: Sequence[Any]) -> bool:
