@@ -124,6 +124,28 @@ def test_a_mix_of_ours_finds_what_stays(dolma: Folder) -> None:
     assert (ran.code, ran.json["totals"]["kept"]) == (0, 4), ran.err
 
 
+def test_a_mix_of_dolma_finds_what_stays_by_sets_of_ours(dolma: Folder) -> None:
+    """They name kept documents by source and id alone."""
+    ours = {"dataset": str(dolma.data), "dedup": {"exact-0": {"kind": "exact", "as": "exact"}}}
+    (dolma.root / "ours.json").write_text(json.dumps(ours))
+    assert dolma.run("dedup", "-c", dolma.root / "ours.json").code == 0
+    mixer = {
+        "streams": [
+            {
+                "name": "x",
+                "documents": [f"{dolma.data}/documents/*/*.gz"],
+                "attributes": ["exact-0"],
+                "output": {"path": f"{dolma.root}/out", "max_size_in_bytes": 100000},
+                "filter": {"exclude": ["$.attributes[?(@.exact.duplicate_of != null)]"]},
+            }
+        ],
+        "processes": 1,
+    }
+    (dolma.root / "mix.json").write_text(json.dumps(mixer))
+    ran = dolma.run("mix", "-c", dolma.root / "mix.json", "--json")
+    assert (ran.code, ran.json["totals"]["kept"]) == (0, 4), ran.err
+
+
 @pytest.mark.parametrize(("least", "spans"), [(14, [[0, 14, 1.0]]), (15, [])])
 def test_short_texts_are_left_out(dolma: Folder, least: int, spans: JsonRows) -> None:
     dolma.config["dedupe"] = {"documents": {"attribute_name": "dup", "key": "$.text"}, "min_length": least}

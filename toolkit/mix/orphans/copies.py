@@ -127,20 +127,23 @@ class Copies:
         """
         document = values[-1]
         hash_ = self._hash(document.source, document.id, getattr(document, "place", ""))
+        # sets made where ids were unique, or by others, name no place
+        known_by = dict.fromkeys([hash_, self._hash(document.source, document.id)])
         if not isinstance(outcome, int):
-            self._kept.append(hash_)
+            self._kept.extend(known_by)
             return
         found = [each for each in self.rules if each.rule >= outcome and self._drops(self._compiled[each.rule], values)]
         named = [(each, copied) for each in found if (copied := self._copied(each, values)) is not None]
         others = {each.rule for each in found} != {each.rule for each, _ in named}  # which asks for something else, too
         others = others or any(self._drops(each, values) for each in self._others)
         for each, name in named:
-            flags = each.elsewhere | ONLY * (not others)
-            self._copies.append(COPY.pack(hash_, self._hash(*name), number, each.rule, each.set, flags))
+            for own in known_by:
+                flags = each.elsewhere | ONLY * (not others and own == hash_)
+                self._copies.append(COPY.pack(own, self._hash(*name), number, each.rule, each.set, flags))
         if not (found or others):  # a sample alone
-            self._kept.append(hash_)
+            self._kept.extend(known_by)
         elif self._notes_gone:
-            self._copies.append(COPY.pack(hash_, hash_, number, 0, 0, GONE))
+            self._copies.extend(COPY.pack(own, own, number, 0, 0, GONE) for own in known_by)
 
     def taken(self) -> Fates:
         """Return what has been noted since the last call."""
