@@ -19,7 +19,7 @@ def lay_out(root: Path, run: Run, shards: int, **entry: Any) -> Project:
     far = f"far://{root}"
     (root / "in").mkdir(parents=True)
     for number in range(shards):
-        (root / "in" / f"{number}.jsonl").write_text(json.dumps({"id": "a", "text": f"text {number}"}) + "\n")
+        (root / "in" / f"{number}.jsonl").write_text(json.dumps({"id": f"{number}", "text": f"text {number}"}) + "\n")
     project = Project(root, run)
     project.config = {
         "dataset": f"{far}/data",
@@ -54,7 +54,7 @@ def test_many_shards_are_asked_for_as_few_are(tmp_path: Path, log: Path, run: Ru
 def test_one_input_that_has_changed_is_noticed_from_the_listing(tmp_path: Path, log: Path, run: Run) -> None:
     project = lay_out(tmp_path / "x", run, 6)
     changed, touched, lost = (tmp_path / "x" / "in" / f"{number}.jsonl" for number in (1, 2, 3))
-    changed.write_text(json.dumps({"id": "a", "text": "text 9"}) + "\n")
+    changed.write_text(json.dumps({"id": "1", "text": "text 9"}) + "\n")
     later = touched.stat().st_mtime_ns + 10**9
     os.utime(touched, ns=(later, later))
     (tmp_path / "x" / "data" / "documents" / "s" / f"{lost.stem}.jsonl.gz").unlink()
