@@ -115,7 +115,7 @@ def _name() -> str:
 
 def _clear() -> None:
     """Delete the folder of the run, if there is one."""
-    with suppress(ToolkitError):
+    with suppress(ToolkitError, OSError):  # no room for temporary files: what ended the run is told
         clear_scratch(_name())
 
 
