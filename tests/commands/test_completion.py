@@ -32,7 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = folder / "bin" / "toolkit"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m toolkit "$@"\n')
     program.chmod(0o755)
-    (folder / "data").mkdir()
+    (folder / "data/own/attributes/old-0").mkdir(parents=True)
+    (folder / "data/own/attributes/old-0/a.jsonl.gz").touch()
     (folder / "own.yaml").write_text(
         "dataset: data/own\ntag: {length-0: {tagger: length}}\nmix: {attributes: [length-0]}"
     )
@@ -60,6 +61,13 @@ def test_bash_knows_commands_options_recipes_taggers_and_keys(folder: Path) -> N
         "toolkit mix -c own.yaml m": {"max_document_bytes=", "max_disk=", "mix=", "mix.attributes="},
         "toolkit tag -c own.yaml dataset=d": {"data/"},
         "toolkit tag -c broken.yaml proc": {"processes="},
+        "toolkit export -c own.yaml --parquet x --set len": {"length-0"},
+        "toolkit compare -c own.yaml o": {"old-0"},
+        "toolkit compare --dataset data/own o": {"old-0"},
+        "toolkit mix -c own.yaml mix.attributes=": {"length-0", "old-0"},
+        "toolkit mix -c own.yaml mix.output.format=osc": {"oscar"},
+        "toolkit run -c own.yaml executor.type=l": {"local"},
+        "toolkit tag -c own.yaml tag.length-0.tagger=gopher_q": {"gopher_quality"},
     }
     found = dict(zip(lines, completed(folder, *lines), strict=True))
     for line, expected in lines.items():

@@ -1,4 +1,4 @@
-"""Completions of words on the command line: commands, options, recipes, taggers, and keys of settings.
+"""Completions of words on the command line: commands, options, recipes, taggers, sets, and settings with their values.
 
 The shell asks by `argcomplete`, which is imported only then: no other start takes longer for it.
 """
@@ -50,6 +50,8 @@ def _completer(argument: command_options.Argument) -> Completer | None:
     """Return what knows how an argument goes on; None where that are its choices, or files."""
     if argument.field == "config":
         return _configurations
+    if argument.given.metavar == "SET":
+        return _sets
     if isinstance(argument.given, command_options.Words):
         kinds = [_WORDS[kind] for kind in argument.given.metavar.split(" | ") if kind in _WORDS]
         return lambda prefix, **given: [word for kind in kinds for word in kind(prefix, **given)]
@@ -80,20 +82,79 @@ def _paths(prefix: str, **_: Any) -> list[str]:
     return list(FilesCompleter()(prefix))
 
 
+def _sets(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
+    """Return the sets that the configuration makes, and those of its dataset."""
+    from toolkit.commands.stages import MAKING
+
+    config, root = _configuration(parsed_args), getattr(parsed_args, "dataset", None)
+    sections = [config.get(name) for name in MAKING]
+    names = dict.fromkeys(name for section in sections if isinstance(section, dict) for name in section)
+    with suppress(ToolkitError, OSError):
+        from toolkit.data.dataset import open_dataset
+
+        if isinstance(place := root or config.get("dataset"), str):
+            names |= dict.fromkeys(open_dataset(place, None, config.get("attributes")).sets())
+    return list(names)
+
+
+def _configuration(parsed_args: Any) -> dict[str, Any]:
+    """Return the configuration that the command line names, as it is written; nothing if it cannot be read."""
+    from toolkit.config import recipes, settings
+
+    with suppress(ToolkitError):
+        if path := getattr(parsed_args, "config", None):
+            return dict(settings.load(recipes.resolved(path)).value)
+    return {}
+
+
 def _keys(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
-    """Return the keys of settings: those at the top, and those that the configuration has; behind ``=`` paths."""
+    """Return the keys of settings, at the top and in the configuration; after ``=`` the values, or paths."""
     import msgspec
 
-    from toolkit.config import recipes, settings
+    from toolkit.config import settings
 
     key, equals, value = prefix.partition("=")
     if equals:
-        return [f"{key}={path}" for path in _paths(value)]
+        return [f"{key}={text}" for text in _values(key, parsed_args) or _paths(value)]
     found = dict.fromkeys(field.encode_name for field in msgspec.structs.fields(settings.Config))
-    with suppress(ToolkitError):
-        if path := getattr(parsed_args, "config", None):
-            found |= dict.fromkeys(_leaves(settings.load(recipes.resolved(path)).value))
-    return [f"{key}=" for key in found]
+    return [
+        f"{key}=" for key in [*found, *(each for each in _leaves(_configuration(parsed_args)) if each not in found)]
+    ]
+
+
+def _values(key: str, parsed_args: Any) -> list[str]:
+    """Return the values that a setting may have, if these are few; sets for ``mix.attributes``."""
+    from toolkit.inspect.yaml_schema.sections import whole
+
+    if key == "mix.attributes":
+        return _sets("", parsed_args)
+    if key.startswith("tag.") and key.endswith(".tagger"):
+        return _taggers("")
+    schema = whole()
+
+    def meant(node: Any) -> Iterator[dict[str, Any]]:
+        if not isinstance(node, dict):
+            return
+        if reference := node.get("$ref"):
+            yield from meant(schema["$defs"][reference.rpartition("/")[2]])
+        yield node
+        for inner in (*node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ()), node.get("then")):
+            yield from meant(inner)
+
+    nodes = list(meant(schema))
+    for part in key.split("."):
+        inside = [node.get("items") if part.isdigit() else _property(node, part) for node in nodes]
+        nodes = [node for each in inside for node in meant(each)]
+    found = [
+        value for node in nodes for value in (*node.get("enum", ()), *([node["const"]] if "const" in node else ()))
+    ]
+    if any(node.get("type") == "boolean" for node in nodes):
+        found += ["true", "false"]
+    return list(dict.fromkeys(value for value in found if isinstance(value, str)))
+
+
+def _property(node: dict[str, Any], name: str) -> Any:
+    return node.get("properties", {}).get(name) or node.get("additionalProperties")
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[str]:
@@ -110,6 +171,8 @@ def _leaves(value: Any, path: str = "") -> Iterator[str]:
 _WORDS: dict[str, Callable[..., list[str]]] = {
     "RECIPE": _recipes,
     "TAGGER": _taggers,
+    "SET": _sets,
+    "SET[.KEY[.field]]": _sets,
     "KEY=VALUE": _keys,
     "PATH": _paths,
 }
