@@ -98,7 +98,8 @@ def _title(tokens: "list[Token]") -> "tuple[str, list[Token]]":
     """Return the heading of the card as text, and the tokens without it."""
     for i, token in enumerate(tokens):
         if token.type == "heading_open" and token.tag == "h1":
-            return tokens[i + 1].content, [*tokens[:i], *tokens[i + 3 :]]
+            text = "".join(child.content for child in tokens[i + 1].children or ())
+            return text, [*tokens[:i], *tokens[i + 3 :]]
     return "Dataset card", tokens
 
 
