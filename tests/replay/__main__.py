@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--only", action="append", default=[], metavar="WORD", help=ONLY)
     found.add_argument("--lanes", type=int, default=2, metavar="N", help="cases at once (2)")
     found.add_argument("--plugin", type=Path, metavar="FOLDER", help="put this before this checkout on PYTHONPATH")
+    found.add_argument("--update", action="store_true", help="write the messages of refusals into their table")
     found.add_argument("--list", action="store_true", help="list the cases and end")
     return found
 
@@ -188,9 +190,14 @@ def main(arguments: list[str] | None = None) -> int:
         if "base" in found:
             recording.write(found["base"], kept)
         old = recording.read(kept)
+        if given.update:
+            found_steps = [found["head"].cases[str(case)][1:] for case in every if case.part == "refusals"]
+            cases.write_refusals([step for steps in found_steps for step in steps])
         text, count = report(old, found["head"], contents, read_expected(given.expected) if given.expected else [])
     print(text)
-    print(f"{base[:8]} with {given.head or 'this checkout'}, {time.monotonic() - begin:.0f} s")
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used, seconds = spent.ru_utime + spent.ru_stime, time.monotonic() - begin
+    print(f"{base[:8]} with {given.head or 'this checkout'}, {seconds:.0f} s, {used:.0f} s of CPU")
     return int(count > 0)
 
 

@@ -1,6 +1,5 @@
 """What is run: the configurations of a checkout and of its pages, commands in their forms, and refusals."""
 
-import fnmatch
 import gzip
 import json
 import re
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -30,6 +29,7 @@ from tests import (
 from tests.conftest import ROOT
 from tests.pipeline.conftest import TEXTS, document, id_of, write_rows
 from tests.pipeline.test_dolma import write_data
+from tests.replay.recording import Step
 from tests.test_blocks import DONE, NAMED
 from tests.test_plugin_pages import PLUGINS
 from toolkit.plugins import default_name
@@ -37,6 +37,8 @@ from toolkit.plugins import default_name
 FOLDER = Path(__file__).parent
 PLACES = ("disk", "bucket")
 PROCESSES = (1, 2)
+REFUSED = 2
+"""The exit status of a refusal, where the table says no other."""
 ABSENT_ENDPOINT = "http://127.0.0.1:8000/v1"
 """The address of a language model in pages and tables; that of the test's server takes its place."""
 Make = Callable[[Path], None]
@@ -50,23 +52,17 @@ class Line(NamedTuple):
         arguments: Command line of the toolkit.
         shell: Command of a shell, in place of a command line.
         file: Name and text of a file that is written first.
-        unsteady: Patterns of files whose content nobody promises to be the same again.
     """
 
     name: str
     arguments: tuple[str, ...] = ()
     shell: str = ""
     file: tuple[str, str] | None = None
-    unsteady: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
         """Return the name of the command."""
         return self.arguments[0] if self.arguments else ""
-
-    def skips(self, path: str) -> bool:
-        """Return whether the content of a file is not compared."""
-        return any(fnmatch.fnmatch(path, pattern) for pattern in self.unsteady)
 
 
 @dataclass(frozen=True)
@@ -127,6 +123,7 @@ def inputs(folder: Path, *real: Path) -> None:
     for name in RECORDED:
         recorded = ROOT / f"tests/oracles/recorded/{name}.jsonl.gz"
         rows = [json.loads(line)["page"] for line in gzip.decompress(recorded.read_bytes()).splitlines()[:60]]
+        rows = [row | {"id": f"{name}:{row['id']}"} for row in rows]  # oracles share pages
         (folder / "raw").mkdir(exist_ok=True)
         (folder / f"raw/{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -140,7 +137,7 @@ def _run(path: str, found: Mapping[str, Any], processes: int, *more: str, text: 
     for number, command in enumerate(commands or ["config"]):
         line = (command, "-c", path, *few, f"processes={processes}", *more, "--json")
         file = (path, text) if text and number == 0 else None
-        yield Line(shlex.join(line), line, file=file, unsteady=UNSTEADY)
+        yield Line(shlex.join(line), line, file=file)
 
 
 def recipes(tree: Path, data: Path | None) -> Iterator[tuple[str, Make, Callable[[int], list[Line]]]]:
@@ -162,8 +159,6 @@ def recipes(tree: Path, data: Path | None) -> Iterator[tuple[str, Make, Callable
 
 # --- configurations of pages ------------------------------------------------------------------------------------------
 
-UNSTEADY = ("*-fasttext*", "data/walk/attributes/*-fasttext-*/*")
-"""fastText trains with several threads, which meet as they like."""
 YAML_ALONE = ("README.md", "CONTRIBUTING.md", "classifier-walk.md", "iterating.md", "own-model.md", "quickstart.md")
 """Pages whose commands are not typed: they install something, or take long and show what other cases do."""
 
@@ -329,6 +324,22 @@ def refusals() -> list[Line]:
         )
         for entry in found["refusals"]
     ]
+
+
+def write_refusals(steps: Iterable[Step]) -> None:
+    """Write the messages and statuses of refusals into their table."""
+    path = FOLDER / "refusals.yaml"
+    head, found = path.read_text(encoding="utf-8").partition("refusals:\n")[0], table("refusals.yaml")["refusals"]
+    lines = [f"{head}refusals:"]
+    for entry, step in zip(found, steps, strict=True):
+        changed = {key: entry[key] for key in ("run", "with") if key in entry}
+        changed |= {"status": step.status} if step.status != REFUSED else {}
+        for key, value in (changed | {"message": step.error.strip()}).items():
+            text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
+            text = text.removesuffix("...\n").strip()
+            lines.append(f"    {key}: {text}")
+        lines[-len(changed) - 1] = lines[-len(changed) - 1].replace("    ", "  - ", 1)
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def cases(tree: Path, data: Path | None = None) -> list[Case]:

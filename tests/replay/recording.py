@@ -19,13 +19,14 @@ MASKS = (
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
     (re.compile(r"(?<![\d.])[\d,]+(\.\d+)? (ms|s|min|h)\b"), "N s"),
     (re.compile(r"(?<![\d.])[\d.,]+ (\w+ )?(\w+)(/s| a second| per second)"), r"N \1\2\3"),
+    (re.compile(r"\b[\d.]+ ns a character"), "N ns a character"),
     (re.compile(r"\b(process|pid) \d+"), r"\1 N"),
     (re.compile(r"\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00| UTC)?"), "TIME"),
     (re.compile(r'"(seconds|contentSize)": ?("[^"]*"|[\d.e-]+)'), r'"\1": N'),
 )
 """Texts that differ each time, or with the compression. Contents of data are not masked, except paths."""
-STAMPS = re.compile(r'"time_stamps":\[[\d,]*\]')
-"""When a language model answered, in data."""
+STAMPS = re.compile(r'"time_stamps":\[[\d,]*\]|"seconds":[\d.e-]+')
+"""When a language model answered, and how long that took, in data."""
 TIMED = re.compile(
     r"(^|_)(seconds|age|since|per_second|started|created_at|time_stamps|mb_per_s|mb_s|ns_per_char|wall)($|_)"
 )

@@ -154,7 +154,7 @@ class Playground:
             status,
             self._mask.printed(out),
             self._mask.text(err) if status else "",
-            {name: digest for name, digest in files.items() if not line.skips(name)},
+            files,
         )
 
     def _here(self, text: str) -> str:

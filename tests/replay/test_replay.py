@@ -59,6 +59,16 @@ def test_the_same_twice_has_no_differences(recordings: tuple[dict[str, Recording
     assert count == 0, text
 
 
+@pytest.mark.slow
+def test_refusals_say_what_their_table_says(tmp_path: Path) -> None:
+    """Write what they say now by ``python -m tests.replay --base HEAD --only refusals --update``, and read it."""
+    selected = [(case, case.wanted([])) for case in cases.cases(ROOT) if case.part == "refusals"]
+    found = Replay(selected, tmp_path, Contents(tmp_path / "contents"), 2).record({"base": (ROOT, None)})["base"]
+    told = [(step.status, step.error.strip()) for case, _ in selected for step in found.cases[str(case)][1:]]
+    table = cases.table("refusals.yaml")["refusals"]
+    assert told == [(entry.get("status", cases.REFUSED), entry["message"]) for entry in table]
+
+
 def test_every_command_has_forms_with_json() -> None:
     lines = cases.commands(1)
     assert {line.command for line in lines} >= set(parser.names())
