@@ -11,8 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
-from typing import IO, Any, ClassVar, Self, TypeVar, cast, overload
+from typing import IO, Any, ClassVar, TypeVar, cast, overload
 
 import msgspec
 
@@ -36,8 +35,7 @@ from toolkit.ingest.recognised import not_lines
 from toolkit.plugins import Kind
 from toolkit.records.left_out import LeftOutOutput, identity
 from toolkit.storage.compression import MAGIC_BYTES, compression_in
-from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import remove
+from toolkit.storage.outputs import OptionalRows
 from toolkit.storage.reading import HEAD, READ, Decompressed, Lines, LongLine, open_stored
 
 T = TypeVar("T")
@@ -526,25 +524,12 @@ def first_drafts(reader: Reader, inputs: Iterable[Input], *, tolerant: bool = Fa
 READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.readers", Reader)
 
 
-class Rejects:
+class Rejects(OptionalRows):
     """Writes a reject file: a line for each bad item, with its bytes in base64; no file if there is no bad item.
 
     Of an item of more than `HEAD` bytes there are as many from its beginning, its size and (if known) its offset in the
     uncompressed input: so that no item is held in memory, and none is kept twice that is as large as its input.
     """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._output: RowOutput | None = None
-
-    def __enter__(self) -> Self:
-        remove(self._path)
-        return self
-
-    @property
-    def written(self) -> bool:
-        """Return whether there was a bad item."""
-        return self._output is not None
 
     def add(
         self,
@@ -557,17 +542,11 @@ class Rejects:
         size: int | None = None,
         offset: int | None = None,
     ) -> None:
-        if self._output is None:
-            self._output = RowOutput(self._path).__enter__()  # or none, if it cannot be begun
         row: dict[str, Any] = {"input": input, "number": number, "reason": reason, "message": message}
         size = len(raw) if size is None else size
         if size > HEAD:
             row |= {"bytes": size} | ({} if offset is None else {"offset": offset})
-        self._output.write_row(msgspec.json.encode(row | {"base64": base64.b64encode(raw[:HEAD]).decode()}))
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._output:
-            self._output.__exit__(kind, error, tb)
+        self.write_row(msgspec.json.encode(row | {"base64": base64.b64encode(raw[:HEAD]).decode()}))
 
 
 def check_document(line: bytes) -> DocumentRow:

@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -22,7 +22,7 @@ from toolkit.data.documents import BAD_ROW
 from toolkit.records import ingested
 from toolkit.records.ingested import InputRecord
 from toolkit.storage.compression import compress_small
-from toolkit.storage.outputs import RowOutput, Together
+from toolkit.storage.outputs import OptionalRows, Together
 from toolkit.storage.paths import exists, join, remove
 from toolkit.storage.reading import Lines as StoredLines
 
@@ -79,7 +79,7 @@ class LeftOut(msgspec.Struct, frozen=True):
     source: str | None
 
 
-class LeftOutOutput:
+class LeftOutOutput(OptionalRows):
     """Writes the file of an input, or pack. A context manager.
 
     Args:
@@ -88,19 +88,9 @@ class LeftOutOutput:
     """
 
     def __init__(self, path: str, together: Together) -> None:
-        self._path, self._together = path, together
-        self._output: RowOutput | None = None
+        super().__init__(path, compress_small, together)
         self._lines, self._uuids = Lines(""), b""
         self._number, self._since, self._next = 0, 0, 1
-
-    def __enter__(self) -> Self:
-        remove(self._path)
-        return self
-
-    @property
-    def written(self) -> bool:
-        """Return whether there is anything to tell."""
-        return self._output is not None
 
     def begin(self, key: str) -> None:
         """Go on with the next input."""
@@ -138,13 +128,11 @@ class LeftOutOutput:
         lines = self._lines
         if not (lines.numbers or lines.jumps):
             return
-        if self._output is None:
-            self._output = RowOutput(self._path, compress=compress_small, together=self._together).__enter__()
         ids = lines.ids if any(each != "" for each in lines.ids) else []
         urls = lines.urls if any(lines.urls) else []
         sources = lines.sources if any(lines.sources) else []
         uuids = base64.b64encode(self._uuids).decode()
-        self._output.write_row(
+        self.write_row(
             msgspec.json.encode(msgspec.structs.replace(lines, ids=ids, urls=urls, sources=sources, uuids=uuids))
         )
         self._lines, self._uuids, self._number = Lines(lines.input), b"", 0
@@ -152,8 +140,7 @@ class LeftOutOutput:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if kind is None:
             self._flush()
-        if self._output:
-            self._output.__exit__(kind, error, tb)
+        super().__exit__(kind, error, tb)
 
 
 def path_of(shard: str) -> str:

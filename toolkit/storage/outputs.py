@@ -19,6 +19,7 @@ import xxhash
 from toolkit.errors import DataError
 from toolkit.storage import Stat, Store, Writing, store_of
 from toolkit.storage.compression import compressor_for
+from toolkit.storage.paths import remove
 from toolkit.storage.threads import pool
 
 if TYPE_CHECKING:
@@ -324,6 +325,41 @@ class RowOutput(Output):
             super().__exit__(type(failure), failure, tb)
             raise
         super().__exit__(kind, error, tb)
+
+
+class OptionalRows:
+    """Rows of a file that exists only if there are any; what was there before is deleted. A context manager.
+
+    Args:
+        path: Path of the file.
+        compress: Function that compresses a block, if not by the suffix.
+        together: Files that it appears with.
+    """
+
+    def __init__(
+        self, path: str, compress: Callable[[bytes], bytes] | None = None, together: Together | None = None
+    ) -> None:
+        self._path, self._compress, self._together = path, compress, together
+        self._output: RowOutput | None = None
+
+    def __enter__(self) -> Self:
+        remove(self._path)
+        return self
+
+    @property
+    def written(self) -> bool:
+        """Return whether there are rows."""
+        return self._output is not None
+
+    def write_row(self, row: bytes) -> None:
+        r"""Append a row; ``\n`` is added."""
+        if self._output is None:  # assigned once it has begun: what cannot be begun is not ended
+            self._output = RowOutput(self._path, compress=self._compress, together=self._together).__enter__()
+        self._output.write_row(row)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._output:
+            self._output.__exit__(kind, error, tb)
 
 
 def write_file(path: str, data: bytes) -> Stat:

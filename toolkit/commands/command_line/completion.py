@@ -117,9 +117,7 @@ def _keys(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
     if equals:
         return [f"{key}={text}" for text in _values(key, parsed_args) or _paths(value)]
     found = dict.fromkeys(field.encode_name for field in msgspec.structs.fields(settings.Config))
-    return [
-        f"{key}=" for key in [*found, *(each for each in _leaves(_configuration(parsed_args)) if each not in found)]
-    ]
+    return [f"{key}=" for key in found | dict.fromkeys(_leaves(_configuration(parsed_args)))]
 
 
 def _values(key: str, parsed_args: Any) -> list[str]:
@@ -145,11 +143,8 @@ def _values(key: str, parsed_args: Any) -> list[str]:
     for part in key.split("."):
         inside = [node.get("items") if part.isdigit() else _property(node, part) for node in nodes]
         nodes = [node for each in inside for node in meant(each)]
-    found = [
-        value for node in nodes for value in (*node.get("enum", ()), *([node["const"]] if "const" in node else ()))
-    ]
-    if any(node.get("type") == "boolean" for node in nodes):
-        found += ["true", "false"]
+    found = [value for node in nodes for value in (*node.get("enum", ()), node.get("const"))]
+    found += ["true", "false"] if any(node.get("type") == "boolean" for node in nodes) else []
     return list(dict.fromkeys(value for value in found if isinstance(value, str)))
 
 
