@@ -1,7 +1,11 @@
-"""`on_error: salvage` keeps what stands before the damage of a local gzip file, and says so until the file is whole."""
+"""`on_error: salvage` keeps what stands before the damage of a compressed file, and says so until the file is whole."""
 
+import bz2
 import gzip
 import json
+import lzma
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,8 @@ import pytest
 
 from tests.pipeline.conftest import Project, read_rows
 from tests.pipeline.test_warc import record
+from tests.storage.web_server import Behaviour, web
+from toolkit.storage.compression import compress_zstd
 
 ROWS = [json.dumps({"id": f"d{i}", "text": f"The text of document {i}. " * 5}).encode() + b"\n" for i in range(40)]
 
@@ -37,7 +43,7 @@ def corrupt() -> tuple[bytes, int, int]:
 
 def garbage() -> tuple[bytes, int, int]:
     whole = members(ROWS[:10], ROWS[10:20])
-    return whole + b"this is no member", 20, len(whole) + 1  # two bytes tell
+    return whole + b"this is no member", 20, len(whole) + 9  # when a whole head is there
 
 
 def begin(project: Project, data: bytes, **options: Any) -> Path:
@@ -89,7 +95,85 @@ def test_it_is_not_done_again_until_the_file_is_another(project: Project) -> Non
     assert len(project.shard("s/a.jsonl.gz")) == 40
 
 
-@pytest.mark.parametrize("options", [{"on_error": "skip"}, {"on_error": "error"}, {"format": "text"}])
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "zst": compress_zstd,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+}
+
+
+@pytest.mark.parametrize("damage", ["truncated", "corrupt"])
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_each_compression_is_salvaged(suffix: str, damage: str, project: Project) -> None:
+    compress, rows = COMPRESSORS[suffix], [row[:-3] + b" %d" % i**9 + row[-3:] for i, row in enumerate(ROWS)]
+    first, second = (compress(b"".join(group)) for group in (rows[:10], rows[10:]))
+    flipped = bytearray(second)
+    flipped[len(second) // 2] ^= 0xFF
+    data = first + (second[:-1] if damage == "truncated" else bytes(flipped))
+    path = project.root / "in" / f"a.jsonl.{suffix}"
+    path.parent.mkdir()
+    path.write_bytes(data)
+    ran = project.ingest({"format": "jsonl", "from": [str(path)], "source": "s", "on_error": "salvage"})
+    assert ran.code == 1
+    ids = [row["id"] for row in project.shard("s/a.jsonl.gz")]
+    assert ids == [f"d{i}" for i in range(len(ids))]
+    assert len(ids) == 10 if damage == "corrupt" else len(ids) >= 10
+    told = re.search(
+        rf"salvaged: .*: expected a sound (\w+) file, got .* at byte ([\d,]+); kept the {len(ids)} ", ran.out
+    )
+    assert told, ran.out
+    byte = int(told[2].replace(",", ""))
+    assert len(first) + len(second) // 2 <= byte <= len(data)
+    assert damage == "corrupt" or byte == len(data)
+
+
+def test_a_file_on_the_web_is_salvaged(project: Project) -> None:
+    data, count, _ = corrupt()
+    (project.root / "www").mkdir()
+    (project.root / "www" / "a.jsonl.gz").write_bytes(data)
+    with web(project.root / "www", Behaviour()) as url:
+        entry = {"format": "jsonl", "from": [f"{url}/a.jsonl.gz"], "source": "s", "on_error": "salvage"}
+        ran = project.ingest(entry)
+    assert ran.code == 1, ran.err
+    assert f"kept the {count} documents before it" in ran.out
+    (shard,) = project.documents.rglob("*.jsonl.gz")
+    assert [row["id"] for row in read_rows(shard)] == [f"d{i}" for i in range(count)]
+
+
+@pytest.mark.parametrize("name", ["text", "parquet", "arrow"])
+def test_a_format_of_which_nothing_can_be_kept_is_refused(name: str, project: Project) -> None:
+    entry = {"format": name, "from": ["in/*"], "source": "s", "on_error": "salvage"}
+    ran = project.ingest(entry)
+    assert ran.code == 2
+    assert f"ingest[0].on_error: expected `error` or `skip` for `format: {name}`, got `salvage`" in ran.err
+
+
+def test_dry_runs_and_status_name_what_was_salvaged(project: Project) -> None:
+    path = begin(project, garbage()[0])
+    damaged = project("ingest", "--dry-run", "--json")
+    assert damaged.code == 0, "nothing is known of it yet, and the beginning is sound"
+    path.write_bytes(truncated()[0])
+    first = project("ingest", "--dry-run", "--json")
+    assert first.json["first"][0]["looked_at"] >= 30, "the beginning is looked at as it will be read"
+    project("ingest")
+    for command, arguments, code in (("ingest", ["--dry-run"], 1), ("run", ["--dry-run"], 1), ("status", [], 1)):
+        ran = project(command, *arguments)
+        assert ran.code == code
+        assert f"salvaged: {path}: expected a sound gzip file" in ran.out
+
+
+def test_a_run_per_shard_names_it_again(project: Project) -> None:
+    begin(project, corrupt()[0])
+    for _ in range(2):
+        ran = project("run", "--per-shard", "--json")
+        assert ran.code == 1
+        assert len(ran.json["salvaged"]) == 1
+        assert len(project.output()) == 11
+    assert project("run", "--per-shard", "--dry-run").code == 1
+
+
+@pytest.mark.parametrize("options", [{"on_error": "skip"}, {"on_error": "error"}])
 def test_others_still_refuse_a_truncated_file(options: dict[str, Any], project: Project) -> None:
     begin(project, truncated()[0], **options)
     ran = project("ingest")

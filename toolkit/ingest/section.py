@@ -87,7 +87,7 @@ class Common(ConfigStruct):
         Literal["error", "skip", "salvage"],
         Description(
             description="bad items: fail the shard, or count them and keep them in a reject file; `salvage` does so, "
-            "too, and keeps what stands before the damage of a local gzip file"
+            "too, and keeps what stands before the damage of a compressed file"
         ),
     ] = "error"
     null_text: Annotated[
@@ -233,6 +233,12 @@ def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]
         config.refuse_unknown(place, class_, _COMMON_KEYS, f"format {settings.format}")
         reader = config.convert(options, class_, f"format {settings.format}")
         _check_place(place, settings)
+        if settings.on_error == "salvage" and not (class_.LINES or class_.MEMBERS):
+            raise place.error(
+                ("on_error",),
+                f"expected `error` or `skip` for `format: {settings.format}`, got `salvage`: of a damaged file of this "
+                "format nothing is kept, because it is no file of lines or of records",
+            )
         if settings.source is not None and (fault := fault_of_name(settings.source)):
             raise place.error(("source",), f"{fault}: it is the folder of shards below the documents")
         if (set_name := reader.attribute_set()) is not None and not is_set_name(set_name):

@@ -8,6 +8,7 @@ standard library's files of bz2 and xz end silently there.
 
 import io
 import re
+import sys
 from collections.abc import Callable
 from typing import IO, Any, cast
 
@@ -36,7 +37,7 @@ MAGIC_BYTES = 10
 APART = 8
 """Bytes that igzip compresses apart; its code for long inputs takes none of up to 16."""
 
-_CHUNK = 1 << 17
+CHUNK = 1 << 17
 """Stored bytes that are inflated at a time."""
 
 
@@ -122,7 +123,7 @@ def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
         file = igzip.IGzipFile(fileobj=stored, mode="rb")  # type: ignore[no-untyped-call]
         # `read1` gives what could be read before an error; `read` loses it
         return lambda size: file.read1(size) if size >= 0 else file.read()
-    return _Frames(stored, found).read
+    return Frames(stored, found).read
 
 
 def zstd() -> Any:
@@ -141,6 +142,10 @@ def zstd() -> Any:
 
 def _decompressor(name: str) -> Any:
     """Return a decompressor of one frame; its memory grows with what it reads, up to the window of the frame."""
+    if name == "gzip":
+        from isal import igzip_lib
+
+        return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
     window = options().max_window
     if name == "zstd":
         module = zstd()
@@ -155,19 +160,32 @@ def _decompressor(name: str) -> Any:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=window)
 
 
-class _Frames:
-    """The bytes of frames that follow each other."""
+class Frames:
+    """The bytes of frames that follow each other.
 
-    def __init__(self, stored: Stored, name: str) -> None:
+    Args:
+        stored: the bytes of the file, from its first.
+        name: of the compression.
+        steps_from: the stored byte from which on each byte is inflated by itself, so that damage is noticed there.
+
+    Attributes:
+        size: bytes inflated so far.
+        whole: of these, the bytes of frames that have ended.
+    """
+
+    def __init__(self, stored: Stored, name: str, steps_from: int = sys.maxsize) -> None:
         self._stored = stored
         self._name = name
+        self._steps_from = steps_from
         self._frame = _decompressor(name)
+        self.size = self.whole = 0
 
     def read(self, size: int) -> bytes:
         if size < 0:
-            return b"".join(iter(lambda: self.read(_CHUNK), b""))
+            return b"".join(iter(lambda: self.read(CHUNK), b""))
         while size:
             if self._frame.eof:
+                self.whole = self.size
                 block = self._between()
                 if not block:
                     return b""
@@ -181,21 +199,22 @@ class _Frames:
             except Exception as error:
                 raise (WindowTooLarge if "memory" in str(error).lower() else Damaged)(str(error)) from None
             if found:
+                self.size += len(found)
                 return found
         return b""
 
     def _more(self) -> bytes:
-        return self._stored.read(_CHUNK) or b""
+        return self._stored.read(max(1, min(CHUNK, self._steps_from - self._stored.at))) or b""
 
     def _between(self) -> bytes:
-        """Return what follows a frame; none at the end. xz files may be padded with zeros, four at a time."""
+        """Return what follows a frame; none at the end. Zeros may pad gzip files, and xz files, four at a time."""
         block = self._frame.unused_data or self._more()
         zeros = 0
-        while self._name == "xz" and block.startswith(b"\0"):
+        while self._name in ("gzip", "xz") and block.startswith(b"\0"):
             rest = block.lstrip(b"\0")
             zeros += len(block) - len(rest)
             block = rest or self._more()
-        if zeros % 4:
+        if zeros % 4 and self._name == "xz":
             raise Damaged("padding that is no multiple of four bytes")
         return block
 

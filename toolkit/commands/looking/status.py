@@ -69,13 +69,17 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """The state of everything in a stage, or why it is not known; what a set took, and what its requests have cost."""
+    """The state of everything in a stage, or why it is not known; what a set took, and what its requests have cost.
+
+    Of an ingest also what was read of damaged inputs, a sentence for each.
+    """
 
     name: str
     items: list[Item]
     unknown: str = ""
     worked: values.Worked | None = None
     spent: ledger.Spending | None = None
+    salvaged: list[str] = []
 
     def of(self, state: State) -> list[Item]:
         return [item for item in self.items if item.state == state]
@@ -220,8 +224,10 @@ class _Look:
                 cause = str(error)
             return self._item("ingest", work.key, cause)
 
-        refused = rejected.too_many(ingested.load_all(self.dataset).values(), self.dataset.bookkeeping)
-        yield Stage("ingest", [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)])
+        made = ingested.load_all(self.dataset).values()
+        refused = rejected.too_many(made, self.dataset.bookkeeping)
+        items = [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)]
+        yield Stage("ingest", items, salvaged=[note for record in made for note in record.salvaged])
 
     def _is_mixed(self, work: one_input.InputToPass) -> bool:
         """Tell whether an input whose documents may be gone is in the mix."""
@@ -468,6 +474,7 @@ def _text(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> s
             others = sum(map(len, list(by_cause.values())[SHOWN:]))
             listed[SHOWN:] = [f"{others:,} more; --json has all"] if others else []
             text += "".join(f"\n{one.name}: {state}: {told}" for told in listed)
+    text += "".join(f"\nsalvaged: {note}" for one in stages for note in one.salvaged)
     if done:
         return text.rstrip() + "\n\nall is done"
     left = any(one.of("failed") or one.of("missing") for one in stages)
@@ -497,6 +504,7 @@ def _data(stages: Sequence[Stage], runs: Sequence[claims.Held], done: bool) -> d
                 "unknown": one.unknown,
                 "worked": one.worked and one.worked._asdict(),
                 "spent": msgspec.to_builtins(one.spent),
+                **({"salvaged": one.salvaged} if one.salvaged else {}),
                 "items": msgspec.to_builtins([item for item in one.items if item.state != "done"]),
             }
             for one in stages

@@ -24,7 +24,7 @@ from toolkit.ingest import section as ingest_section
 from toolkit.mix.effects.counts import added
 from toolkit.mix.writer import not_carried
 from toolkit.one_pass import one_input
-from toolkit.records import rejected
+from toolkit.records import ingested, rejected
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
 from toolkit.runs.grouped import Work
@@ -112,7 +112,7 @@ def run(
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     numbers = Numbers.of(works, results)
     salvaged = [each for result in done for each in result.salvaged]
-    text = f"{numbers} -> {dataset.documents}\n" + "".join(f"salvaged: {each}\n" for each in salvaged)
+    text = f"{numbers} -> {dataset.documents}\n"
     attempts.forget_ended(dataset)
     if not context.in_part:
         context.merge_inputs()
@@ -123,7 +123,7 @@ def run(
         text += f"inputs of earlier runs that are not among these: {few(gone)}; their documents stay\n"
     if lost:
         text += f"inputs of packs that are not there any more: {few(lost)}; their documents have gone\n"
-    return Outcome(
+    outcome = Outcome(
         text=text + (table(rows, right=[1]) if counts else ""),
         data={
             "documents": dataset.documents,
@@ -132,12 +132,25 @@ def run(
             "gone": gone,
             "lost": lost,
             "rejected": msgspec.to_builtins(refused),
-            "salvaged": salvaged,
             "counts": dict(sorted(counts.items())),
         },
         failures=[*failed, *map(str, refused)],
-        exit_code=1 if failed or refused or salvaged else 0,
+        exit_code=1 if failed or refused else 0,
     )
+    return with_salvaged(outcome, salvaged)
+
+
+def salvaged_before(context: Context, works: Iterable[ingest_plan.InputToIngest]) -> list[str]:
+    """Return what earlier runs have read of damaged inputs, by the records."""
+    records = (ingested.load(context.dataset, work.key) for work in works)
+    return [note for record in records if record for note in record.salvaged]
+
+
+def with_salvaged(outcome: Outcome, notes: Sequence[str], comment: str = "") -> Outcome:
+    """Return an outcome that names damaged inputs, which end a command with 1; each line begins with `comment`."""
+    text = "".join(f"{comment}salvaged: {note}\n" for note in notes)
+    code = max(outcome.exit_code, int(bool(notes)))
+    return replace(outcome, text=text + outcome.text, data=outcome.data | {"salvaged": [*notes]}, exit_code=code)
 
 
 SHOWN = 3
@@ -151,13 +164,14 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     lines = [line for each in found for line in ("", *show_preview(each).split("\n"))]
     lost = added(not_carried(context.mix.writer(), each.paths) for each in found) if context.has("mix") else {}
     lines += tables.not_carried(lost, sum(each.looked_at for each in found)).split("\n")[1:]
-    return replace(
+    shown = replace(
         plan,
         text="\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)]),
         data=plan.data | {"first": msgspec.to_builtins(found), "not_carried": lost},
         failures=failed,
         exit_code=1 if failed else 0,
     )
+    return with_salvaged(shown, salvaged_before(context, works), "# ")
 
 
 def _ingest(

@@ -12,7 +12,15 @@ from functools import partial
 
 import msgspec
 
-from toolkit.commands.making.ingest import Numbers, run_inputs, shards_of, task_name, verdicts
+from toolkit.commands.making.ingest import (
+    Numbers,
+    run_inputs,
+    salvaged_before,
+    shards_of,
+    task_name,
+    verdicts,
+    with_salvaged,
+)
 from toolkit.commands.mixing import editions, preparation, publishing
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps import one_pass
@@ -48,7 +56,8 @@ def run(context: Context) -> Outcome:
     if context.share and not listed:
         return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
     if options.dry_run:
-        return show_plan(context, {"ingest, tag, mix": shards_of(work.input for work in listed)})
+        shown = show_plan(context, {"ingest, tag, mix": shards_of(work.input for work in listed)})
+        return with_salvaged(shown, salvaged_before(context, [work.input for work in listed]), "# ")
     if replaced := preparation.check_output(context, settings):
         print(replaced, file=sys.stderr)
     works = [work.input for work in listed]
@@ -71,7 +80,7 @@ def run(context: Context) -> Outcome:
         context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
         journals.of(dataset), stage.records_of(output, settings.stage_digest())  # merged when the command ends
         if not former and (found := _already(context, listed)):
-            return found
+            return with_salvaged(found, salvaged_before(context, works))
         superseded.forget(former, dataset)
         done, broken, numbers = _do(context, planned)
     text = _report(numbers, done, dataset.documents)
@@ -94,10 +103,8 @@ def run(context: Context) -> Outcome:
                     "expected the records of the inputs, which this run has just made, got one less; run again"
                 )
             outcome = publishing.finish(context, _prepared(settings, shards, omitted), omitted, keeps=True)
-    salvaged = [each for input in done for each in input.salvaged]
-    outcome.text = text + "".join(f"salvaged: {each}\n" for each in salvaged) + outcome.text
-    outcome.exit_code = max(outcome.exit_code, int(bool(salvaged)))
-    return outcome
+    outcome.text = text + outcome.text
+    return with_salvaged(outcome, [note for input in done for note in input.salvaged])
 
 
 @dataclass

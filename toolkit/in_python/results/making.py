@@ -21,6 +21,7 @@ class Ingested(Result, frozen=True, kw_only=True):
         counts: of documents and of what was left out, by reason.
         gone: inputs of earlier runs that are not among these; their documents stay.
         lost: inputs of packs that are not there any more; their documents have gone.
+        salvaged: what was read of damaged inputs, a sentence for each.
     """
 
     documents: str
@@ -31,6 +32,7 @@ class Ingested(Result, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     gone: list[str] = []
     lost: list[str] = []
+    salvaged: list[str] = []
 
 
 class Aligned(Result, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ class Warc(Reader):
 
     VERSION = "2"  # since 2: `created`
     SUFFIXES = (".warc",)
+    MEMBERS = True
 
     extractor: Annotated[
         Literal["resiliparse", "trafilatura"],

@@ -1,8 +1,10 @@
 """The first documents of an input as an ingest would make them, and the fields that they have; nothing is written."""
 
 import itertools
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import IO, Any
 
 import msgspec
 
@@ -14,6 +16,7 @@ from toolkit.data.schema import Type
 from toolkit.errors import DataError
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import SAMPLE, SAMPLE_BYTES, EndOfSample, Input, Rejects, Sample
+from toolkit.ingest.reading import salvage
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.rows import Documents
 from toolkit.storage.paths import lacking, stat
@@ -81,10 +84,20 @@ def preview(work: InputToIngest, shown: int) -> Preview:
     found = stat(work.path)
     if found is None:
         raise DataError(f"expected an input file, got {lacking(work.path)}", path=work.path)
+    open_ = InputBytes(work.path, found).open
+    try:
+        return _preview(work, shown, open_)
+    except DataError:
+        damage = salvage.wanted(work.entry, open_)
+        if damage is None:
+            raise
+        return _preview(work, shown, partial(salvage.opened, open_, damage))
+
+
+def _preview(work: InputToIngest, shown: int, open_: Callable[[], IO[bytes]]) -> Preview:
     common = work.entry.settings()
     rejects = Unkept() if common.skips else None
-    stored = InputBytes(work.path, found)
-    source = Input(work.path, common.source, work.max_document_bytes, rejects, stored.open, sample=Sample())
+    source = Input(work.path, common.source, work.max_document_bytes, rejects, open_, sample=Sample())
     lines: list[bytes] = []
     size = 0
     rows = Documents(source, common, work.entry.reader(), work.files[0].relative).rows()

@@ -1,67 +1,98 @@
-"""The beginning of a damaged gzip file: whole members, and of a truncated one of lines all whole lines.
+"""The beginning of a damaged compressed file: whole members or frames, and of a truncated one of lines all whole lines.
 
 Of a member that is corrupt nothing is kept: what was inflated before the damage was noticed may be wrong already.
 """
 
+import bz2
 import io
-import zlib
-from collections.abc import Iterator
+import lzma
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO, Any, NamedTuple, cast
 
-from toolkit.storage.compression import MAGIC_BYTES, compress_fast, compression_in
+from toolkit.ingest.section import Entry
+from toolkit.storage.compression import (
+    CHUNK,
+    COMPRESSORS,
+    MAGIC_BYTES,
+    Damaged,
+    Frames,
+    Stored,
+    compress_fast,
+    compression_in,
+)
 
-_PIECE = 1 << 16
+_PIECE = 1 << 20
+"""Uncompressed bytes at a time."""
+
+_COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    **COMPRESSORS,
+    "gzip": compress_fast,
+    "bz2": bz2.compress,
+    "xz": partial(lzma.compress, preset=0),
+}
 
 
 class Damage(NamedTuple):
     """The damage of a file.
 
     Attributes:
+        compression: of the file.
         byte: of the file as stored, at which it was noticed.
         whole: uncompressed bytes before it that can be kept.
         truncated: whether the file ends too early.
     """
 
+    compression: str
     byte: int
     whole: int
     truncated: bool
 
 
-def damage_of(path: str, *, lines: bool) -> Damage | None:
-    """Return the damage of a local gzip file; None of a sound file, and of any other.
+def wanted(entry: Entry, open_: Callable[[], IO[bytes]]) -> Damage | None:
+    """Return the damage of a compressed file of which something is kept; None of a sound one, and of any other.
 
     Args:
-        path: of the file.
-        lines: whether each line of it is an item.
+        entry: of the configuration; says whether anything is kept.
+        open_: opens the file as stored; is called twice if there is damage.
     """
-    with open(path, "rb") as stored:
-        if compression_in(stored.read(MAGIC_BYTES)) != "gzip":
+    if entry.settings().on_error != "salvage":
+        return None
+    lines = entry.reader().LINES
+    damage = _damage(open_, lines)
+    if damage and not damage.truncated:
+        damage = _damage(open_, lines, damage.byte - CHUNK)
+    return damage if damage and damage.whole else None
+
+
+def _damage(open_: Callable[[], IO[bytes]], lines: bool, *steps_from: int) -> Damage | None:
+    with Stored(open_()) as stored:
+        name = compression_in(stored.head(MAGIC_BYTES))
+        if not name:
             return None
-    whole = size = last_line = 0
-    for piece in _pieces(path):
-        if isinstance(piece, Damage):
-            ends = last_line if lines and piece.truncated else 0
-            return piece._replace(whole=max(whole, ends))
-        if piece is None:
-            whole = size
-            continue
-        at = piece.rfind(b"\n")
-        last_line = size + at + 1 if at >= 0 else last_line
-        size += len(piece)
+        frames, line_ends = Frames(stored, name, *steps_from), 0
+        try:
+            while piece := frames.read(_PIECE):
+                if at := piece.rfind(b"\n") + 1:
+                    line_ends = frames.size - len(piece) + at
+        except EOFError:
+            return Damage(name, stored.at, max(frames.whole, line_ends if lines else 0), truncated=True)
+        except Damaged:
+            return Damage(name, stored.at - 1, frames.whole, truncated=False)
     return None
 
 
-def opened(path: str, whole: int) -> IO[bytes]:
-    """Return the first bytes of a damaged gzip file, as a sound one."""
-    return cast("IO[bytes]", io.BufferedReader(_Members(path, whole)))
+def opened(open_: Callable[[], IO[bytes]], damage: Damage) -> IO[bytes]:
+    """Return what can be kept of a damaged file, as a sound one of the same compression."""
+    return cast("IO[bytes]", io.BufferedReader(_Members(_compressed(open_, damage))))
 
 
 class _Members(io.RawIOBase):
-    """The first uncompressed bytes of a file, compressed anew."""
+    """Blocks of bytes as a file."""
 
-    def __init__(self, path: str, whole: int) -> None:
+    def __init__(self, blocks: Iterator[bytes]) -> None:
         super().__init__()
-        self._blocks, self._block = _compressed(path, whole), b""
+        self._blocks, self._block = blocks, b""
 
     def readable(self) -> bool:
         return True
@@ -74,45 +105,11 @@ class _Members(io.RawIOBase):
         return count
 
 
-def _compressed(path: str, whole: int) -> Iterator[bytes]:
-    for piece in _pieces(path):
-        if isinstance(piece, Damage) or not whole:
-            return
-        if piece:
-            yield compress_fast(piece[:whole])
-            whole -= min(whole, len(piece))
-
-
-def _pieces(path: str) -> Iterator[bytes | Damage | None]:
-    """Yield the uncompressed bytes of a gzip file, None at the end of each member, and at last the damage, if any."""
-    with open(path, "rb") as stored:
-        member, begun, at = zlib.decompressobj(31), False, 0
-        while data := stored.read(_PIECE):
-            end = at + len(data)
-            while data := data if begun else data.lstrip(b"\0"):  # which tapes and blocks of disks leave behind members
-                before = member.copy()
-                try:
-                    piece = member.decompress(data)
-                except zlib.error:
-                    yield Damage(_noticed(before, data, end - len(data)), 0, truncated=False)
-                    return
-                begun = True
-                if piece:
-                    yield piece
-                data = member.unused_data
-                if member.eof:
-                    yield None
-                    member, begun = zlib.decompressobj(31), False
-            at = end
-        if begun:
-            yield Damage(at, 0, truncated=True)
-
-
-def _noticed(member: Any, data: bytes, at: int) -> int:
-    """Return the byte of the file at which a decompressor finds damage, by giving it one byte after the other."""
-    for i in range(len(data)):
-        try:
-            member.decompress(data[i : i + 1])
-        except zlib.error:
-            return at + i
-    return at + len(data)
+def _compressed(open_: Callable[[], IO[bytes]], damage: Damage) -> Iterator[bytes]:
+    left = damage.whole
+    with Stored(open_()) as stored:
+        frames = Frames(stored, damage.compression)
+        while left:
+            piece = frames.read(min(left, _PIECE))
+            left -= len(piece)
+            yield _COMPRESSORS[damage.compression](piece)

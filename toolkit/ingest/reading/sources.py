@@ -20,10 +20,9 @@ from toolkit.ingest.reading import salvage
 from toolkit.ingest.reading.downloads import Keep
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.rows import Documents, Written
-from toolkit.ingest.reading.salvage import Damage
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
-from toolkit.storage import Stat, store_of
+from toolkit.storage import Stat
 from toolkit.storage.paths import stat_each
 from toolkit.storage.threads import REQUESTS
 
@@ -96,8 +95,8 @@ class Sources:
 
     def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[Written]:
         """Yield the documents of an input; none behind a fault."""
-        damage = self._damage(file)
-        open_ = opened.open if damage is None else partial(salvage.opened, file.path, damage.whole)
+        damage = salvage.wanted(self._work.entry, opened.open)
+        open_ = opened.open if damage is None else partial(salvage.opened, opened.open, damage)
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, open_)
         if self._left_out is not None:
             source.left_out = self._left_out
@@ -112,8 +111,8 @@ class Sources:
             source.counts["salvaged"] += 1
             what = "its end, too early," if damage.truncated else "damage"
             self.salvaged.append(
-                f"{file.path}: expected a sound gzip file, got {what} at byte {damage.byte:,}; kept the "
-                f"{amount(rows, 'document')} before it; restore the file and run again"
+                f"{file.path}: expected a sound {damage.compression} file, got {what} at byte {damage.byte:,}; kept "
+                f"the {amount(rows, 'document')} before it; restore the file and run again"
             )
         found = self._found[self._current]
         content = opened.content()
@@ -121,14 +120,6 @@ class Sources:
         self.read.append(
             InputOfPack(input=file.path, key=file.key, size=found.size, stamp=found.stamp, content=content, rows=rows)
         )
-
-    def _damage(self, file: InputFile) -> Damage | None:
-        """Return the damage of an input of which something can be kept, if that is wanted."""
-        known = self._reader.LINES or self._reader.MEMBERS
-        if self._common.on_error != "salvage" or not known or not store_of(file.path).is_local:
-            return None
-        found = salvage.damage_of(file.path, lines=self._reader.LINES)
-        return found if found and found.whole else None
 
     def _ahead(self) -> Iterator[InputBytes]:
         """Yield the inputs; the next ones are being fetched, if they come from afar."""
