@@ -178,7 +178,7 @@ def test_a_set_on_disk_can_be_read_too(asked: Project) -> None:
         ({"when": "even is"}, "when: expected an expression"),
         ({"when": "even-0.evn"}, "expected a key of the set even-0, got 'evn'; did you mean 'even'"),
         ({"when": "even == other", "attributes": "even-0"}, "expected a list of sets that the expression reads"),
-        ({"when": "even is None", "attributes": ["evn-0"]}, "expected a set that this toolkit makes, got 'evn-0'; did"),
+        ({"when": "even is None", "attributes": ["evn-0"]}, "expected an attribute set, got 'evn-0'; did"),
         ({"attributes": ["even-0"]}, "expected `attributes` only beside `when`"),
         ({"when": "metadata.n > 3"}, "metadata.n may be null here: test it first"),
         ({"when": "same is None"}, "expected 'same' in one set, got it in a-0, b-0; say which: `attributes"),

@@ -1,7 +1,7 @@
 """The section ``annotate:``: sets, each the plan of one tagger, `toolkit.annotate.annotator`."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,11 @@ _OF_SETS = ("as", OPTION, SETS)
 
 
 def read_section(
-    section: Source, dataset: Dataset, known: Mapping[str, records.SetSchema], own: tag_plan.Own
+    section: Source,
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    others: Callable[[Callable[[], Dataset], Callable[[], Mapping[str, records.SetSchema]]], tag_plan.Others],
+    own: tag_plan.Own,
 ) -> dict[str, tag_plan.Plan]:
     """Return the plan of each set, in the order of the section; options are checked, nobody is asked.
 
@@ -32,6 +36,7 @@ def read_section(
         section: of the configuration.
         dataset: of the documents, and of sets that `when` reads.
         known: sets that earlier sections make, which need not be there yet.
+        others: as `toolkit.tag.declared.types_elsewhere`, with the external sets there are.
         own: gives the types of the own fields of documents.
 
     Raises:
@@ -43,7 +48,7 @@ def read_section(
     schemas = dict(known)
     for name in section.value:
         place = as_tag(section, name, dataset)
-        there = declared.types_elsewhere(lambda: dataset, partial(dict, schemas))
+        there = others(lambda: dataset, partial(dict, schemas))
         try:
             plan = plans[name] = tag_plan.read_section(place, there, own)
             schemas |= declared.set_schemas(plan, dataset, schemas)

@@ -257,7 +257,8 @@ def compare_shard(job: ShardToCompare, report: Report) -> Compared:
             for i, (pair, leaf, other_leaf, part) in enumerate(parts):
                 if leaf is None or other_leaf is None:
                     raws = raws or [RAW_ATTRIBUTES.decode(line) for line in lines]
-                    one, other = raws[0].value(pair.one.key), raws[1].value(pair.other.key)
+                    one = raws[0].value(pair.one.key, pair.one.absent)
+                    other = raws[1].value(pair.other.key, pair.other.absent)
                 else:
                     one = leaf.get(getattr(values[0], field_name(pair.one.key)))[0]
                     other = other_leaf.get(getattr(values[1], field_name(pair.other.key)))[0]

@@ -180,7 +180,7 @@ class RowDecoder:
     ) -> None:
         fields = fields or {}
         used = [key for key in joined.keys if key.name in keys]
-        defaults: dict[str, Any] = {key.key: [] if key.declared.kind == "list" else None for key in used if key.default}
+        defaults: dict[str, Any] = {key.key: key.absent for key in used if key.default}
         types = {key.key: schema.to_python(narrowed(key.declared, fields.get(key.name))) for key in used}
         values: Any = schema.struct_of(types, defaults)
         self.absent: Any = values() if not joined.ours and len(defaults) == len(used) else None
@@ -485,9 +485,10 @@ class RawAttributes(msgspec.Struct):
 
     attributes: dict[str, msgspec.Raw] | list[Any]
 
-    def value(self, key: str) -> Any:
-        """Return a value as plain data."""
-        return msgspec.json.decode(self.attributes[key]) if isinstance(self.attributes, dict) else None
+    def value(self, key: str, absent: Any = None) -> Any:
+        """Return a value as plain data; a row of another program may lack it."""
+        found = self.attributes.get(key) if isinstance(self.attributes, dict) else None
+        return absent if found is None else msgspec.json.decode(found)
 
 
 RAW_ATTRIBUTES = msgspec.json.Decoder(RawAttributes)

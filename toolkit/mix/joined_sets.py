@@ -54,6 +54,11 @@ class Key(ConfigStruct):
         return _declared(msgspec.json.encode(self.type), msgspec.json.encode(self.descriptions))
 
     @property
+    def absent(self) -> Any:
+        """Return the value of rows that lack the key."""
+        return [] if self.default and self.declared.kind == "list" else None
+
+    @property
     def present(self) -> Type | None:
         return schema.from_json(self.present_type) if self.default else None
 
@@ -103,7 +108,7 @@ def resolve_sets(
             keys, ours = {key: (t, None) for key, t in declared.types().items()}, True
             made = dict(declared.keys)
         elif joined.set in seen:
-            keys, ours, made = _foreign_keys(seen[joined.set]), False, {}
+            keys, ours, made = foreign.types_of(seen[joined.set]), False, {}
         else:
             known = sorted({*dataset.sets(), *planned})
             hint = did_you_mean(joined.set, known) or f"; there are: {', '.join(known) or 'none'}"
@@ -158,26 +163,6 @@ def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> li
         for joined in stream.attributes
         if joined.set in there and joined.set not in planned and records.load_schema(stream.dataset, joined.set) is None
     ]
-
-
-def _foreign_keys(seen: Iterable[foreign.Seen]) -> dict[str, tuple[Type, Type | None]]:
-    """Return the type of each key; and that where rows have it, if some lack it."""
-    types: dict[str, Type] = {}
-    files = [found for found in seen if found.rows]
-    for found in files:
-        for key, value in found.types.items():
-            type_ = schema.from_json(value)
-            types[key] = schema.union(types[key], type_) if key in types else type_
-    result: dict[str, tuple[Type, Type | None]] = {}
-    for key, type_ in types.items():
-        optional = not all(key in found.everywhere for found in files)
-        if type_ == schema.list_of(schema.NEVER):
-            type_ = schema.SPANS
-        present = type_ if optional else None
-        if optional and type_ != schema.SPANS:
-            type_ = schema.nullable(type_)
-        result[key] = (type_, present)
-    return result
 
 
 def set_hint(name: str, stream: Stream, joined: Iterable[JoinedSet], planned: Mapping[str, records.SetSchema]) -> str:

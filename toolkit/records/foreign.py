@@ -3,6 +3,7 @@
 ``.toolkit/sets/<set>/seen/<shard>.json``  a `Seen`
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -37,6 +38,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     everywhere: list[str]
 
 
+External = Callable[[str], list[Seen]]
+"""A function that returns the contents of the files of an external set, by its name."""
+
+
 def seen_before(dataset: Dataset, set_name: str, shard: str) -> bool:
     """Return whether an attribute file that another program wrote is as it was when `look_at` read it."""
     seen = _load(dataset, set_name, shard)
@@ -62,6 +67,26 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
         seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
         _save(dataset, set_name, shard, seen)
     return seen
+
+
+def types_of(seen: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type | None]]:
+    """Return the type of each key of an external set; and that where rows have it, if some lack it."""
+    types: dict[str, schema.Type] = {}
+    files = [found for found in seen if found.rows]
+    for found in files:
+        for key, value in found.types.items():
+            type_ = schema.from_json(value)
+            types[key] = schema.union(types[key], type_) if key in types else type_
+    result: dict[str, tuple[schema.Type, schema.Type | None]] = {}
+    for key, type_ in types.items():
+        optional = not all(key in found.everywhere for found in files)
+        if type_ == schema.list_of(schema.NEVER):
+            type_ = schema.SPANS
+        present = type_ if optional else None
+        if optional and type_ != schema.SPANS:
+            type_ = schema.nullable(type_)
+        result[key] = (type_, present)
+    return result
 
 
 def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:

@@ -17,6 +17,7 @@ def check(
     dataset: Dataset,
     names: Collection[str],
     planned: Mapping[str, sets.SetSchema],
+    others: tag_plan.Others,
     own: tag_plan.Own,
 ) -> list[str]:
     """Check that sets were made as the section says now.
@@ -28,6 +29,7 @@ def check(
         dataset: that it is about.
         names: of the sets that are to be used; those that the section does not have are not compared.
         planned: sets that the inputs carry.
+        others: as of `toolkit.tag.plan.read_sets`.
         own: gives the types of the own fields of documents.
 
     Returns:
@@ -44,7 +46,7 @@ def check(
         if name not in section.value or made is None:
             continue
         try:
-            wanted = _wanted(section, dataset, name, planned, own)
+            wanted = _wanted(dataset, name, planned, tag_plan.read_sets(section, [name], others, own))
         except (UnknownPlugin, MissingExtra) as error:
             if _references(section, name) != {key: found.settings.get("tagger") for key, found in made.keys.items()}:
                 raise
@@ -57,11 +59,8 @@ def check(
     return warnings
 
 
-def _wanted(
-    section: Source, dataset: Dataset, name: str, planned: Mapping[str, sets.SetSchema], own: tag_plan.Own
-) -> sets.SetSchema:
+def _wanted(dataset: Dataset, name: str, planned: Mapping[str, sets.SetSchema], plan: tag_plan.Plan) -> sets.SetSchema:
     """Return the schema that the section gives a set."""
-    plan = tag_plan.read_sets(section, [name], declared.types_elsewhere(lambda: dataset, lambda: planned), own)
     known = {called: sha256 for each in plan.sets for sha256, called in sets.load_models(dataset, each).items()}
     return declared.set_schemas(plan, dataset, planned, _digest_of(known))[name]
 

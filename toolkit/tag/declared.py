@@ -12,6 +12,7 @@ from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, MissingModel, did_you_mean, short
 from toolkit.records import sets as records
+from toolkit.records.foreign import External, types_of
 from toolkit.storage import models
 from toolkit.storage.paths import list_files
 from toolkit.tag import tagger, when, without
@@ -65,20 +66,26 @@ def set_schemas(
 
 
 def types_elsewhere(
-    dataset: Callable[[], Dataset], planned: Callable[[], Mapping[str, records.SetSchema]]
+    dataset: Callable[[], Dataset],
+    planned: Callable[[], Mapping[str, records.SetSchema]],
+    external: External,
 ) -> Callable[[], Mapping[str, Mapping[str, schema.Type]]]:
     """Return what gives the types of the sets that are there, or will have been ingested, for `plan.read_section`.
 
     Args:
         dataset: gives the dataset.
         planned: gives the sets that an ingest writes.
+        external: Function that returns the contents of the files of an external set.
     """
 
     @cache
     def found() -> dict[str, dict[str, schema.Type]]:
         there = dataset()
-        schemas = {name: made for name in there.sets() if (made := records.load_schema(there, name))}
-        return {name: made.types() for name, made in {**schemas, **planned()}.items()}
+        schemas = {name: records.load_schema(there, name) for name in there.sets()} | dict(planned())
+        types = {name: made.types() for name, made in schemas.items() if made}
+        for name in schemas.keys() - types.keys():
+            types[name] = {key: type_ for key, (type_, _) in types_of(external(name)).items()}
+        return {name: found for name, found in types.items() if found}
 
     return found
 
@@ -108,7 +115,9 @@ def _check_reference(
 ) -> None:
     where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
     if keys is None and reference.set in dataset.sets():  # written by another program: known when it is read
-        return _check_read(step, reference, schema.from_annotation(reference.type, where), where)
+        if reference.option != when.OPTION:
+            _check_read(step, reference, schema.from_annotation(reference.type, where), where)
+        return None
     if keys is None:
         known = sorted({*planned, *dataset.sets()})
         hint = did_you_mean(reference.set, known) or f"; there are: {', '.join(known) or 'none'}"

@@ -447,12 +447,12 @@ class _Others(AttributeRows):
         values = msgspec.json.decode(row.attributes)
         for reference in self._references:
             try:
-                if not self._ours and reference.type == list[Span] and reference.key not in values:
-                    document.give(reference.text, [])
-                    continue
-                value = values[reference.key]
-                for name in reference.path:
-                    value = None if value is None else value[name]
+                if self._ours or reference.key in values:
+                    value = values[reference.key]
+                    for name in reference.path:
+                        value = None if value is None else value[name]
+                else:  # rows of other programs may lack keys
+                    value = [] if reference.type == list[Span] else None
                 document.give(reference.text, msgspec.convert(value, reference.given))
             except (KeyError, TypeError, msgspec.ValidationError) as error:
                 wanted = schema.from_annotation(reference.type, reference.text)

@@ -90,7 +90,7 @@ def resolved(
         if not found:
             known = sorted({*keys, *elsewhere()})
             hint = did_you_mean(set_name, known) or f"; there are: {', '.join(known) or 'none'}"
-            raise ExpressionError(f"expected a set that this toolkit makes, got {set_name!r}{hint}")
+            raise ExpressionError(f"expected an attribute set, got {set_name!r}{hint}")
         return found
 
     named = {name: keys_of(name) for name in when.sets}

@@ -10,6 +10,7 @@ from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import current
 from toolkit.errors import ConfigError, UnknownPlugin
+from toolkit.records.foreign import External
 from toolkit.records.outdated import check_lineage, content_of
 from toolkit.records.sets import SetSchema
 from toolkit.storage.paths import is_set_name, join
@@ -24,7 +25,7 @@ DEFAULT = "linear"
 _OF_ALL = {"when", "attributes"}
 
 
-def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchema], external: whole.External) -> Plan:
+def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchema], external: External) -> Plan:
     """Return the plan of the section: of each entry what `toolkit.whole` gathers for it.
 
     Raises:

@@ -7,6 +7,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import StaleError
 from toolkit.records import sets
+from toolkit.records.foreign import External
 from toolkit.tag.declared import differences, made_otherwise
 from toolkit.whole import section as dedup_section
 from toolkit.whole.records import load_resolution, resolution_path
@@ -20,7 +21,7 @@ def check_made(
     name: str,
     own: OwnTypes | None,
     *,
-    external: dedup_section.External,
+    external: External,
 ) -> None:
     """Check that sets were made as a section says now; those that are not in it are not looked at.
 

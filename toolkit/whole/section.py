@@ -1,7 +1,7 @@
 """The sections ``dedup:``, ``sample:`` and ``calibrate:``: entries, what these read, and the schemas of their sets."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +22,7 @@ from toolkit.mix.joined_sets import JoinedSet, resolve_sets
 from toolkit.mix.section import read_joined
 from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
-from toolkit.records.foreign import Seen
+from toolkit.records.foreign import External
 from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, is_name
@@ -33,9 +33,6 @@ from toolkit.whole import expressions
 from toolkit.whole.expressions import Checked
 from toolkit.whole.kind import KINDS, Asked, Kind
 from toolkit.whole.records import set_folder
-
-External = Callable[[str], list[Seen]]
-"""A function that returns the contents of the files of an external set, by its name."""
 
 MEMORY = Size(256_000_000)
 

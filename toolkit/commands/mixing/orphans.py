@@ -144,6 +144,6 @@ def _example(work: ShardToMix, orphan: judging.Orphan) -> str:
                 values = [RAW_ATTRIBUTES.decode(line).value(key.key) for key in joined.keys]
                 named = [value[FIELD] for value in values if isinstance(value, dict) and value.get(FIELD)]
                 return f"{place}: {row.id} ({row.source})" + "".join(f", a copy of {n[1]} ({n[0]})" for n in named[:1])
-    except (DataError, KeyError):  # of a run that keeps no attributes
+    except DataError:  # of a run that keeps no attributes
         pass
     return place

@@ -84,7 +84,8 @@ def of(context: Context, names: list[str]) -> sample.Sample:
     if context.has("tag"):
         try:
             planned = ingest_section.set_schemas(context.entries)
-            check.check(context.section("tag"), drawn, names, planned, context.own_types_known)
+            others = context.others(lambda: drawn, lambda: planned)
+            check.check(context.section("tag"), drawn, names, planned, others, context.own_types_known)
         except (ConfigError, DataError) as error:
             raise ConfigError(f"{found}: {error}\nor {again}") from None
     return found

@@ -3,7 +3,7 @@
 import os
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
@@ -132,8 +132,15 @@ class Context(Running):
         Raises:
             ConfigError: naming the place in the file; if there is no such section, too.
         """
-        others = declared.types_elsewhere(lambda: self.dataset, self._before_tag)
+        others = self.others(lambda: self.dataset, self._before_tag)
         return tag_plan.read_section(self.section("tag"), others, self.own_types_known)
+
+    def others(
+        self, dataset: Callable[[], Dataset], planned: Callable[[], Mapping[str, sets.SetSchema]]
+    ) -> tag_plan.Others:
+        """Return what gives the types of sets that a section reads and does not make; as `declared.types_elsewhere`."""
+        made = {name for command in MAKING for name in getattr(self.config, command)}
+        return declared.types_elsewhere(dataset, planned, lambda name: [] if name in made else self.external(name))
 
     def _before_tag(self) -> dict[str, sets.SetSchema]:
         """Return the schemas of the sets that inputs carry, and in a run of those that ``align:`` makes."""
@@ -184,7 +191,9 @@ class Context(Running):
         if not self.has("annotate"):
             return {}
         made = self.known_sets("annotate") if known is None else known
-        return annotate_section.read_section(self.section("annotate"), self.dataset, made, self.own_types_known)
+        return annotate_section.read_section(
+            self.section("annotate"), self.dataset, made, self.others, self.own_types_known
+        )
 
     @property
     def sections(self) -> list[str]:
@@ -399,7 +408,8 @@ class Context(Running):
             return
         planned = ingest_section.set_schemas(self.entries)
         if self.has("tag"):
-            self.warn(tag_check.check(self.section("tag"), dataset, names, planned, self.own_types_known))
+            others = self.others(lambda: dataset, lambda: planned)
+            self.warn(tag_check.check(self.section("tag"), dataset, names, planned, others, self.own_types_known))
         if plans := {name: plan for name, plan in self.annotations().items() if name in names}:
             annotate_section.schemas_of(plans, dataset, self.known_sets("annotate"), overwrite=False)
         for name in self.sections:
