@@ -136,7 +136,7 @@ def is_refused(project: Project, text: str) -> bool:
     return any(REFUSED.format(i + 1, project.root, i) in text for i in range(ROWS))
 
 
-@pytest.mark.parametrize("command", ["dedup", "sample", "calibrate", "mix", "budget", "tokenize", "run"])
+@pytest.mark.parametrize("command", ["dedup", "sample", "calibrate", "mix", "budget", "tokenize", "run", "train"])
 def test_ids_that_repeat_are_refused_by_name(numbering: Project, command: str) -> None:
     if command == "budget":
         numbering.config["mix"]["budget"] = {"documents": 50}
@@ -146,6 +146,9 @@ def test_ids_that_repeat_are_refused_by_name(numbering: Project, command: str) -
         out = str(numbering.out)
         numbering.config["tokenize"] = {"path": out, "tokenizer": tokenizer, "eod": "</s>", "files": "megatron"}
         numbering.config["mix"]["output"]["path"] += "-mix"
+    if command == "train":
+        numbering.config["train"] = {"m-0": {"kind": "fasttext", "labels": "document.file", "task": "classes"}}
+        assert is_refused(numbering, numbering("train", "--dry-run").err)
     before = set(tree(numbering.attributes))
     ran = numbering(command)
     assert (ran.code, is_refused(numbering, ran.err)) == (1, True), ran.err
@@ -294,11 +297,15 @@ def test_a_document_in_two_streams_is_refused_unless_one_alone_writes_it(twice: 
     (named,) = [i for i in range(9) if said.format(path, i + 1) in ran.err]
     assert (ran.code, f"(document 'a{named}')" in ran.err) == (1, True), ran.err
     assert not tree(twice.out)
+    shown = twice.ok("mix", "--dry-run").err
+    assert any(f"warning: {said}".format(path, i + 1) in shown for i in range(9))
     first, second = twice.config["mix"]["streams"].values()
     first["rules"], second["rules"] = [{"keep": 'document.id < "a5"'}], [{"keep": 'document.id >= "a4"'}]
     ran = twice("mix")
     assert (ran.code, f"second: {path}:5: expected" in ran.err) == (1, True), ran.err
+    assert f"warning: second: {path}:5: expected" in twice.ok("mix", "--dry-run").err
     first["rules"] = [{"keep": 'document.id < "a4"'}]
+    assert "expected each (source, id) once" not in twice.ok("mix", "--dry-run").err
     twice.ok("mix")
     assert len(twice.output()) == 9
     first["rules"], twice.config["duplicate_ids"] = [], "allow"
@@ -359,6 +366,23 @@ def test_a_label_is_of_one_text_where_ids_repeat(numbering: Project, duplicate_i
         values = [value["verdict"] for value in numbering.values("mine-0", f"{name}.jsonl.gz")]
         found = {(f"{name}.jsonl.gz", row): value["label"] for row, value in enumerate(values) if value}
         assert found == {place: word for place, word in given.items() if place[0] == f"{name}.jsonl.gz"}
+
+
+@pytest.mark.parametrize("ending", ["", ":{row}"])
+def test_evaluate_takes_labels_of_ids_that_repeat_by_their_shards(numbering: Project, ending: str) -> None:
+    numbering.config |= {"duplicate_ids": "allow"}
+    rows = [
+        {"id": str(i), "where": f"{name}.jsonl.gz" + ending.format(row=i + 1), "label": len(row["text"])}
+        for name in FILES
+        for i, row in enumerate(read_rows(numbering.documents / f"{name}.jsonl.gz"))
+    ]
+    labels = write_rows(numbering.root / "labels.jsonl", rows)
+    against = ["length.chars", "--against", "{files: %s, shard: where}" % labels]  # noqa: UP031
+    refused = numbering("evaluate", *against[:-1], f"{{files: {labels}}}")
+    assert (refused.code, "(`shard:`)" in refused.err) == (2, True)
+    found = numbering.ok("evaluate", *against, "--json").json
+    assert (found["looked_at"], found["labels_of_no_document"]) == (600, 0)
+    assert found["all"]["scores"]["length.chars"]["mae"]["value"] == 0
 
 
 def test_a_label_of_an_id_that_is_twice_in_a_shard_names_the_row(project: Project) -> None:

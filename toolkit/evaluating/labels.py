@@ -40,6 +40,9 @@ class LabelFiles(ConfigStruct, kw_only=True):
     source: Annotated[
         str | None, Description(description="the column with its source, if ids alone are not unique")
     ] = None
+    shard: Annotated[
+        str | None, Description(description="the column with its shard, or `SHARD:ROW`, where ids repeat")
+    ] = None
     value: Annotated[str, Description(description="the column with the label")] = "label"
     duplicates: Annotated[
         Literal["error", "first", "mean", "majority"],
@@ -57,7 +60,7 @@ class LabelFiles(ConfigStruct, kw_only=True):
 def _entry(spec: LabelFiles) -> Entry:
     options: dict[str, Any] = {"values": [spec.value.partition(".")[0]]}
     options |= {"id": spec.id} if spec.id else {}
-    options |= {"source": spec.source} if spec.source else {}
+    options |= {name: column for name in ("source", "shard") if (column := getattr(spec, name))}
     common = {"from": spec.files, **({"format": spec.format} if spec.format else {})}
     return Entry(set="labels", common=common, options=options, place="--against")
 
@@ -81,7 +84,7 @@ def read_spec(text: str) -> LabelFiles:
 
 
 class Labels:
-    """Labels by keys of 16 bytes: a hash of the id, or of the text.
+    """Labels by keys of 16 bytes: a hash of the id, with the shard that a row names, or of the text.
 
     Args:
         spec: the files.
@@ -89,6 +92,7 @@ class Labels:
 
     Attributes:
         match: by what documents are found.
+        by_shard: whether rows name the shards of their documents, which then have three keys each.
 
     Raises:
         ConfigError: if there is no file, or the rows are not as the spec says.
@@ -98,8 +102,10 @@ class Labels:
     def __init__(self, spec: LabelFiles, limit: int) -> None:
         is_text = spec.format == "fasttext"
         self.match: Match = "text" if is_text else "source and id" if spec.source else "id"
+        self.by_shard = False
         keys, values, names = bytearray(), list[Any](), list[str]()
-        for key, value, name in _of_fasttext(spec, limit) if is_text else _of_rows(spec, limit):
+        for key, value, name, shard in _of_fasttext(spec, limit) if is_text else _of_rows(spec, limit):
+            self.by_shard |= shard is not None
             keys += key
             values.append(value)
             names.append(name)
@@ -112,9 +118,10 @@ class Labels:
 
     def column(self, keys: bytes) -> tuple[Column, int]:
         """Return the labels of documents, by their keys; and how many labels are of none of these."""
-        asked, codes = np.frombuffer(keys, dtype="S16"), self._keys
-        places = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
-        found = codes[places] == asked
+        asked, codes = np.frombuffer(keys, dtype="S16").reshape(-1, 3 if self.by_shard else 1), self._keys
+        near = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
+        same = codes[near] == asked
+        found, places = same.any(axis=1), near[np.arange(len(asked)), same.argmax(axis=1)]
         nothing: Any = np.nan if self._column.values.dtype.kind == "f" else -1
         values = np.where(found, self._column.values[places], nothing)
         unused = len(codes) - len(np.unique(places[found]))
@@ -137,7 +144,8 @@ def _one_each(values: list[Any], codes: Array, names: list[str], spec: LabelFile
         first = min(twice)
         raise ConfigError(
             f"--against {spec.files}: expected one label for each document, got {amount(len(twice), 'document')} with "
-            f"several: {names[first[0]]} and {names[first[1]]}; say `duplicates: first`, `mean` or `majority`"
+            f"several: {names[first[0]]} and {names[first[1]]}; say `duplicates: first`, `mean` or `majority`, or "
+            "which column has the shard, if ids repeat (`shard:`)"
         )
     return [_one([values[place] for place in places], spec) for places in grouped]
 
@@ -156,7 +164,8 @@ def _one(values: list[Any], spec: LabelFiles) -> Any:
     return sum(there) / len(there)
 
 
-_Row = tuple[bytes, Any, str]
+_Row = tuple[bytes, Any, str, str | None]
+"""Key and label of a document, the place of the row, and the shard that it names."""
 
 
 def _of_rows(spec: LabelFiles, limit: int) -> Iterator[_Row]:
@@ -170,7 +179,8 @@ def _of_rows(spec: LabelFiles, limit: int) -> Iterator[_Row]:
             for draft in batch:
                 value = value_at(msgspec.json.decode(msgspec.json.encode(draft.extra)), spec.value)
                 place = f"{path}:{draft.number} (id {draft.id!r})"
-                yield hash_of(draft.source if spec.source else None, draft.id or ""), value, place
+                key = hash_of(draft.source if spec.source else None, draft.id or "", draft.shard)
+                yield key, value, place, draft.shard
 
 
 def _of_fasttext(spec: LabelFiles, limit: int) -> Iterator[_Row]:
@@ -185,7 +195,7 @@ def _of_fasttext(spec: LabelFiles, limit: int) -> Iterator[_Row]:
                     raise DataError(f"expected UTF-8, got {error.reason}", path=path, line=number) from None
                 except DataError as error:
                     raise DataError(error.message, path=path, line=number) from None
-                yield text_hash(text), found[0] if len(found) == 1 else found, f"{path}:{number}"
+                yield text_hash(text), found[0] if len(found) == 1 else found, f"{path}:{number}", None
 
 
 def _paths(patterns: Iterable[str]) -> list[str]:

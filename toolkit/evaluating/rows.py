@@ -67,6 +67,7 @@ class ShardToAsk(ConfigStruct):
     work: JoinedShard
     questions: list[Question]
     match: Match = ""
+    by_shard: bool = False
 
 
 class Answers(ConfigStruct):
@@ -76,7 +77,8 @@ class Answers(ConfigStruct):
         documents: in the shard.
         columns: of those that are looked at, by question.
         hashes: xxh3-64 of source and id of each.
-        keys: 16 bytes each, by which they are found in files of labels.
+        keys: by which they are found in files of labels, 16 bytes each; with `by_shard` three of each document, the
+            narrowest first.
     """
 
     documents: int
@@ -110,6 +112,9 @@ def ask_shard(job: ShardToAsk, report: Report) -> Answers:
             except DataError as error:
                 raise at_document(error, work, number, document.id) from None
             hashes.append(row_hash(document.source, document.id))
+            if job.by_shard:
+                shard = work.dataset.file_of(work.shard)
+                keys += _key(document, job.match, f"{shard}:{number}") + _key(document, job.match, shard)
             keys += _key(document, job.match)
     report(state.rows, 0)
     try:
@@ -121,12 +126,12 @@ def ask_shard(job: ShardToAsk, report: Report) -> Answers:
     return Answers(state.rows, parts, np.array(hashes, dtype=np.uint64).tobytes(), bytes(keys))
 
 
-def _key(document: Document, match: Match) -> bytes:
+def _key(document: Document, match: Match, shard: str | None = None) -> bytes:
     if not match:
         return b""
     if match == "text":
         return text_hash(document.text)
-    return hash_of(document.source if match == "source and id" else None, document.id)
+    return hash_of(document.source if match == "source and id" else None, document.id, shard)
 
 
 class Asking:

@@ -204,6 +204,42 @@ class IndexedDocuments:
         raise DataError("expected the documents that were indexed, got fewer; run again", path=path)
 
 
+@dataclass(frozen=True)
+class ChosenDocuments:
+    """Some documents of a shard whose row index is there.
+
+    Attributes:
+        name: Path for people.
+        bits: A bit of each document of the shard, whether it is chosen.
+        indexed: All documents of the shard.
+    """
+
+    name: str
+    bits: bytes
+    indexed: IndexedDocuments
+
+    @property
+    def places(self) -> Array:
+        """Return the places of the documents among all of the shard, ascending, from 0."""
+        return np.flatnonzero(np.unpackbits(np.frombuffer(self.bits, np.uint8)))
+
+    @property
+    def rows(self) -> int:
+        return len(self.places)
+
+    def hashes(self) -> Iterator[Array]:
+        yield np.concatenate([np.empty(0, "<u8"), *self.indexed.hashes()])[self.places]
+
+    def keys(self, places: Array) -> Array:
+        return self.indexed.keys(self.places[places])
+
+    def row(self, place: int) -> int:
+        return int(self.places[place]) + 1
+
+    def id(self, place: int) -> str | None:
+        return self.indexed.id(int(self.places[place]))
+
+
 NOTED = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4")])
 """A document that is noted while it is written: its `KEY`, and its row, from 1."""
 

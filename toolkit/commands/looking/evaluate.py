@@ -16,7 +16,7 @@ from toolkit.evaluating import lengths, plots
 from toolkit.evaluating.columns import Column, joined
 from toolkit.evaluating.judged import SOURCE, Judged
 from toolkit.evaluating.judging import Judge
-from toolkit.evaluating.labels import Labels, Match, read_spec
+from toolkit.evaluating.labels import Labels, read_spec
 from toolkit.evaluating.metrics import Task as What
 from toolkit.evaluating.rows import Answers, ShardToAsk, ask_shard
 from toolkit.records import sets as records
@@ -96,7 +96,7 @@ def run(context: Context, options: Options) -> Outcome:
     dataset, over = sets_read.dataset_of(context, options.dataset, names, sampled=options.sample)
     labels = Labels(read_spec(options.against), _limit(context)) if options.against.lstrip().startswith("{") else None
     asked, groups = _questions(options, dataset, in_files=labels is not None)
-    answers, broken = _answers(context, dataset, asked, labels.match if labels else "", over)
+    answers, broken = _answers(context, dataset, asked, labels, over)
     columns = {name: joined([each.columns[name] for each in answers], name) for name in answers[0].columns}
     unused = None
     if labels:
@@ -180,7 +180,7 @@ def _of_set(question: Question) -> str:
 
 
 def _answers(
-    context: Context, dataset: Dataset, asked: list[Question], match: Match, over: str
+    context: Context, dataset: Dataset, asked: list[Question], labels: Labels | None, over: str
 ) -> tuple[list[Answers], list[str]]:
     """Return what was asked of the documents, by shard; and what has failed.
 
@@ -189,8 +189,9 @@ def _answers(
     """
     works, unreadable = sets_read.works_for(context, dataset, asked, over, "warn")
     paths = [work.path for work in works]
+    by = (labels.match, labels.by_shard) if labels else ()
     tasks = [
-        Task(work.path, ShardToAsk(work, asked, match), size, key=work.shard)
+        Task(work.path, ShardToAsk(work, asked, *by), size, key=work.shard)
         for work, size in zip(works, for_each(size_of, paths), strict=True)
     ]
     results = context.run("evaluate", ask_shard, tasks)

@@ -6,11 +6,12 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.commands.command_line.options import Configured, Flag
+from toolkit.commands.mixing.preparation import shared_ids
 from toolkit.commands.stages import before
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
-from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.train import folder, making, section
 from toolkit.train.examples import SPLITS
 from toolkit.whole.section import Entry, Plan
@@ -31,6 +32,8 @@ def run(context: Context, options: Options) -> Outcome:
     shards = sharing.shards(context, dataset, judges=True)[0]  # first: without documents, no set is there either
     plan = _plan(context)
     context.check_sets_read(shards, plan.schemas)
+    if why := shared_ids(context, ((dataset, shard) for shard in shards)):
+        raise DataError(why)
     training = making.Making(dataset, shards, context.config.max_document_bytes, context.run)
     outcome = Outcome(data={"models": {}, "failed": []})
     if options.dry_run:

@@ -90,7 +90,7 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
             available[each.group] = available.get(each.group, 0.0) + each.available
             once[each.group] = once.get(each.group, 0.0) + each.once
     prepared.works = [work for work in works if work.key not in prepared.unreadable]
-    if shared and (why := preparation.shared_ids(context, prepared.works)):
+    if shared and (why := preparation.shared_ids(context, ((w.dataset, w.shard) for w in prepared.works))):
         raise DataError(why)
     wanted, goals = budget.goals(available)
 

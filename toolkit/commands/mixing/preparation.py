@@ -1,7 +1,7 @@
 """The preparation of a mix: its shards, with the sets, types and rules of each stream, checked."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -193,14 +193,14 @@ def _check_names(prepared: PreparedMix) -> None:
             )
 
 
-def shared_ids(context: Context, works: Sequence[ShardToMix]) -> str:
+def shared_ids(context: Context, listed: Iterable[tuple[Dataset, str]]) -> str:
     """Return why documents of the datasets are refused for their ids; empty where they may be.
 
     Where nothing is written, this prints a warning and returns an empty text.
     """
     shards: dict[Dataset, list[str]] = {}
-    for work in works:
-        shards.setdefault(work.dataset, []).append(work.shard)
+    for dataset, shard in listed:
+        shards.setdefault(dataset, []).append(shard)
     limit, only_shows = context.config.max_document_bytes, context.options.only_shows
     for dataset, names in shards.items():
         try:

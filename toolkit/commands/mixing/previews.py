@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ from toolkit.mix.effects.counts import added
 from toolkit.mix.effects.preview import LabelCount, Preview
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.writer import not_carried
+from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
 from toolkit.runs.executors import Result, Task
 from toolkit.storage.threads import for_each
@@ -46,7 +48,14 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     )
     if not totals.kept and not broken:
         publishing.empty(context, settings, totals, effects, {})
-    preparation.shared_ids(context, [work for work, _ in found])
+    preparation.shared_ids(context, ((work.dataset, work.shard) for work, _ in found))
+    if settings.notes_ids:
+        written = [
+            ChosenDocuments(work.name, each.kept, IndexedDocuments(work.dataset, work.shard, each.totals.rows))
+            for work, each in found
+        ]
+        twice = islice(find_duplicate_ids(written), 1)
+        context.warn(str(each.error(written, ADVICE_FOR_STREAMS)) for each in twice)
     lost.refused(context, settings)
     by_stream = {stream.name: _labels(found, stream.name) for stream in settings.streams}
     counts, left = unmatched.matches([(work, each.matched) for work, each in found])

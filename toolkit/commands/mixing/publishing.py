@@ -122,7 +122,9 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
 def _shared_ids(context: Context, prepared: PreparedMix, stages: Mapping[str, stage.StageRecord]) -> str:
     """Return why documents are refused for their ids: in a dataset, or in the output of several; empty for none."""
     settings, mixed = prepared.settings, [work for work in prepared.works if work.key in stages]
-    if not settings.deletes and (why := preparation.shared_ids(context, mixed)):
+    if not settings.deletes and (
+        why := preparation.shared_ids(context, ((work.dataset, work.shard) for work in mixed))
+    ):
         return why
     written = [stage.written_of(work, stages[work.key]) for work in mixed if settings.notes_ids]
     advice = identity.ADVICE if settings.deletes else identity.ADVICE_FOR_STREAMS

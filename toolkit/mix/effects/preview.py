@@ -56,6 +56,7 @@ class Preview(ConfigStruct):
         texts: whether the documents had to be read.
         not_carried: documents that have a field which the output does not carry, by its path.
         unlike_dolma: documents of which Dolma decides otherwise.
+        kept: a bit of each document that says whether it stays, where a mix notes which ids it writes.
         fates: which documents stay, and which are dropped as copies, unless a folder took that; None without rules
             about copies.
     """
@@ -68,6 +69,7 @@ class Preview(ConfigStruct):
     texts: bool
     not_carried: dict[str, int]
     unlike_dolma: int
+    kept: bytes = b""
     fates: Fates | None = None
     groups: dict[str, GroupCount] = {}
     seen: dict[str, int] = {}
@@ -121,16 +123,20 @@ def preview_shard(
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
     """
+    import numpy as np
+
     state, _ = inputs_of(work)
     rules = work.compile_rules()
     effects = [RuleCount() for _ in rules.rules]
     only = [0] * len(effects)
     cells, groups, seen = _Cells(), dict[str, GroupCount](), dict[str, int]()
     number = unlike_dolma = 0
+    kept = bytearray()
     done = Share(report, state.rows, state.size)
     for block in blocks(work, rules):
         cells.add(block)
         rules.occurrence.note_all(seen, block.columns)
+        kept.extend(not isinstance(outcome, int) for outcome in block.outcomes)
         if rules.may_differ:
             unlike_dolma += sum(map(rules.differs, block.outcomes, *block.columns))
         for values, chars, size, outcome, label in zip(
@@ -167,6 +173,7 @@ def preview_shard(
         texts=texts,
         not_carried=not_carried(work.settings.writer(), state.all_fields),
         unlike_dolma=unlike_dolma,
+        kept=np.packbits(np.frombuffer(kept, np.uint8)).tobytes() if work.settings.notes_ids else b"",
         groups=groups,
         seen=seen,
     )
