@@ -171,8 +171,8 @@ def advice(error: OSError) -> str:
 
 
 def where_looked(path: str) -> str:
-    """Return where a relative path was looked for, for the error that nothing is there; empty for any other path."""
-    if not path or "://" in path or os.path.isabs(path):
+    """Return where a relative local path was looked for, for the error that nothing is there; else nothing."""
+    if not path or os.path.isabs(path):
         return ""
     return f"; it was looked for below {os.getcwd()}: `root: FOLDER` in the configuration names another folder"
 

@@ -22,6 +22,8 @@ POOL = 16 << 20
 BLOCK = 250
 """Documents of a gzip member of a shard."""
 _ID = re.compile(rb"(?<=WARC-Record-ID: )<urn:uuid:[^>]+>")
+_DIGEST = re.compile(rb"WARC-(?:Block|Payload)-Digest: [^\r\n]*\r\n")
+"""The digests of a page do not fit its copies."""
 _LENGTH = re.compile(rb"(?<=Content-Length: )\d+")
 
 
@@ -44,7 +46,7 @@ def wet(pages: Sequence[Record], number: int, size: int) -> bytes:
         first, _, rest = block.partition(b"\n")
         block = first + b"\nThis line is in page %d of file %d only.\n" % (n, number) + rest
         name = uuid.uuid5(uuid.NAMESPACE_URL, f"{number}:{n}")
-        head = _LENGTH.sub(b"%d" % len(block), _ID.sub(f"<urn:uuid:{name}>".encode(), head))
+        head = _DIGEST.sub(b"", _LENGTH.sub(b"%d" % len(block), _ID.sub(f"<urn:uuid:{name}>".encode(), head)))
         members.append(igzip.compress(head + b"\r\n" + block + b"\r\n\r\n", 1, mtime=0))
         written += len(block)
         if written >= size:

@@ -167,14 +167,16 @@ _IN_ONE_REQUEST = (("toolkit.storage.stores.s3.writing.SMALL", 100_000),)
 _SHARD = "data/documents/s/b/1.jsonl.gz"
 
 _MIXING = f"inputs {_DATA} {_OUT} resolution rejects claims failures others"
-_DESCRIBED = "documents attributes manifest parts checksums ingest_records descriptions others"
+_DESCRIBED = (
+    "documents attributes shard_records row_indexes manifest parts checksums ingest_records descriptions others"
+)
 _STATUS = f"inputs {_DATA} manifest checksums claims failures parts others"
 _VALIDATED = f"{_DATA} resolution manifest checksums parts descriptions others"
 _VERIFIED = "documents attributes schemas shard_records row_indexes manifest checksums parts"
 _COMPARED = f"inputs {_DATA} hashes signatures resolution items rejects parts claims failures others"
 _RANKED = f"inputs {_DATA} signatures resolution map rejects parts claims failures others"
 _ALIGNED = f"inputs {_DATA} values aligning rejects parts claims failures others"
-_ANNOTATED = f"inputs {_DATA} annotation_files annotation_records parts claims others"
+_ANNOTATED = f"inputs {_DATA} resolution annotation_files annotation_records parts claims others"
 _PLACED = f"inputs {_DATA} {_OUT} resolution claims failures others"
 _DRAWN = f"inputs {_DATA} signatures resolution drawn rejects parts claims failures others"
 _SAMPLED = f"inputs {_DATA} sample rejects parts claims failures others"
@@ -229,8 +231,8 @@ COLUMNS = (
     Column("validate", "validate", "mixed", _VALIDATED, verifies=_VERIFIED, sweeps=False),
     Column("head", _HEAD, "mixed", "documents attributes others", configured=False),
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
-    Column("compare", "compare known-0 known-0", "tagged", f"inputs {_DATA} parts others"),
-    Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} models sample parts others", sweeps=False),
+    Column("compare", "compare known-0 known-0", "tagged", f"inputs {_DATA} resolution parts others"),
+    Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} resolution models sample parts others", sweeps=False),
     Column("sql", _QUERY, "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False),
     Column("view", "view --labels {labels}", "tagged", f"inputs {_DATA} resolution manifest parts claims labels others",
            sweeps=False, change=BROWSED),

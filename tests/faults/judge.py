@@ -300,6 +300,7 @@ def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) 
             and kind_of(name) not in OF_A_RUN  # of whom nobody knows on S3; `toolkit clean` deletes them
             and not (row.fault == "gone" and not column.sweeps and name.endswith(".tmp"))
             and not ("/journal/segments/" in name and not column.sweeps)  # the next run merges it
+            and kind_of(name) != "claims"  # of a run that has ended; the next run with something to do deletes it
         ]
         + [
             f"4: after the rerun, {name} is missing"

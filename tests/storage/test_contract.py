@@ -204,6 +204,9 @@ def test_options_that_are_set_after_a_store_was_used_count(bucket: str) -> None:
 
 # --- nothing goes around ----------------------------------------------------------------------------------------------
 
+LOCAL = ("toolkit.storage.stores.local.scratch", "toolkit.storage.stores.local.private")
+"""Scratch files and private folders are of this machine, whatever the stores."""
+
 INSIDE = ("toolkit/storage/", "toolkit/testing/", "toolkit/annotate/")
 """Where schemes are known, and the libraries that reach files; and where servers of models are spoken with."""
 
@@ -238,7 +241,8 @@ def _around(code: str, *, texts: bool = False) -> list[str]:
     found = []
     for node in ast.walk(ast.parse(code)):
         for name in _imported(node):
-            if name.split(".")[0] in LIBRARIES or name.startswith("toolkit.storage.stores") or "scheme_of" in name:
+            around = name.startswith("toolkit.storage.stores") and not name.startswith(LOCAL)
+            if name.split(".")[0] in LIBRARIES or around or "scheme_of" in name:
                 found.append(name)
         found += [text for text in _compared(node) if SCHEME.fullmatch(text) and not texts]
     return found

@@ -52,7 +52,7 @@ def test_pages_jumps_and_documents_need_few_requests_and_bytes(
 
             found, asked, got = cost(lambda: site.ids(first=0))
             assert found == [f"d-{i}" for i in range(20)]
-            assert len(asked) <= 4
+            assert len(asked) <= 5  # two of them once, for the hashes that say whether ids repeat
             assert got < size / 4
             found, asked, got = cost(lambda: site.ids(first=4000))
             assert found == [f"d-{i}" for i in range(4000, 4020)]

@@ -10,9 +10,10 @@ from toolkit.annotate.annotator import Annotator, answers_folder
 from toolkit.config import settings as config
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, where_looked
+from toolkit.errors import ConfigError
 from toolkit.records import sets as records
 from toolkit.storage import store_of
+from toolkit.storage.paths import where_looked
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.when import OPTION, SETS

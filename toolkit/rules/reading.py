@@ -10,10 +10,11 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
-from toolkit.errors import ConfigError, did_you_mean, where_looked
+from toolkit.errors import ConfigError, did_you_mean
 from toolkit.rules.kinds import all_forms
 from toolkit.rules.rule import Form, Rule
 from toolkit.rules.scopes import Scope, check_used, merged, names_in, read_scope
+from toolkit.storage.paths import where_looked
 
 _Entry = TypeVar("_Entry", bound=ConfigStruct)
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from toolkit.errors import ConfigError, NothingThere, Unreadable, where_looked
+from toolkit import errors
+from toolkit.errors import ConfigError, NothingThere, Unreadable
 from toolkit.storage import Stat, store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.threads import for_each
@@ -155,6 +156,11 @@ def no_folder(folder: str) -> str:
 def not_in(path: str) -> str:
     """Return `no_folder` of the folder that a path is in."""
     return no_folder(os.path.dirname(path))
+
+
+def where_looked(path: str) -> str:
+    """Return where a relative path was looked for, for the error that nothing is there; empty for any other path."""
+    return errors.where_looked(path) if store_of(path).is_local else ""
 
 
 def exists(path: str) -> bool:

@@ -16,7 +16,6 @@ from toolkit import distribution
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount
 from toolkit.records import origins
-from toolkit.records.origins import Origin
 from toolkit.storage import json_files, store_of
 from toolkit.storage.models import CARD, ModelFile, digest_of_files
 from toolkit.storage.outputs import Output, Together
@@ -40,7 +39,6 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         metrics: of valid and test.
         versions: of what trained it.
         files: of the model, with size and sha256.
-        origin: dataset whose documents were labelled.
     """
 
     version: int = 1
@@ -57,7 +55,6 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, dict[str, Any]]
     versions: dict[str, str]
     files: dict[str, ModelFile]
-    origin: Origin | None = None
 
     @property
     def digest(self) -> str:
@@ -83,11 +80,6 @@ def load(folder: str) -> Card | None:
     return json_files.load(join(folder, CARD), Card)
 
 
-def origin_of(dataset: Dataset) -> Origin:
-    """Return the origin of a model, as its card has it."""
-    return origins.origin_of([dataset]).without_places
-
-
 def check_free(
     folder: str, name: str, made_from: str | None, found: Card | None, dataset: Dataset, *, overwrite: bool
 ) -> None:
@@ -100,7 +92,7 @@ def check_free(
         return
     learnt = sum(found.documents.get("train", {}).values())
     goes = f"the model {found.name} ({amount(learnt, 'document')} to learn from)"
-    if replaced := origins.check(folder, found.origin, origin_of(dataset), goes, overwrite=overwrite):
+    if replaced := origins.check(folder, origins.load(*_split(folder)), [dataset], goes, overwrite=overwrite):
         print(replaced, file=sys.stderr)
     if overwrite:
         return
@@ -110,7 +102,13 @@ def check_free(
     )
 
 
-def write(folder: str, model: Mapping[str, bytes], card: Card) -> None:
+def _split(folder: str) -> tuple[str, str]:
+    """Return the folder that a model lies in, which has the records about it, and its name there."""
+    parent, _, name = folder.rstrip("/").rpartition("/")
+    return parent or ("/" if folder.startswith("/") else "."), name
+
+
+def write(folder: str, model: Mapping[str, bytes], card: Card, dataset: Dataset) -> None:
     """Write the files of a model, its card and checksums; `files` of the card are set here."""
     files = {name: ModelFile(size=len(data), sha256=hashlib.sha256(data).hexdigest()) for name, data in model.items()}
     text = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(card, files=files)), indent=1) + b"\n"
@@ -121,6 +119,8 @@ def write(folder: str, model: Mapping[str, bytes], card: Card) -> None:
         for name, content in {**model, SUMS: sums.encode()}.items():
             with Output(join(folder, name), together) as output:
                 output.write(content)
+    parent, name = _split(folder)
+    origins.save(parent, {name: origins.origin_of([dataset])})
     with Output(join(folder, CARD)) as output:
         output.write(text)
 

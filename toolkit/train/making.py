@@ -99,9 +99,8 @@ class Making:
             metrics=metrics.measured(examples, fitted.values),
             versions=folder.versions(*trainer.PACKAGES),
             files={},
-            origin=folder.origin_of(self.dataset),
         )
-        folder.write(where, {trainer.file: fitted.model, **fitted.beside}, card)
+        folder.write(where, {trainer.file: fitted.model, **fitted.beside}, card, self.dataset)
         found_card = folder.load(where)
         assert found_card
         return found_card
