@@ -121,7 +121,7 @@ def _calibration(folder: Path) -> None:
 
 def _configuration(folder: Path) -> None:
     _datasets("data/crawl", "data/wiki", whole=True)(folder)
-    _datasets("archive", OWN, "crawl", "data/mine")(folder)
+    _datasets("archive", OWN, "crawl")(folder)
     shutil.rmtree(folder / "data/quickstart")
     _wet(folder, "wet/a.warc.wet.gz", "mine/a.wet.gz")
     _lines(folder / "threads/x/a.jsonl", [{"id": "1", "text": "A thread."}])
@@ -212,7 +212,12 @@ EXTRA: dict[str, tuple[Made, Mapping[str, Any]]] = {
     ),
     "configuration.md": (
         _configuration,
-        OTHER | {"tag": LANGUAGE, "dedup": {"once-0": {"kind": "exact", "unit": "line", "as": "once"}}},
+        OTHER
+        | {
+            "tag": LANGUAGE,
+            "dedup": {"once-0": {"kind": "exact", "unit": "line", "as": "once"}},
+            "duplicate_ids": "allow",  # data/crawl and data/wiki are one dataset here
+        },
     ),
     "contamination.md": (_contamination, {}),
     "croissant.md": (_descriptions, {}),
