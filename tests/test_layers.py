@@ -159,7 +159,7 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 
 
 NAMED_FOR_A_REASON = {
-    "toolkit/commands/beginning/page.py": "proposes the output format that loses nothing",
+    "toolkit/commands/making/init.py": "proposes the output format that loses nothing",
     "toolkit/whole/exact": "a normalisation is called after the program that has it",
     "toolkit/whole/near/bands.py": "presets are called as the corpora that were made with them",
     "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",
@@ -170,7 +170,7 @@ NAMED_FOR_A_REASON = {
     "toolkit/annotate/annotator.py": "why an answer ended is called as servers call it",
     "toolkit/annotate/outcomes.py": "the same",
     "toolkit/text/languages/labels.py": "a form of labels is called as the corpus that has it",
-    "toolkit/commands/reporting/runs.py": "without a mix documents are looked at for a format that asks nothing",
+    "toolkit/commands/looking/report.py": "without a mix documents are looked at for a format that asks nothing",
     "toolkit/mix/budget/settings.py": "a unit of budgets, and where it usually is, is called as a tagger",
     "toolkit/rules/kinds/budget.py": "the unit",
     "toolkit/text/encoders/static.py": "what sentence-transformers calls a table of vectors",

@@ -34,7 +34,7 @@ from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, Missi
 from toolkit.in_python.calls import align, annotate, calibrate, dedup, ingest, mix, run, sample, tag, tokenize, train
 from toolkit.in_python.dataset import Dataset
 from toolkit.in_python.looks import compare, compare_sets, dry_run, evaluate, report, stats, status, validate
-from toolkit.in_python.releasing import fetch, publish
+from toolkit.in_python.calls import fetch, publish
 from toolkit.in_python.rows import Row, Rows
 from toolkit.in_python.trying import try_tagger
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader

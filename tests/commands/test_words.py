@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tests.conftest import ROOT
 from toolkit.commands.command_line import parser
-from toolkit.commands.words import STEPS, in_words
+from toolkit.commands.running import STEPS, in_words
 
 RUN = re.compile(r'\b_?run(?:_each|_inputs)?\(\s*(?:context, )?f?"([^"]+)"')
 AS_IT_IS = {*parser.names(), "dry run", "explain", "evaluate", "documents", "output", "annotate NAME"}

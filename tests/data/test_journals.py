@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, tree
-from toolkit.commands.merging import merge
+from toolkit.commands.running import merge
 from toolkit.data import journals
 from toolkit.data.dataset import open_dataset
 from toolkit.data.journals import ROWS, open_journal

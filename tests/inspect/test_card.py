@@ -21,7 +21,7 @@ from toolkit.commands.steps import places
 from toolkit.errors import DataError
 from toolkit.inspect.describe.about import About
 from toolkit.inspect.describe.card import head as hub
-from toolkit.inspect.describe.card.licences import identifiers
+from toolkit.inspect.describe.card.head import identifiers
 from toolkit.inspect.describe.card.page import read
 from toolkit.inspect.describe.card.picture import Picture
 from toolkit.inspect.describe.ingest_counts import counted

@@ -21,7 +21,7 @@ from toolkit.inspect.stats.distributions import (
     summary,
     together,
 )
-from toolkit.inspect.stats.sketch import ACCURACY
+from toolkit.inspect.stats.lengths import ACCURACY
 
 NUMBER = Leaf("x", "number", lambda value: (value,))
 TEXT = Leaf("t", "text", lambda value: (value,))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from toolkit.config.settings import Source
 from toolkit.errors import ConfigError
 from toolkit.inspect.stats.distributions import EXACT, Distributions, Leaf
-from toolkit.inspect.stats.histograms import BINS, Histogram, text
-from toolkit.inspect.stats.plots import draw
+from toolkit.inspect.stats.plots import BINS, Histogram, draw, text
 from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import read_rules
 from toolkit.storage.outputs import NamedOutput

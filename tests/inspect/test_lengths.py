@@ -7,8 +7,8 @@ import pytest
 
 from toolkit.data.documents import Document
 from toolkit.inspect.stats import plots
-from toolkit.inspect.stats.lengths import Lengths, binned
-from toolkit.inspect.stats.samples import CHARS, Samples, chosen
+from toolkit.inspect.stats.groups import CHARS, Samples, chosen
+from toolkit.inspect.stats.lengths import Lengths, binned_lengths
 
 
 def _lengths(numbers: list[int]) -> Lengths:
@@ -33,10 +33,10 @@ def test_lengths_are_added_up_in_any_parts_and_quantiles_are_right_to_a_hundredt
 def test_lengths_below_256_and_bins_at_powers_of_two_are_exact() -> None:
     found = _lengths([0, 1, 1, 3, 4, 7, 8, 100, 255, 256, 511, 512])
     assert found.quantile("0.5") == 7
-    edges, counts = binned(found)
+    edges, counts = binned_lengths(found)
     assert edges == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
     assert counts == [1, 2, 1, 2, 1, 0, 0, 1, 1, 2, 1]
-    assert binned(Lengths()) == ([0, 1], [0])
+    assert binned_lengths(Lengths()) == ([0, 1], [0])
     assert Lengths().summary()["quantiles"]["0.5"] == 0
 
 

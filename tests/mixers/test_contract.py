@@ -12,7 +12,7 @@ from toolkit.errors import ConfigError, MissingExtra
 from toolkit.mix.writer import WRITERS, part_name
 from toolkit.plugins import camel_case
 from toolkit.testing import check_writer
-from toolkit.testing.material import SHORT
+from toolkit.testing.plugin import SHORT
 from toolkit.testing.writers import check_in_new_process
 
 NAMES: list[str] = WRITERS.names()

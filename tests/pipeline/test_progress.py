@@ -19,7 +19,7 @@ from tests.pipeline.conftest import Project, document, write_rows
 from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
-from toolkit.commands.words import in_words
+from toolkit.commands.running import in_words
 from toolkit.runs import progress
 from toolkit.runs.progress import Pace, Progress
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
-from toolkit.inspect.stats import cache as stats_cache
+from toolkit.inspect.stats import merging as stats_cache
 from toolkit.records.failures import FailureRecords
 
 GLOBS = ["*/*.jsonl.gz", "**/*.jsonl*", "*.jsonl.gz", "*.gz", "*.txt", "*.parquet", "*.zst", "*.json.gz", "*.jsonl"]

@@ -144,9 +144,9 @@ def tell() -> None:
         sleep(seconds)
 
     claims.time = _Time(told)  # type: ignore[assignment, attr-defined]
-    from toolkit.commands import merging
+    from toolkit.commands import running
 
-    merging.time = _Time(told)  # type: ignore[assignment, attr-defined]
+    running.time = _Time(told)  # type: ignore[assignment, attr-defined]
 
 
 class _Time:

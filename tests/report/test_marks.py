@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolkit.config.settings import Source
-from toolkit.report.marks import computed_of, marks_of, ratio_marks
+from toolkit.report.fields import computed_of, marks_of, ratio_marks
 from toolkit.rules import Rule, read_rules
 
 KNOWN = ("a", "b")

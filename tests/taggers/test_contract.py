@@ -20,7 +20,7 @@ from toolkit.plugins import camel_case
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS
 from toolkit.testing import check_tagger
-from toolkit.testing.material import NASTY
+from toolkit.testing.plugin import NASTY
 from toolkit.testing.taggers import check_in_new_process, check_values, configured_tagger, document_of
 
 NAMES: list[str] = TAGGERS.names()

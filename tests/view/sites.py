@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import toolkit
 from tests.browser.made import HOSTILE
 from tests.pipeline.conftest import document, write_rows
+from toolkit.commands.looking import view
 from toolkit.commands.looking.view import Options
 from toolkit.commands.opening import open_context
-from toolkit.commands.viewing import corpora
 from toolkit.config.settings import Source
 from toolkit.view.answers import Answers
 from toolkit.view.labels import Asking, Labels
@@ -113,9 +113,9 @@ def serving(config: dict[str, Any], labels: Path, *questions: Asking) -> Iterato
     options = Options(config="c.yaml", given=Source(config, "c.yaml"), quiet=True)
     asked = questions or (Asking("verdict", ("keep", "drop")), Asking("edu", (0.0, 1.0, 2.0)))
     with open_context(options) as context:
-        corpus = corpora.of_configuration(context)
-        explainer = corpora.explainer_of(context, corpus) if context.has("mix") else None
-        rules = corpora.rules_of(context) if context.has("mix") else []
+        corpus = view.of_configuration(context)
+        explainer = view.explainer_of(context, corpus) if context.has("mix") else None
+        rules = view.rules_of(context) if context.has("mix") else []
         with Labels(str(labels), asked, "ann") as held:
             server = ViewServer(
                 Answers(corpus, held, explainer, rules, [each.name for each in corpus.sets]), debug=True

@@ -14,9 +14,9 @@ from tests.files_in_place import config, lay_out
 from tests.pipeline.conftest import TEXTS as SMALL
 from tests.pipeline.conftest import Project, document, id_of, read_rows, write_rows
 from tests.view.sites import Site, serving
+from toolkit.commands.looking import view
 from toolkit.commands.looking.view import Options
 from toolkit.commands.opening import open_context
-from toolkit.commands.viewing import corpora
 from toolkit.view.answers import Answers
 from toolkit.view.labels import Asking, Labels
 from toolkit.view.server import ViewServer
@@ -28,7 +28,7 @@ IDS = [id_of(shard, i) for shard, texts in SMALL.items() for i in range(1, len(t
 def _at_path(path: Path) -> Iterator[Site]:
     """Serve what lies at a path."""
     with open_context(Options(targets=(str(path),), quiet=True)) as context:
-        corpus = corpora.of_path(context, str(path))
+        corpus = view.of_path(context, str(path))
         with Labels(str(path.parent / "l.jsonl"), [Asking("q", ("a", "b"))], "ann") as labels:
             server = ViewServer(Answers(corpus, labels, None, [], [each.name for each in corpus.sets]), debug=True)
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()

@@ -12,9 +12,8 @@ from toolkit.errors import DataError
 from toolkit.storage.compression import compress_fast, compress_small, compress_zstd
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines
-from toolkit.view import members, pieces
-from toolkit.view.members import MemberFile
-from toolkit.view.pieces import Pieces
+from toolkit.view import members
+from toolkit.view.members import MemberFile, Pieces
 
 ROWS = 3000
 MEMBER = 40
@@ -57,7 +56,7 @@ def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes files of some hundred kB large."""
     monkeypatch.setattr(members, "WINDOW", 1 << 13)
     monkeypatch.setattr(members, "WIDEST", 1 << 17)
-    monkeypatch.setattr(pieces, "PIECE", 1 << 12)
+    monkeypatch.setattr(members, "PIECE", 1 << 12)
     monkeypatch.setattr(members, "Lines", _LinesOfLittle)
 
 

@@ -15,9 +15,9 @@ from tests.view.sites import LONG, MANY, TEXTS, Site, lay_out, serving
 from tests.waiting import PATIENCE, wait_until
 from toolkit.mix.effects.preview import blocks
 from toolkit.view import questions
+from toolkit.view.answers import TEXT
 from toolkit.view.corpus import At
 from toolkit.view.queries import Query
-from toolkit.view.shown import TEXT
 
 
 @pytest.fixture(scope="module")

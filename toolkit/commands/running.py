@@ -1,17 +1,17 @@
-"""Running the tasks of a command: on the configured executor, with progress, claims, and notes of what failed."""
+"""Runs the tasks of a command on the configured executor, names its steps, and merges its journal as the last one."""
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
 from toolkit.commands.command_line.options import Options
-from toolkit.commands.words import in_words
 from toolkit.config.settings import Config, Source
 from toolkit.data import journals
-from toolkit.errors import MissingExtra, indented
+from toolkit.errors import ConfigError, MissingExtra, indented
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, grouped, workers
@@ -19,7 +19,86 @@ from toolkit.runs.executors import P, R, Report, Result, Task, always
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.progress import Progress
 from toolkit.runs.room import Needs, Room
-from toolkit.storage.journal import apart
+from toolkit.storage.journal import Journal, apart
+
+STEPS = {
+    "again": "reading again what may be a repeat",
+    "bucket": "finding documents that may be near duplicates",
+    "budget": "counting what the budget takes from",
+    "choose": "choosing documents",
+    "copy": "copying the sample",
+    "copy NAME": "copying documents of NAME",
+    "count": "counting documents",
+    "count groups": "counting the documents of large groups",
+    "croissant": "checking files against their description",
+    "decide": "deciding which near duplicates stay",
+    "draw": "drawing the sample",
+    "find what belongs together": "finding groups of near duplicates",
+    "fit": "fitting the map of scores",
+    "fit NAME": "fitting NAME",
+    "foreign": "looking at attributes of other programs",
+    "gather": "putting what was found in the order of the documents",
+    "index": "making row indexes",
+    "keep": "keeping what later runs compare with",
+    "labels NAME": "counting the labels of NAME",
+    "lock": "taking digests of the inputs",
+    "look": "looking at files",
+    "look up": "looking up documents by their ids",
+    "passages": "comparing passages",
+    "plan": "planning which documents are compared",
+    "rank": "ranking scores",
+    "read NAME": "reading the values of NAME",
+    "candidates": "reading documents that may be near duplicates",
+    "report": "writing the report of what was found",
+    "resolve": "deciding which copies stay",
+    "samples": "finding documents to show",
+    "sign NAME": "computing the signatures of NAME",
+    "sort ids": "sorting ids",
+    "split": "writing which split each document is in",
+    "texts": "reading texts",
+    "texts NAME": "gathering the texts of NAME",
+    "train NAME": "training NAME",
+    "weigh": "counting the characters of each stream",
+    "write": "writing the output",
+    "write NAME": "writing NAME",
+}
+"""In words, by what the code says; NAME stands for that of a set or model."""
+
+
+def in_words(step: str) -> str:
+    """Return what users read of a step."""
+    word, _, name = step.partition(" ")
+    return STEPS.get(step) or STEPS.get(f"{word} NAME", step).replace("NAME", name)
+
+
+def merge(journal: Journal, claimed: str, *, forgive: bool = False) -> None:
+    """Put the segments of a journal into one file, which takes up what others have written until then.
+
+    Commands that end at once do so one after the other; who has nothing left to merge writes nothing.
+
+    Args:
+        journal: that the command has asked for.
+        claimed: folder of the claims of the dataset, or output, that it belongs to. The next command that claims
+            something there deletes that of one which was killed.
+        forgive: as in `Journal.merge`.
+
+    Raises:
+        Unreadable: if it is not known what there is.
+    """
+    waiting = claims.Waiting()
+    while journal.is_apart(forgive=forgive):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(_claimed(journal.folder, claimed))
+            except ConfigError as error:  # another one is at it; its claim ends with it, or by itself if it was killed
+                waiting.tell(error)
+                time.sleep(claims.LOOK)
+                continue
+            journal.merge(forgive=forgive)
+
+
+def _claimed(folder: str, claimed: str) -> AbstractContextManager[None]:
+    return claims.claimed(claimed, folder, {f"the records in {folder}": ""}, "merging records")
 
 
 @dataclass
@@ -81,7 +160,7 @@ class Running:
         """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
         Args:
-            what: the step, as `toolkit.commands.words` knows it.
+            what: the step, as `STEPS` knows it.
             function: of the tasks; with what does small ones in groups, which is done where disk is not bound.
             tasks: to run.
             unit: what tasks are.

@@ -9,8 +9,8 @@ import msgspec
 from toolkit.config.settings import Source
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
-from toolkit.in_python import given
-from toolkit.in_python.given import Configuration, Overrides
+from toolkit.in_python import carrying
+from toolkit.in_python.carrying import Configuration, Overrides
 from toolkit.in_python.rows import Row, Rows, rules_of
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ class Dataset:
     """
 
     def __init__(self, dataset: Configuration, *, overrides: Overrides = ()) -> None:
-        given.check(dataset)
-        if given.is_configuration(dataset) or os.path.isfile(dataset):  # type: ignore[arg-type]  # a mapping is one
-            self._name = given.named(dataset)
-            source = given.read(dataset, overrides)
+        carrying.check(dataset)
+        if carrying.is_configuration(dataset) or os.path.isfile(dataset):  # type: ignore[arg-type]  # a mapping is one
+            self._name = carrying.named(dataset)
+            source = carrying.read(dataset, overrides)
         else:
             folder = os.fspath(dataset)  # type: ignore[arg-type]  # mappings are configurations
             if overrides:
@@ -163,7 +163,7 @@ class Dataset:
         from toolkit.sql import check_installed
 
         check_installed()
-        from toolkit.commands.querying import catalog
+        from toolkit.commands.looking import sql
         from toolkit.config.sizes import Size
         from toolkit.sql import session
 
@@ -172,7 +172,7 @@ class Dataset:
         except ValueError as error:
             raise ConfigError(f"memory: {error}") from None
         with self._context() as context:
-            return session.reader(query, catalog.catalog_of(context, ()), memory=size, threads=2)
+            return session.reader(query, sql.catalog_of(context, ()), memory=size, threads=2)
 
     def __repr__(self) -> str:
         return f"Dataset({self._name!r})"
@@ -183,7 +183,7 @@ class Dataset:
         from toolkit.commands.command_line.options import Options
         from toolkit.commands.opening import open_context
 
-        context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=given.share(shard)))
+        context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=carrying.share(shard)))
         if context.is_dolma:
             raise ConfigError(
                 f"{self._name}: expected a configuration of our own form, or a folder; got one of Dolma's"
@@ -242,7 +242,7 @@ def _named(shards: Iterable[str], there: list[str], dataset: "Places") -> list[s
     Raises:
         ConfigError: if one is not there.
     """
-    found = list(dict.fromkeys(given.words("shards", shards)))
+    found = list(dict.fromkeys(carrying.words("shards", shards)))
     for shard in found:
         if shard not in there:
             hint = did_you_mean(shard, there) or f"; there are {len(there)}, such as {there[0]}"
@@ -251,4 +251,4 @@ def _named(shards: Iterable[str], there: list[str], dataset: "Places") -> list[s
 
 
 def _ids(ids: Iterable[str] | None) -> frozenset[str] | None:
-    return None if ids is None else frozenset(given.words("ids", ids))
+    return None if ids is None else frozenset(carrying.words("ids", ids))

@@ -4,9 +4,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolkit.in_python import given
-from toolkit.in_python.carrying import carried_out, configured, looked_at, made, of_dataset
-from toolkit.in_python.given import Configuration, Overrides
+from toolkit.in_python import carrying
+from toolkit.in_python.carrying import Configuration, Overrides, carried_out, configured, looked_at, made, of_dataset
 
 if TYPE_CHECKING:
     from toolkit.in_python import results
@@ -30,7 +29,9 @@ def dry_run(
     from toolkit.in_python import results
 
     options = Options(
-        **configured(configuration, overrides, settings, progress), limit=given.positive("limit", limit), dry_run=True
+        **configured(configuration, overrides, settings, progress),
+        limit=carrying.positive("limit", limit),
+        dry_run=True,
     )
     return made(results.Previewed, options)
 
@@ -55,10 +56,10 @@ def compare(
 
     options = Options(
         **configured(configuration, overrides, settings, progress),
-        limit=given.positive("limit", limit),
-        compare=given.named(other),
-        other=given.read(other),
-        count=given.positive("samples", samples),
+        limit=carrying.positive("limit", limit),
+        compare=carrying.named(other),
+        other=carrying.read(other),
+        count=carrying.positive("samples", samples),
     )
     return made(results.Compared, options)
 
@@ -112,17 +113,17 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
     options = Options(
         **of_dataset(what, overrides, settings, progress),
         targets=(predictions,) if isinstance(predictions, str) else tuple(predictions),
-        against=given.as_text(against),
+        against=carrying.as_text(against),
         where=where,
         by=tuple(by),
         language=language,
         attributes=tuple(attributes),
         task=task,
-        rounds=given.positive("rounds", rounds) or 0,
+        rounds=carrying.positive("rounds", rounds) or 0,
         seed=seed,
-        top=given.positive("top", top) or 0,
+        top=carrying.positive("top", top) or 0,
         plots=None if plots is None else os.fspath(plots),
-        limit=given.positive("limit", limit),
+        limit=carrying.positive("limit", limit),
     )
     return made(results.Evaluated, options)
 
@@ -152,7 +153,7 @@ def compare_sets(
         **of_dataset(what, overrides, settings, progress),
         targets=(one, other),
         sample=sample,
-        count=given.positive("samples", samples),
+        count=carrying.positive("samples", samples),
         seed=seed,
     )
     return made(results.ComparedSets, options)
@@ -183,7 +184,7 @@ def validate(
 
     options = Options(
         **looked_at(what, overrides, settings, progress),
-        first=given.positive("first", first),
+        first=carrying.positive("first", first),
         labels=labels,
         lock=lock,
     )
@@ -218,11 +219,11 @@ def stats(
 
     options = Options(
         **looked_at(what, overrides, settings, progress),
-        by=given.words("by", by),
-        attributes=given.words("attributes", attributes),
+        by=carrying.words("by", by),
+        attributes=carrying.words("attributes", attributes),
         label=label,
         unicode_words=unicode_words,
-        first=given.positive("first", first),
+        first=carrying.positive("first", first),
     )
     return made(results.Counted, options)
 
@@ -277,11 +278,11 @@ def report(
         path = os.path.join(temporary, "report.json")
         options = Options(
             **looked_at(what, overrides, settings, progress),
-            compare=None if compare is None else given.named(compare),
-            other=given.read(compare) if compare is not None and given.is_configuration(compare) else None,
+            compare=None if compare is None else carrying.named(compare),
+            other=carrying.read(compare) if compare is not None and carrying.is_configuration(compare) else None,
             title=title,
             overwrite=overwrite,
-            limit=given.positive("limit", limit),
+            limit=carrying.positive("limit", limit),
             output=path,
             page=None if output is None else os.fspath(output),
         )

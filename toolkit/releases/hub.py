@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 from toolkit.distribution import NAME, missing_extra
 from toolkit.errors import ConfigError, DataError, Forbidden, ToolkitError, Unreadable
 from toolkit.releases.fetching import Became
-from toolkit.releases.hub_addresses import Address, endpoint
 from toolkit.releases.publishing import earlier
-from toolkit.releases.release import File
+from toolkit.releases.release import Address, File, endpoint
 from toolkit.storage import retrying, store_of
 from toolkit.storage.addresses import cleaned
 from toolkit.storage.paths import fault_of_name, join

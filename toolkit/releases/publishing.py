@@ -7,6 +7,7 @@ Records (``.toolkit``) and dropped documents are never among the files. The card
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from toolkit.errors import ConfigError
@@ -15,11 +16,42 @@ from toolkit.inspect.describe.card import merge, page
 from toolkit.inspect.describe.croissant import document
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
-from toolkit.releases import leaks
 from toolkit.releases.release import File, listing_of
 from toolkit.storage import store_of
+from toolkit.storage.addresses import has_secret
 from toolkit.storage.paths import exists, is_folder, join, list_files, no_folder, remove, remove_empty_folders, size_of
 from toolkit.storage.reading import stored_digest
+
+_FORMS = {
+    "a key of AWS": r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    "a token of the Hugging Face Hub": r"\bhf_[A-Za-z0-9]{30,}\b",
+    "a token of GitHub": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{22,})",
+    "a token of GitLab": r"\bglpat-[\w-]{20,}",
+    "a key of a language model's server": r"\bsk-[\w-]{20,}",
+    "a token of Slack": r"\bxox[abeoprs]-[\w-]{10,}",
+    "a key of Google": r"\bAIza[\w-]{35}\b",
+    "a private key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----",
+    "a signed token (JWT)": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
+}
+_PATTERNS = {what: re.compile(form) for what, form in _FORMS.items()}
+_ADDRESS = re.compile(r"""\b[a-z][a-z0-9+.-]*://[^\s"'<>)\]]+""", re.IGNORECASE)
+_HIDDEN = "…"
+"""Stands in an address of ours where it had a secret."""
+
+_ENVIRONMENT = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
+_LEAST = 8
+"""Characters of a credential in the environment; fewer may be any word."""
+
+
+def found_in(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line of each credential in a text, counted from 1, and what it is; never the credential."""
+    here = [(name, os.environ.get(name, "")) for name in _ENVIRONMENT]
+    for number, line in enumerate(text.splitlines(), 1):
+        yield from ((number, what) for what, pattern in _PATTERNS.items() if pattern.search(line))
+        yield from ((number, f"the value of {name}") for name, value in here if len(value) >= _LEAST and value in line)
+        addresses = (match[0] for match in _ADDRESS.finditer(line) if _HIDDEN not in match[0])
+        yield from ((number, "an address with a secret") for address in addresses if has_secret(address))
+
 
 NEEDED = {page.NAME: "`toolkit card`", document.NAME: "`toolkit croissant`"}
 """Descriptions that a published output has, and what writes them."""
@@ -74,7 +106,7 @@ def credentials(output: str, files: list[File]) -> Iterator[str]:
     for file in files:
         if file.path in targets.DESCRIPTIONS and not file.path.endswith(".png"):
             path = join(output, file.path)
-            for line, what in leaks.found_in(_text(path)):
+            for line, what in found_in(_text(path)):
                 yield f"{path}:{line}: expected no credentials, got {what}; take it out, and write the file again"
 
 

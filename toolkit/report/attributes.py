@@ -12,8 +12,7 @@ from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.report import buckets
 from toolkit.report.choosing import NEAR, Least, key_of
-from toolkit.report.fields import CHARS, Fields, ScoreAt, at_path
-from toolkit.report.marks import holds
+from toolkit.report.fields import CHARS, Fields, ScoreAt, at_path, holds
 from toolkit.rules import Role, RuleSet
 from toolkit.rules.asking import FAULTS
 

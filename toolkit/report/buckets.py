@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolkit.inspect.stats.tallies import binned
+from toolkit.inspect.stats.lengths import binned
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,12 +20,21 @@ from toolkit.mix.orphans.counting import counts_of
 from toolkit.mix.publish import BudgetFound, Manifest
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
-from toolkit.report import facts, recorded, selection
+from toolkit.report import facts, of_output
 from toolkit.report.fields import Fields, fields_of
 from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, REST, Merged, Spread, sizes_of
 from toolkit.report.one_shard import ShardToCount, count_shard, load
-from toolkit.report.samples import NAME_CHARS, ShardToShow, Shown, jaccard, show_shard
-from toolkit.report.selection import At
+from toolkit.report.samples import (
+    NAME_CHARS,
+    At,
+    Selection,
+    ShardToShow,
+    Shown,
+    jaccard,
+    select,
+    show_shard,
+    text_bytes,
+)
 from toolkit.rules import Rule
 from toolkit.storage.threads import for_each
 
@@ -74,7 +83,7 @@ class _OfStream(NamedTuple):
     rules: list[Rule]
     fields: Fields
     merged: Merged
-    selected: selection.Selection
+    selected: Selection
 
 
 def gather(given: Gathered, run: Run) -> facts.Run:
@@ -105,7 +114,7 @@ def _merged(given: Gathered, stream: Stream, fields: Fields, tasks: Sequence[Sha
     for number, task in enumerate(tasks):
         if task.work.stream.name == stream.name and (found := load(task)):
             merged.add(number, found)
-    return _OfStream(stream, rules, fields, merged, selection.select(merged, fields, rules))
+    return _OfStream(stream, rules, fields, merged, select(merged, fields, rules))
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
@@ -124,7 +133,7 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardT
     for each in streams:
         for (shard, row), rules in each.selected.rows.items():
             rows.setdefault(shard, {})[row] = rules
-    length = selection.text_bytes(sum(map(len, rows.values())), given.share)
+    length = text_bytes(sum(map(len, rows.values())), given.share)
     pairs = [pair for each in streams for found in each.merged.pairs for pair in found]
     others = sorted({row_hash(pair[4], pair[5].partition("\0")[0]) for pair in pairs})
     works = []
@@ -176,7 +185,7 @@ def _assembled(
         each.stream.name: (each.stream.dataset, given.sets.get(each.stream.name, []), _shards(given, each.stream))
         for each in streams
     }
-    made = recorded.sets_made(given.sets)
+    made = of_output.sets_made(given.sets)
     own: list[Dataset] = []
     for dataset, _, _ in datasets.values():
         own += [] if dataset in own else [dataset]
@@ -192,11 +201,11 @@ def _assembled(
         output=given.settings.output.path,
         config=given.config,
         mixed=manifest is not None,
-        versions=recorded.versions(made, manifest),
-        models=recorded.models([(dataset, joined) for dataset, joined, _ in datasets.values()]),
+        versions=of_output.versions(made, manifest),
+        models=of_output.models([(dataset, joined) for dataset, joined, _ in datasets.values()]),
         sets=made,
-        came_in=recorded.came_in(own),
-        stages=recorded.stages(datasets),
+        came_in=of_output.came_in(own),
+        stages=of_output.stages(datasets),
         totals=manifest.totals if manifest else totals,
         labels=labels,
         groups=list(_groups(given, tasks)),

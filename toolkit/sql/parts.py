@@ -14,9 +14,8 @@ from toolkit.data.tables.typed import arrow_type, shape_of
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments, expected_format, merged_types, types_of
 from toolkit.inspect.targets import Format, Target, recorded_format
-from toolkit.sql.columns import distinct, quoted, type_of
 from toolkit.sql.streams import Faults, Stream
-from toolkit.sql.views import STREAM, View
+from toolkit.sql.views import STREAM, View, distinct, quoted, type_of
 from toolkit.storage.options import StorageOptions
 from toolkit.storage.paths import join, stat
 from toolkit.text.languages.labels import label_of_path

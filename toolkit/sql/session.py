@@ -13,9 +13,8 @@ from toolkit.data.excerpts import escaped
 from toolkit.decoders import know_types
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.interrupts import held_back
-from toolkit.sql.columns import literal, quoted
 from toolkit.sql.streams import Faults
-from toolkit.sql.views import STREAM, View
+from toolkit.sql.views import STREAM, View, literal, quoted
 
 T = TypeVar("T")
 

@@ -15,8 +15,10 @@ from toolkit.data.lines import split_lines
 from toolkit.errors import MissingExtra
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS, Example, Tagger, references, value_annotation, value_type
-from toolkit.testing.material import NASTY, SHORT, as_json, plausible
 from toolkit.testing.plugin import (
+    NASTY,
+    SHORT,
+    as_json,
     check_configuration,
     check_travels,
     configured,
@@ -24,6 +26,7 @@ from toolkit.testing.plugin import (
     in_new_process,
     name_of,
     options_of,
+    plausible,
     reference_of,
 )
 from toolkit.text.batch import Batch

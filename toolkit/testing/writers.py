@@ -17,8 +17,17 @@ from toolkit.data.tables.restored import own_columns
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments
 from toolkit.mix.writer import WRITERS, Mixed, MixedBatch, Writer, check_label
-from toolkit.testing.material import SHORT, as_json, plausible
-from toolkit.testing.plugin import check_configuration, configured, expect, in_new_process, options_of, reference_of
+from toolkit.testing.plugin import (
+    SHORT,
+    as_json,
+    check_configuration,
+    configured,
+    expect,
+    in_new_process,
+    options_of,
+    plausible,
+    reference_of,
+)
 
 LABELS = ("en", "multi", "zh-Hant", "x-eml", "1.0", "a_b")
 BAD_LABELS = (

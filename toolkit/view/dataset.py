@@ -23,11 +23,9 @@ from toolkit.records import identity
 from toolkit.storage import Stat
 from toolkit.storage.paths import exists, stat
 from toolkit.storage.threads import for_each
-from toolkit.view.conditions import AsInMix
 from toolkit.view.corpus import At, Found, Shard, Values
-from toolkit.view.members import MemberFile, OrderedFile, RowFile
-from toolkit.view.pieces import Pieces
-from toolkit.view.questions import DatasetQuestion, Wanted
+from toolkit.view.members import MemberFile, OrderedFile, Pieces, RowFile
+from toolkit.view.questions import AsInMix, DatasetQuestion, Wanted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.commands.command_line.options import Flag, Limited, Words, natural
-from toolkit.commands.comparing import sets_read
+from toolkit.commands.comparing import questions
 from toolkit.commands.comparing.confusion import confusion
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
@@ -13,7 +13,7 @@ from toolkit.data import excerpts
 from toolkit.errors import ConfigError, amount, did_you_mean, short
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Compared, Pair, Part
-from toolkit.inspect.stats import distributions, tallies
+from toolkit.inspect.stats import distributions, lengths
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import size_of
@@ -46,14 +46,14 @@ class Options(Limited, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len(self.targets) != 2:
             raise ConfigError(f"expected two sets to compare, got {len(self.targets)}")
-        sets_read.check_place(self.config, self.dataset, sampled=self.sample)
+        questions.check_place(self.config, self.dataset, sampled=self.sample)
 
 
 def run(context: Context, options: Options) -> Outcome:
     """Compare two sets, row by row: agreement, confusion of labels, differences of numbers, with examples."""
     names = [target.partition(".")[0] for target in options.targets]
-    dataset, over = sets_read.dataset_of(context, options.dataset, names, sampled=options.sample)
-    shards = sets_read.shards_of(context, dataset, over)
+    dataset, over = questions.dataset_of(context, options.dataset, names, sampled=options.sample)
+    shards = questions.shards_of(context, dataset, over)
     resolved = context.source_of(dataset, shards).resolve_each(names, options.command, check="warn")
     pairs = _pairs(options.targets, resolved.sets)
     works = resolved.joined(context.config.max_document_bytes)
@@ -164,7 +164,7 @@ def _quantiles(part: Part) -> dict[str, float]:
     if not part.differences:
         return {}
     listed = distributions.numbers(part.differences)
-    return {share: tallies.quantile(listed, part.differences.count, share) for share in QUANTILES}
+    return {share: lengths.quantile(listed, part.differences.count, share) for share in QUANTILES}
 
 
 def _data(part: Part) -> dict[str, Any]:

@@ -16,12 +16,11 @@ from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.inspect.stats import lengths as document_lengths
 from toolkit.inspect.stats import plots, tables
 from toolkit.inspect.stats.distributions import Distribution, together
-from toolkit.inspect.stats.histograms import Histogram, text
 from toolkit.inspect.stats.keys import LABELS
-from toolkit.inspect.stats.lengths import Lengths, LengthsByLabel
+from toolkit.inspect.stats.lengths import Lengths, LengthsByLabel, Sketch
 from toolkit.inspect.stats.merging import Merged, merged_groups, merged_records
 from toolkit.inspect.stats.one_file import Settings, count_file
-from toolkit.inspect.stats.sketch import Sketch
+from toolkit.inspect.stats.plots import Histogram, text
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix import publish
 from toolkit.mix.effects.before_after import BeforeAfter, SizesByLabel

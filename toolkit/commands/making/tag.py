@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Annotated, Any, ClassVar
 
 from toolkit.commands.command_line.options import Flag, Stage, Words, natural
-from toolkit.commands.sampling import making as sampling
+from toolkit.commands.sampling import using as sampling
 from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context

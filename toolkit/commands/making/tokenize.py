@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from toolkit.commands.making import mix
+from toolkit.commands.making.mix import Locking
 from toolkit.commands.mixing import tokenizing
-from toolkit.commands.mixing.locks import Locking
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 

@@ -13,9 +13,8 @@ from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, amount
 from toolkit.releases.fetching import FetchJob, fetch
 from toolkit.releases.hub import BATCH, Repository
-from toolkit.releases.hub_addresses import FORM, is_hub, parse
 from toolkit.releases.publishing import Place, credentials, files_of
-from toolkit.releases.release import File
+from toolkit.releases.release import FORM, File, is_hub, parse
 from toolkit.runs.executors import Task
 from toolkit.runs.progress import Progress
 from toolkit.storage.paths import check_writable, join

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from toolkit.commands.command_line.options import Stage
+from toolkit.commands.running import in_words
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
-from toolkit.commands.words import in_words
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped

@@ -13,8 +13,7 @@ import msgspec
 
 from toolkit.align import section as align_section
 from toolkit.annotate import section as annotate_section
-from toolkit.commands.merging import merge
-from toolkit.commands.running import Running
+from toolkit.commands.running import Running, merge
 from toolkit.commands.stages import MAKING, REMAKES, WRITES, before
 from toolkit.commands.steps.disk import Disk
 from toolkit.config.settings import Config, Source

@@ -13,7 +13,7 @@ from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect import targets
-from toolkit.inspect.describe.facts import Facts, aligned, of_dataset, of_output
+from toolkit.inspect.describe.facts import Facts, lineage, of_dataset, of_output
 from toolkit.inspect.describe.facts.data_file import Looked, LookJob, look
 from toolkit.inspect.describe.facts.rows import Asked
 from toolkit.inspect.describe.facts.splits import SplitJob
@@ -75,7 +75,7 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         return run_each(context, "look", look, works)
 
     def aligns(works: list[ValidateJob]) -> None:
-        run_each(context, "align", aligned.check, works)
+        run_each(context, "align", lineage.check, works)
 
     asked = Asked(looks, aligns, options.first, examples, context.config.max_document_bytes)
     if options.targets:

@@ -16,7 +16,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.ingest import inputs, own_types
 from toolkit.inspect import targets as inspected
 from toolkit.inspect.documents import expected_format, merged_types
-from toolkit.inspect.stats import cache, one_file
+from toolkit.inspect.stats import merging, one_file
 from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
 from toolkit.inspect.stats.one_file import CountJob, Settings
@@ -149,9 +149,9 @@ class _Finder:
             return join(self._temporary, f"kept-{self._not_kept}")
         try:
             folder = find()
-            kept = join(cache.counts_folder(folder), digest)
+            kept = join(merging.counts_folder(folder), digest)
             check_writable(kept, "stats")
-            cache.forget_former(folder)
+            merging.forget_former(folder)
         except ConfigError as error:
             if not self._context.options.quiet:
                 print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
@@ -165,13 +165,13 @@ class _Finder:
         manifest = publish.load_manifest(home.root) if home.kind == "output" else None
         labels = {part.path: part.label for part in manifest.parts} if manifest else {}
         if self._keep:
-            cache.forget_former(join(target.folder, BOOKKEEPING))
+            merging.forget_former(join(target.folder, BOOKKEEPING))
         found = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not found)
         types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
         about = [home.kind, root, types, *([*named_fields()] if named_fields().text else [])]
-        kept = self._kept(lambda: cache.base_folder(home), self._settings.digest(*about))
+        kept = self._kept(lambda: merging.base_folder(home), self._settings.digest(*about))
         paths = {home.name(path): path for path in found}
         for name in self._context.limited(list(paths)):
             path, label = paths[name], labels.get(name)

@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit.inspect.describe.about import VERSION, listed
 from toolkit.inspect.describe.croissant.jsonld import path_part
-from toolkit.inspect.describe.facts.files import matching
+from toolkit.inspect.describe.facts.splits import matching
 
 Level = Literal["none", "PATCH", "MINOR", "MAJOR"]
 _LEVELS: tuple[Level, ...] = ("none", "PATCH", "MINOR", "MAJOR")

@@ -10,8 +10,7 @@ import msgspec
 
 from toolkit.data.schema import FLOAT, INT, SPANS, Type, field_name
 from toolkit.errors import DataError
-from toolkit.inspect.stats.sketch import Buckets, Sketch
-from toolkit.inspect.stats.tallies import quantile
+from toolkit.inspect.stats.lengths import Buckets, Sketch, quantile
 
 EXACT = 256
 """Different values up to which each is counted."""

@@ -25,9 +25,9 @@ from toolkit.errors import DAMAGED, DataError
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
 from toolkit.inspect.stats import groups
 from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
+from toolkit.inspect.stats.groups import Sample, Samples
 from toolkit.inspect.stats.keys import Keys
 from toolkit.inspect.stats.lengths import Lengths, LengthsByLabel
-from toolkit.inspect.stats.samples import Sample, Samples
 from toolkit.inspect.targets import Format
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import names_for_rules
@@ -55,7 +55,7 @@ class Settings(ConfigStruct, kw_only=True):
         unicode: whether Unicode's words are counted.
         attributes: of which distributions are made: paths, or parts of them.
         lengths: whether it is counted how long documents are, by label.
-        samples: documents that are kept as samples, see `toolkit.inspect.stats.samples`.
+        samples: documents that are kept as samples, see `toolkit.inspect.stats.groups`.
         first: at most so many documents of a file.
     """
 

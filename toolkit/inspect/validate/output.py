@@ -1,16 +1,97 @@
-"""Checks of an output, or a release, as a whole: its checksums, the numbers of its parts, its manifest."""
+"""Checks of an output, a release or a dataset as a whole: checksums, numbers of parts, manifest, lock."""
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from toolkit.errors import DAMAGED
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
+from toolkit.errors import DAMAGED, DataError, ToolkitError
 from toolkit.inspect import checksums
 from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_description
-from toolkit.mix import publish
+from toolkit.mix import lock, publish
+from toolkit.mix.lock import Lock, LockedPart
+from toolkit.records import identity, ingested
 from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
-from toolkit.storage.reading import Lines, open_stored, stored_digest
+from toolkit.storage.reading import Lines, content_digest, open_stored, stored_digest
+from toolkit.storage.threads import for_each
 from toolkit.text.languages.labels import label_of_path
+
+
+def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[str]:
+    """Return the files of a set that belong to no shard."""
+    ways = (dataset.attribute_path, dataset.attribute_table)
+    known = {way(set_name, shard) for shard in shards for way in ways}
+    folder = join(dataset.attributes, set_name)
+    return [path for path in list_files(folder) if join(folder, path) not in known]
+
+
+def check_ingested(dataset: Dataset) -> list[str]:
+    """Return findings about shards that are not what ingest made, or are gone."""
+    inputs, findings = ingested.load_each(dataset)
+    for record in inputs.values():
+        for shard, output in record.shards.items() if not record.deleted else ():
+            path = dataset.shard_path(shard)
+            found, state = stat(path), row_index.current(dataset, shard)
+            if found is None:
+                found_there = f"{path}: expected the documents of {record.input}, got {lacking(path)}"
+                findings.append(f"{found_there}; run `toolkit ingest`")
+            elif state and state.content != output.content:
+                findings.append(f"{path}: expected the documents as they were ingested, they were changed")
+    return findings
+
+
+def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[Callable[[], DataError]]:
+    """Yield what makes the error of each document whose (source, id) an earlier one has, within or across shards.
+
+    Shards without index (those in which something else was found) are left out.
+    """
+    states = {shard: state for shard in shards if (state := row_index.current(dataset, shard))}
+    indexed = [identity.IndexedDocuments(dataset, shard, state.rows) for shard, state in states.items()]
+    for duplicate in identity.find_duplicate_ids(indexed) if dataset.duplicate_ids == "refuse" else ():
+        yield partial(duplicate.error, indexed)
+
+
+def check_lock(folder: str, wanted: Lock) -> list[str]:
+    """Return in what an output differs from a lock, a line each.
+
+    The manifest, if there is one, tells what it was made of; the files are read, and tell what it holds.
+    """
+    manifest = publish.load_manifest(folder)
+    if manifest is not None:
+        found = lock.lock_of(manifest, concatenates=not any(part.files for part in wanted.parts.values()))
+        lines = [*lock.differences(wanted, found), *lock.part_differences(wanted, found)]
+        parts = {name: part for name, part in wanted.parts.items() if found.parts.get(name) == part}
+    else:
+        lines, parts = [], wanted.parts
+        known = {*parts, *(name for part in parts.values() for name in part.files)}
+        lines += [
+            f"part {name}: expected none, it is not in the lock" for name in data_files(folder) if name not in known
+        ]
+    for faults in for_each(partial(_faults, folder), parts.items()):
+        lines += faults
+    return lines
+
+
+def _faults(folder: str, given: tuple[str, LockedPart]) -> list[str]:
+    """Return what is wrong with the files of a part."""
+    name, part = given
+    faults = []
+    for file, digest in (part.files or {name: part.sha256}).items():
+        path = below(folder, file)
+        if not exists(path):
+            faults.append(f"part {name}: expected {path}, got {lacking(path)}")
+            continue
+        try:
+            got = stored_digest(path, hashlib.sha256()) if part.files else content_digest(path, hashlib.sha256())
+        except ToolkitError as error:
+            faults.append(f"part {name}: {error}")
+            continue
+        if got != digest:
+            what = "" if part.files else " (uncompressed)"
+            faults.append(f"part {name}: expected {path} with the sha256 {digest}{what}, got {got}")
+    return faults
 
 
 def check_folder(folder: str) -> list[str]:

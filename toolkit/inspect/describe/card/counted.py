@@ -14,9 +14,9 @@ from toolkit.inspect.describe.card.numbers import Met, Numbers, Score, personal,
 from toolkit.inspect.describe.facts import Facts, Mixture
 from toolkit.inspect.describe.facts.lineage import names_key
 from toolkit.inspect.stats.distributions import summary
+from toolkit.inspect.stats.groups import CHARS
 from toolkit.inspect.stats.lengths import QUANTILES, Lengths
 from toolkit.inspect.stats.lengths import together as all_lengths
-from toolkit.inspect.stats.samples import CHARS
 from toolkit.inspect.stats.tables import NONE, markdown, percent, shown, size
 from toolkit.rules import Role, kind_called
 from toolkit.text.languages.names import language

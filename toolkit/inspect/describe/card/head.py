@@ -6,18 +6,164 @@ Source: the hub's documentation of dataset cards and of manual configuration; li
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from glob import escape
 from typing import Any
 
+from toolkit.data.schema import ANY, Type
 from toolkit.errors import ConfigError
 from toolkit.inspect.describe.about import About, listed
-from toolkit.inspect.describe.card.features import features_of, otherwise
-from toolkit.inspect.describe.card.licences import identifiers
 from toolkit.inspect.describe.facts import Facts, File, Group
+from toolkit.inspect.describe.facts.fields import bare
 from toolkit.text.languages.labels import NO_LANGUAGE, code_of, tags_of
+
+_DTYPES = {
+    "bool": "bool",
+    "int": "int64",
+    "long": "json",  # the reader makes floats of larger integers before it makes unsigned ones of them
+    "huge": "float64",
+    "float": "float64",
+    "str": "string",
+    "digits": "string",
+    "url": "string",
+    "datetime": "timestamp[us, tz=UTC]",  # the reader makes times of such texts, whatever type is asked for
+    "null": "null",
+    "never": "null",
+    "map": "json",
+    "any": "json",
+}
+
+DEEPEST = 40
+"""Objects and lists in each other that have features of their own; what is deeper is JSON. YAML has a limit, too."""
+
+
+def features_of(columns: Mapping[str, Type]) -> list[dict[str, Any]]:
+    """Return the features of rows with columns of these types, in their order."""
+    columns = {name: _shallow(type_) for name, type_ in columns.items()}
+    dtypes = _DTYPES | ({"long": _DTYPES["huge"]} if _has_huge(columns) else {})
+    return _features(columns, dtypes)
+
+
+def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
+    """Return the dotted names of what is loaded in another form than it has, and how.
+
+    ``open`` and ``long`` are loaded as JSON, which older readers do not know. ``huge`` is rounded: the reader of JSON
+    takes no integers of more than 64 bits. Where there must be JSON beside them it refuses the file: ``refused``.
+    """
+    columns = {name: _shallow(type_) for name, type_ in columns.items()}
+    found = [(name, "open" if kind in ("map", "any") else kind) for name, kind in _all_leaves(columns)]
+    found = [(name, kind) for name, kind in found if kind in ("open", "long", "huge")]
+    if _has_huge(columns):
+        how = "refused" if any(kind == "open" for _, kind in found) else "huge"
+        found = [(name, kind if kind == "open" else how) for name, kind in found]
+    return found
+
+
+def _shallow(type_: Type, levels: int = DEEPEST) -> Type:
+    """Return a type with at most so many objects and lists in each other."""
+    inner = bare(type_)
+    if inner.kind not in ("object", "list"):
+        return type_
+    if not levels:
+        return ANY
+    if inner.kind == "list":
+        return replace(inner, item=_shallow(inner.item or ANY, levels - 1))
+    return replace(inner, fields=tuple((name, _shallow(each, levels - 1)) for name, each in inner.fields))
+
+
+def _has_huge(columns: Mapping[str, Type]) -> bool:
+    return any(kind == "huge" for _, kind in _all_leaves(columns))
+
+
+def _features(columns: Mapping[str, Type], dtypes: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"name": name, **_feature(type_, dtypes)} for name, type_ in columns.items()]
+
+
+def _feature(type_: Type, dtypes: Mapping[str, str]) -> dict[str, Any]:
+    inner = bare(type_)
+    if inner.kind == "span":
+        return {"list": dtypes["float"]}
+    if inner.kind == "object":
+        return {"struct": _features(dict(inner.fields), dtypes)}
+    if inner.kind == "list":
+        feature = _feature(inner.item or ANY, dtypes)
+        return {"list": feature.get("dtype") or feature.get("struct") or feature}
+    return {"dtype": dtypes[inner.kind]}
+
+
+def _all_leaves(columns: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
+    for name, type_ in columns.items():
+        yield from _leaves(name, type_)
+
+
+def _leaves(path: str, type_: Type) -> Iterator[tuple[str, str]]:
+    """Yield the dotted names and kinds of all that is no object and no list."""
+    inner = bare(type_)
+    if inner.kind == "object":
+        for name, each in inner.fields:
+            yield from _leaves(f"{path}.{name}", each)
+    elif inner.kind == "list":
+        yield from _leaves(f"{path}[]", inner.item or ANY)
+    else:
+        yield path, inner.kind
+
+
+_IDENTIFIERS = (
+    "apache-2.0 mit afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear c-uda cc cc0-1.0 "
+    "cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 "
+    "cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cdla-sharing-1.0 "
+    "cdla-permissive-1.0 cdla-permissive-2.0 wtfpl ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 eupl-1.2 agpl-3.0 gfdl "
+    "gpl gpl-2.0 gpl-3.0 lgpl lgpl-2.1 lgpl-3.0 isc lppl-1.3c ms-pl mpl-2.0 odc-by odbl osl-3.0 postgresql ofl-1.1 "
+    "ncsa unlicense zlib pddl lgpl-lr"
+)
+_KNOWN = frozenset(_IDENTIFIERS.split())
+
+_OTHERS = {"odc-by-1.0": "odc-by", "odbl-1.0": "odbl", "pddl-1.0": "pddl", "lgpllr": "lgpl-lr"}
+_OTHERS |= {f"gfdl-{version}": "gfdl" for version in ("1.1", "1.2", "1.3")}
+
+_PLACES = (
+    (re.compile(r"https?://(?:www\.)?spdx\.org/licenses/([\w.+-]+?)(?:\.html|\.json|\.txt)?/?"), "{}"),
+    (re.compile(r"https?://(?:www\.)?creativecommons\.org/licenses/([a-z-]+/\d\.\d)(?:/.*)?"), "cc-{}"),
+    (re.compile(r"https?://(?:www\.)?creativecommons\.org/publicdomain/zero/(1\.0)(?:/.*)?"), "cc0-{}"),
+    (re.compile(r"https?://(?:www\.)?opendatacommons\.org/licenses/(by|odbl|pddl)(?:/.*)?"), "{}"),
+    (re.compile(r"https?://(?:www\.)?opensource\.org/licenses?/([\w.+-]+?)(?:\.php)?/?", re.IGNORECASE), "{}"),
+    (re.compile(r"https?://(?:www\.)?apache\.org/licenses/LICENSE-(2\.0)(?:\.\w+)?"), "apache-{}"),
+)
+"""Pages of licences, and what is made of their addresses."""
+
+
+def identifier(url: str) -> str | None:
+    """Return the hub's name of the licence at an address; None if it has none, or nobody knows the address."""
+    for pattern, form in _PLACES:
+        if found := pattern.fullmatch(url):
+            name = form.format(found[1].replace("/", "-")).lower()
+            name = "odc-by" if name == "by" else re.sub(r"-(only|or-later)$", "", name)
+            name = _OTHERS.get(name, name)
+            return name if name in _KNOWN else None
+    return None
+
+
+def identifiers(urls: Sequence[str]) -> dict[str, Any]:
+    """Return the keys of a head for the licences; a name and a link only where the hub has no word for one."""
+    names = list(dict.fromkeys(identifier(url) or _OTHER for url in urls))
+    if not names:
+        return {}
+    found: dict[str, Any] = {"license": names[0] if len(names) == 1 else names}
+    if unknown := [url for url in urls if identifier(url) is None]:
+        found |= {"license_name": "-and-".join(map(_name, unknown)), "license_link": unknown[0]}
+    return found
+
+
+_OTHER = "other"
+
+
+def _name(url: str) -> str:
+    """Return a name for a licence without one: the last part of its address."""
+    last = re.sub(r"\.(html?|txt|md|php|pdf)$", "", re.sub(r"[?#].*", "", url).rstrip("/").rpartition("/")[2])
+    return re.sub(r"[^a-z0-9.]+", "-", last.lower()).strip("-") or _OTHER
+
 
 KEYS = (
     "pretty_name",
@@ -152,7 +298,7 @@ def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]
             raise ConfigError(
                 f"{facts.root}: expected labels that differ in more than slashes, got {label!r} and another"
             )
-        found[name] = Configuration(name, _parts([files[p] for p in paths], facts, there), _features(group))
+        found[name] = Configuration(name, _parts([files[p] for p in paths], facts, there), _features_of_group(group))
     return list(found.values())
 
 
@@ -263,7 +409,7 @@ def _split(part: Part) -> dict[str, Any]:
     return {name: value for name, value in split.items() if value is not None}
 
 
-def _features(group: Group) -> list[dict[str, Any]] | None:
+def _features_of_group(group: Group) -> list[dict[str, Any]] | None:
     """Return the features of rows in JSON; None for other files, which say themselves what is in them."""
     return features_of(group.columns) if group.columns and _is_json(group) else None
 

@@ -7,8 +7,8 @@ import msgspec
 
 from toolkit.inspect.describe.facts import Facts
 from toolkit.inspect.stats.distributions import Distribution, numbers, together
+from toolkit.inspect.stats.groups import Sample
 from toolkit.inspect.stats.lengths import LengthsByLabel
-from toolkit.inspect.stats.samples import Sample
 from toolkit.inspect.stats.tables import Table, by_attribute
 from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import Rule

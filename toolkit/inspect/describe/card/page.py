@@ -12,8 +12,15 @@ from toolkit.data.schema import ANY, Type
 from toolkit.errors import amount
 from toolkit.inspect.describe.about import About, Agent, listed
 from toolkit.inspect.describe.card import counted, merge
-from toolkit.inspect.describe.card.head import KEYS, Configuration, comments, documents_of, head, loaded_otherwise
-from toolkit.inspect.describe.card.licences import identifier
+from toolkit.inspect.describe.card.head import (
+    KEYS,
+    Configuration,
+    comments,
+    documents_of,
+    head,
+    identifier,
+    loaded_otherwise,
+)
 from toolkit.inspect.describe.card.numbers import Numbers
 from toolkit.inspect.describe.croissant import responsible
 from toolkit.inspect.describe.facts import Facts, Group, Mixture

@@ -9,13 +9,12 @@ import msgspec
 
 from toolkit.errors import DataError
 from toolkit.inspect.describe.about import listed
-from toolkit.inspect.describe.check import distribution, labels, mlcroissant, properties, structure
+from toolkit.inspect.describe.check import distribution, mlcroissant, properties, structure
 from toolkit.inspect.describe.check.distribution import FoundFiles
-from toolkit.inspect.describe.check.examples import examples
-from toolkit.inspect.describe.check.files import Checked, FileCheck
+from toolkit.inspect.describe.check.files import Checked, FileCheck, examples
 from toolkit.inspect.describe.check.nodes import Node, all_fields, nodes, read
 from toolkit.inspect.describe.check.values import Column
-from toolkit.inspect.describe.facts.files import MEDIA_TYPES
+from toolkit.inspect.describe.facts.splits import MEDIA_TYPES
 from toolkit.runs.executors import Result
 from toolkit.storage import store_of
 from toolkit.storage.paths import join
@@ -49,12 +48,12 @@ def check(path: str, first: int | None, max_bytes: int, run: Run) -> Checked:
         return Checked([str(error)])
     files, faults = distribution.read(path, document)
     faults = [*properties.faults(document), *structure.faults(document), *faults]
-    faults += [*labels.path_faults(document, files), *labels.language_faults(document)]
+    faults += [*distribution.path_faults(document, files), *distribution.language_faults(document)]
     checked = Checked([*findings, *(f"{path}: {fault}" for fault in faults)])
     done = _run(_files(document, files, first, max_bytes), run, checked)
     counts = {work.name: found.rows for work, found in done if found.rows is not None}
     values = {work.name: found.values for work, found in done if work.values}
-    faults = [*labels.faults(document, files, counts, values), *_invented(done)]
+    faults = [*distribution.faults(document, files, counts, values), *_invented(done)]
     faults += _leading_nowhere(done, run, checked) if first is None else ()
     checked.findings += [f"{path}: {fault}" for fault in faults]
     if not checked.findings and mlcroissant.is_installed() and store_of(path).is_local:
@@ -94,7 +93,7 @@ def _files(document: Node, files: FoundFiles, first: int | None, max_bytes: int)
         if column := each.column:
             columns.setdefault(each.file_set, []).append(column)
     shown = examples(document) if files.ours else {}
-    listings = {found.field.file_set: found for found in labels.listings(document)} if first is None else {}
+    listings = {found.field.file_set: found for found in distribution.listings(document)} if first is None else {}
     for node in nodes(document, "distribution"):
         id_ = str(node.get("@id"))
         if MEDIA_TYPES[".jsonl"] not in listed(node.get("encodingFormat")):

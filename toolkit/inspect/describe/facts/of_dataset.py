@@ -15,15 +15,6 @@ from toolkit.ingest import inputs
 from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
 from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types
 from toolkit.inspect.describe.facts.fields import fields_of, spans_of
-from toolkit.inspect.describe.facts.files import (
-    MEDIA_TYPES,
-    group_of,
-    media_type,
-    not_read,
-    odd_paths_note,
-    suffix_of,
-    suffixes_of,
-)
 from toolkit.inspect.describe.facts.rows import (
     DOCUMENT,
     Asked,
@@ -33,6 +24,15 @@ from toolkit.inspect.describe.facts.rows import (
     json_rows,
     origins,
     unreadable_notes,
+)
+from toolkit.inspect.describe.facts.splits import (
+    MEDIA_TYPES,
+    group_of,
+    media_type,
+    not_read,
+    odd_paths_note,
+    suffix_of,
+    suffixes_of,
 )
 from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.records import foreign, ingested, sets

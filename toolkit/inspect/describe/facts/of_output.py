@@ -16,7 +16,6 @@ from toolkit.inspect import targets
 from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
 from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types, sha256_of
 from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
-from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note
 from toolkit.inspect.describe.facts.labels import ANY_LABEL, labelling, suffix_in
 from toolkit.inspect.describe.facts.rows import (
     Asked,
@@ -27,6 +26,7 @@ from toolkit.inspect.describe.facts.rows import (
     origins,
     unreadable_notes,
 )
+from toolkit.inspect.describe.facts.splits import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note
 from toolkit.inspect.documents import FileDocuments, expected_format
 from toolkit.inspect.targets import recorded_format
 from toolkit.mix import publish

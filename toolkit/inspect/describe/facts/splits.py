@@ -5,9 +5,14 @@ document is in depends on its id and the shares alone, so it stays the same when
 """
 
 import dataclasses
+import fnmatch
+import os
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from glob import escape
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -16,16 +21,78 @@ from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import STR
 from toolkit.errors import ConfigError, DataError
-from toolkit.inspect.describe.facts import Facts, Field, File, PathField, RecordType, Split
-from toolkit.inspect.describe.facts.files import MEDIA_TYPES, group_of, media_type, suffix_of
+from toolkit.inspect.describe.facts import Facts, Field, File, Group, PathField, RecordType, Split
 from toolkit.inspect.describe.facts.rows import apart
 from toolkit.inspect.documents import text_at
 from toolkit.mix.splitting import split_of
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, list_files, remove, remove_empty_folders
+from toolkit.storage.paths import join, list_files, remove, remove_empty_folders, strip_suffix
 from toolkit.storage.reading import Lines
+
+MEDIA_TYPES = {".jsonl": "application/jsonlines", ".json": "application/jsonlines", ".txt": "text/plain"}
+MEDIA_TYPES |= {".parquet": "application/x-parquet", ".zst": "application/zstd", ".zstd": "application/zstd"}
+"""By the last suffix, that of gzip taken off: readers find gzip by itself."""
+
+_ANY_TYPE = "application/octet-stream"
+
+
+def media_type(path: str) -> str:
+    suffix = os.path.splitext(path.removesuffix(".gz"))[1]
+    return MEDIA_TYPES.get(suffix or (".jsonl" if path.endswith(".gz") else ""), _ANY_TYPE)
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Return whether a path matches, as mlcroissant does it: ``*`` spans folders."""
+    return fnmatch.fnmatchcase(path, pattern)
+
+
+def matching(paths: Iterable[str], globs: Iterable[str]) -> list[str]:
+    """Return the paths that some glob matches."""
+    listed = list(globs)
+    plain = {glob for glob in listed if not re.search(r"[*?\[]", glob)}
+    others = [glob for glob in listed if glob not in plain]
+    return [path for path in paths if path in plain or any(matches(path, glob) for glob in others)]
+
+
+def group_of(name: str, description: str, paths: Sequence[str], globs: Iterable[str], there: Sequence[str]) -> Group:
+    """Return files as globs, if these match no others of those that are there; else each by its path."""
+    includes = [glob for glob in globs if any(matches(path, glob) for path in paths)]
+    if set(matching(there, includes)) != set(paths):
+        includes = [escape(path) for path in paths]
+    types = {media_type(path) for path in paths}
+    return Group(name, description, types.pop() if len(types) == 1 else _ANY_TYPE, includes, list(paths))
+
+
+def suffix_of(paths: Sequence[str], suffixes: Sequence[str]) -> str:
+    """Return the suffix that all paths have; empty if they have several."""
+    found = suffixes_of(paths, suffixes)
+    return found[0] if len(found) == 1 else ""
+
+
+def suffixes_of(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
+    """Return the suffixes, out of some, that paths have, in the order of the paths."""
+    return list(dict.fromkeys(path[len(strip_suffix(path, suffixes)) :] for path in paths))
+
+
+def not_read(what: str, paths: Sequence[str]) -> str:
+    """Return why there is no record set of these files, by the first one that is not read."""
+    others = [path for path in paths if media_type(path) != MEDIA_TYPES[".jsonl"]]
+    more = f" and {len(others) - 1:,} more" if others[1:] else ""
+    return (
+        f"{what}: no record set, because Croissant's reader does not take files such as {others[0]}{more}; they are "
+        "listed"
+    )
+
+
+def odd_paths_note(paths: Iterable[str]) -> list[str]:
+    """Return a note that a path is no URL, if one is not: readers take ``contentUrl`` for a path as it is."""
+    odd = [path for path in paths if quote(path, safe="/~!$&'()*+,;=:@") != path]
+    more = f" (and {len(odd) - 1:,} more)" if odd[1:] else ""
+    text = "has signs that a URL may not have; Croissant's reader wants it as it is, other programs may not take it"
+    return [f"{odd[0]}: its path {text}{more}"] if odd else []
+
 
 FOLDER = "splits"
 SUFFIX = ".split.gz"

@@ -1,1 +1,0 @@
-"""What commands count that show it among other things."""

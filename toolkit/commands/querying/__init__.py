@@ -1,1 +1,0 @@
-"""What queries can name: views of a configuration, a dataset, an output."""

@@ -1,1 +1,0 @@
-"""Reports: the runs of which they are, and the pages that are made of them."""
