@@ -161,7 +161,7 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 NAMED_FOR_A_REASON = {
     "toolkit/commands/making/init.py": "proposes the output format that loses nothing",
     "toolkit/whole/exact": "a normalisation is called after the program that has it",
-    "toolkit/whole/near/bands.py": "presets are called as the corpora that were made with them",
+    "toolkit/whole/near/signatures.py": "presets are called as the corpora that were made with them",
     "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",
     "toolkit/train": "kinds of models are called as the taggers that load them",
     "toolkit/ingest/formats": "input formats carry attributes under the names that the taggers give them",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.ingest.web.charsets import charset_of, decode_page
+from toolkit.ingest.web.html import charset_of, decode_page
 
 RUSSIAN = "Привет, мир! Это довольно длинный текст на русском языке, чтобы было что узнавать."
 JAPANESE = "これは日本語の文章です。文字コードの判定を試します。"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.ingest.web.dates import YEARS, http_date
+from toolkit.ingest.web.http import YEARS, http_date
 
 SAME = "1994-11-06T08:49:37Z"
 FIRST, LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (YEARS[0], YEARS[-1] + 1))

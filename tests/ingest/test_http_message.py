@@ -8,8 +8,8 @@ import zlib
 import brotli
 import pytest
 
+from toolkit.ingest.web.html import is_binary, parse_content_type, sniffed
 from toolkit.ingest.web.http import TooLarge, UnknownCoding, decoded_body, parse_response
-from toolkit.ingest.web.media_types import is_binary, parse_content_type, sniffed
 from toolkit.storage.compression import zstd
 
 TEXT = b"<p>a page</p>" * 500

@@ -7,7 +7,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.ingest import packs
+from toolkit.ingest import plan
 
 BOUND = 1000
 INPUTS = st.dictionaries(st.text("abc.019/é", min_size=1, max_size=8), st.integers(0, BOUND - 1), max_size=60)
@@ -18,13 +18,13 @@ Pack = tuple[str, ...]
 def cut(inputs: dict[str, int], bound: int = BOUND) -> list[Pack]:
     """The packs of inputs, in the order of their paths."""
     listed = sorted(inputs.items())
-    return [tuple(listed[i][0] for i in places) for places in packs.divide(listed, bound)]
+    return [tuple(listed[i][0] for i in places) for places in plan.divide(listed, bound)]
 
 
 def ends(path: str, size: int, bound: int = BOUND) -> bool:
     """Whether the path of an input says that a pack ends behind it; in floating point, hence not at the very edge."""
-    weight = size + bound / packs.MOST
-    return xxhash.xxh3_64_intdigest(path.encode()) / 2**64 < packs.SMALLER * weight / bound
+    weight = size + bound / plan.MOST
+    return xxhash.xxh3_64_intdigest(path.encode()) / 2**64 < plan.SMALLER * weight / bound
 
 
 @given(INPUTS)
@@ -38,7 +38,7 @@ def test_each_input_is_in_one_pack_and_none_is_too_large(inputs: dict[str, int])
 def test_a_pack_ends_where_a_path_says_so_or_where_the_next_input_is_too_large(inputs: dict[str, int]) -> None:
     found = cut(inputs)
     for pack, after in itertools.pairwise(found):
-        weight = sum(inputs[path] + BOUND / packs.MOST for path in (*pack, after[0]))
+        weight = sum(inputs[path] + BOUND / plan.MOST for path in (*pack, after[0]))
         assert ends(pack[-1], inputs[pack[-1]]) or weight > BOUND
     assert not any(ends(path, inputs[path]) for pack in found for path in pack[:-1])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from toolkit.data.schema import ANY, FLOAT, INT, NEVER, NULL, SPANS, STR, Type, list_of, nullable
-from toolkit.ingest.crawls import NAMES
+from toolkit.ingest.folders import NAMES
 from toolkit.inspect.describe.facts.fields import KEYS, completed, fields_of, merged
 
 

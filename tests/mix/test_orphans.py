@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkit.mix.orphans.copies import COPY, ELSEWHERE, GONE
-from toolkit.mix.orphans.judging import EXAMPLES, Noted, Orphan, judge
+from toolkit.mix.orphans import COPY, ELSEWHERE, EXAMPLES, GONE, Noted, Orphan, judge
 
 SPREAD = 0x9E3779B97F4A7C15
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolkit.mix import assemble
 from toolkit.mix.plan import PartPlan
-from toolkit.mix.shuffle import sorting
 from toolkit.storage.compression import compress_fast
 
 
@@ -49,10 +49,10 @@ def test_pieces_come_in_the_order_of_hashes_and_then_as_they_were(
         runs=[(str(number), 0, 0) for number in range(len(runs))],
     )
     with monkeypatch.context() as small:
-        small.setattr(sorting, "RANGE", range_)
-        small.setattr(sorting, "MOST", most)
-        small.setattr(sorting, "JOINED", 100)
-        chunks = list(sorting.sorted_chunks(part, of_run, "gzip-fast", str(tmp_path)))
+        small.setattr(assemble, "RANGE", range_)
+        small.setattr(assemble, "MOST", most)
+        small.setattr(assemble, "JOINED", 100)
+        chunks = list(assemble.sorted_chunks(part, of_run, "gzip-fast", str(tmp_path)))
     assert b"".join(chunks) == b"".join(data for _, data in sorted(wanted, key=lambda frame: frame[0]))
     assert all(0 < len(chunk) <= 100 for chunk in chunks if len(wanted) and chunk)
     assert set(read.values()) <= {1}

@@ -16,8 +16,7 @@ from tests.storage.conftest import bucket, seaweed
 from toolkit import Document
 from toolkit.text import LineTable, Words
 from toolkit.whole.kinds import contamination
-from toolkit.whole.kinds.contamination.index import Index
-from toolkit.whole.kinds.contamination.items import Item
+from toolkit.whole.kinds.contamination.items import Index, Item
 
 __all__ = ["bucket", "seaweed"]
 

@@ -15,7 +15,7 @@ SHORTEN = '''
 
 from dataclasses import dataclass
 
-from toolkit.rules.compiled_rule import CompiledRule
+from toolkit.rules.rule import CompiledRule
 from toolkit.rules.rule import Form, Rule
 from toolkit.text.editing import Edit
 

@@ -10,8 +10,9 @@ from typing import Any
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
 from toolkit.runs.executors import Report, Task
-from toolkit.whole import resolve, section, sign, write
+from toolkit.whole import resolve, section, sign
 from toolkit.whole.records import Resolution, fates_folder
+from toolkit.whole.resolve import ShardToWrite, write_shard
 
 LIMIT = 10_000_000
 
@@ -65,8 +66,8 @@ def make(
         resolution = resolve.resolve(dataset, entry, signed, run_here, refit=refit)
         made.resolutions[entry.set] = resolution
         fates = fates_folder(dataset, entry.set, resolution.key)
-        tasks = [Task("", write.ShardToWrite(entry=entry, signed=each, fates=fates)) for each in signed if each.own]
-        found = run_here("", write.write_shard, tasks)
+        tasks = [Task("", ShardToWrite(entry=entry, signed=each, fates=fates)) for each in signed if each.own]
+        found = run_here("", write_shard, tasks)
         made.written += [f"{entry.set} {each.shard}" for each in found if each.written]
     last = plan.entries[-1]
     for shard in listed if values else ():

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import xxhash
 
-from toolkit.whole.exact.hashing import Texts, hashes_128, numbers_of
+from toolkit.whole.exact.pieces import Texts, hashes_128, numbers_of
 
 
 def test_hashes_are_those_of_the_library_for_every_length() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import DataError
-from toolkit.whole.exact import normalize
+from toolkit.whole.exact import pieces
 
 SYMBOLS = "´∶～━►"
 SIGNS = "，。、„”“«»」「《》：？！（）；–—．’…〈〉【】％" + SYMBOLS
@@ -24,7 +24,7 @@ def of_cc_net(line: str) -> str:
 
 @given(st.text(st.sampled_from("aAéÉ1٣ \t\x0c«»“.,-!´►İΣς…\u0301\u00adǅ가") | st.characters(exclude_characters="\n")))
 def test_what_is_equal_for_cc_net_s_code_is_equal_here(line: str) -> None:
-    assert normalize.whole("ccnet", of_cc_net(line)) == normalize.whole("ccnet", line)
+    assert pieces.whole("ccnet", of_cc_net(line)) == pieces.whole("ccnet", line)
 
 
 def test_ccnet_takes_punctuation_accents_and_controls_away_and_nothing_else() -> None:
@@ -36,7 +36,7 @@ def test_ccnet_takes_punctuation_accents_and_controls_away_and_nothing_else() ->
             if c == "\n"
             or not (unicodedata.category(c)[0] == "P" or unicodedata.category(c) in ("Mn", "Cc") or c in SYMBOLS)
         ]
-        assert normalize.ccnet(character) == "".join(kept), hex(code)
+        assert pieces.ccnet(character) == "".join(kept), hex(code)
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_ccnet_takes_punctuation_accents_and_controls_away_and_nothing_else() ->
         ("url", "no address", "no address"),
     ],
 )
-def test_whole_texts(name: normalize.Normalisation, text: str, same: str) -> None:
-    assert normalize.whole(name, text) == same
+def test_whole_texts(name: pieces.Normalisation, text: str, same: str) -> None:
+    assert pieces.whole(name, text) == same
 
 
 def test_a_broken_address_is_an_error() -> None:
     with pytest.raises(DataError, match="expected an address, got 'http://"):
-        normalize.whole("url", "http://[a")
+        pieces.whole("url", "http://[a")

@@ -16,7 +16,8 @@ from tests.whole.making import Made, make, write_shards
 from toolkit.config.settings import Source
 from toolkit.errors import ToolkitError
 from toolkit.whole import section
-from toolkit.whole.ranks import runs, steps
+from toolkit.whole.ranks import runs
+from toolkit.whole.ranks.runs import Steps, added, exact, stepped, thinned
 
 Row = dict[str, Any]
 
@@ -83,19 +84,19 @@ def test_ranks_of_a_sketch_are_within_its_error(parts: list[list[float]], error:
     for part in parts:
         scores, counts = np.unique(np.array(part, dtype=float), return_counts=True)
         below = np.cumsum(counts) - counts
-        kept = steps.thinned(below, counts, error)
+        kept = thinned(below, counts, error)
         found = np.zeros(len(kept), dtype=runs.KNOT)
         found["score"], found["below"], found["count"] = scores[kept], below[kept], counts[kept]
         knots.append(found)
     whole = np.array([score for part in parts for score in part], dtype=float)
-    _check_within(steps.added(knots, error), whole, error)
-    _check_within(steps.exact(whole, error), whole, error / 2)
+    _check_within(added(knots, error), whole, error)
+    _check_within(exact(whole, error), whole, error / 2)
 
 
-def _check_within(found: steps.Steps, scores: Any, error: float) -> None:
+def _check_within(found: Steps, scores: Any, error: float) -> None:
     asked = np.unique(scores)
     exact = np.array([((scores < each).sum() + (scores == each).sum() / 2) / len(scores) for each in asked])
-    ranks = steps.stepped(found.scores, found.at, found.between, asked)
+    ranks = stepped(found.scores, found.at, found.between, asked)
     assert np.abs(ranks - exact).max() <= error + 1e-12
     assert (np.diff(ranks) >= 0).all()
     assert found.documents == len(scores)

@@ -19,9 +19,8 @@ from toolkit.config.settings import Source
 from toolkit.errors import ToolkitError
 from toolkit.rules.rule import sample_hash
 from toolkit.whole import section
-from toolkit.whole.kinds.sample import Sample, allot, quotas
-from toolkit.whole.kinds.sample.choosing import Chosen, Keys, choose
-from toolkit.whole.kinds.sample.rows import weighted_key
+from toolkit.whole.kinds.sample import Sample, allot, choosing
+from toolkit.whole.kinds.sample.choosing import Chosen, Keys, choose, weighted_key
 from toolkit.whole.records import load_signatures
 
 Row = dict[str, Any]
@@ -34,7 +33,7 @@ COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 60), min_si
 
 @given(COUNTS, st.integers(1, 300))
 def test_equal_quotas_are_as_equal_as_the_strata_allow(counts: dict[str, int], total: int) -> None:
-    found = quotas.equal(counts, total, "redistribute")
+    found = choosing.equal(counts, total, "redistribute")
     given_ = {label: quota.given for label, quota in found.items()}
     assert sum(given_.values()) == min(total, sum(counts.values()))
     assert all(number <= counts[label] for label, number in given_.items())
@@ -45,7 +44,7 @@ def test_equal_quotas_are_as_equal_as_the_strata_allow(counts: dict[str, int], t
 
 @given(COUNTS, st.integers(1, 300))
 def test_what_is_lacking_is_reported_and_not_redistributed(counts: dict[str, int], total: int) -> None:
-    for label, quota in quotas.equal(counts, total, "report").items():
+    for label, quota in choosing.equal(counts, total, "report").items():
         assert quota.given == min(quota.wanted, counts[label])
 
 
@@ -53,7 +52,7 @@ def test_what_is_lacking_is_reported_and_not_redistributed(counts: dict[str, int
 def test_proportional_quotas_are_within_one_of_the_share(counts: dict[str, int], data: st.DataObject) -> None:
     whole = sum(counts.values())
     total = data.draw(st.integers(1, whole))
-    found = quotas.proportional(counts, total)
+    found = choosing.proportional(counts, total)
     assert sum(quota.given for quota in found.values()) == total
     for label, quota in found.items():
         assert abs(quota.given - Fraction(total * counts[label], whole)) < 1

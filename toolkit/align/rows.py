@@ -13,8 +13,7 @@ from toolkit.data.own_types import field_types, own_types
 from toolkit.data.schema import ANY, Type, check_fields, from_json, nullable
 from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, short
 from toolkit.ingest.reader import READERS, SAMPLE, Draft, Input, first_drafts
-from toolkit.ingest.tables import placing
-from toolkit.ingest.tables.fields import FieldReader
+from toolkit.ingest.tables.fields import FieldReader, Placed, declare, declared_type
 
 Chosen = Literal["rest"] | tuple[str, ...]
 
@@ -130,11 +129,11 @@ def _placed(self: Any, columns: Mapping[str, Type], _: Iterable[Any]) -> Any:
 
 def _types_of(names: Iterable[str], columns: Mapping[str, Type]) -> dict[str, Type]:
     """Return the types of those values that are there; one at a dotted path is in objects that are never null."""
-    placed: placing.Placed = {"document": {}}
+    placed: Placed = {"document": {}}
     for name in names:
         if type_ := columns.get(name) or _type_at(columns, name):
             path = (name,) if name in columns else tuple(name.split("."))
-            placing.declare(placed, ("document", *path), type_, must=True)
+            declare(placed, ("document", *path), type_, must=True)
     return placed["document"]
 
 
@@ -151,14 +150,14 @@ def _type_at(columns: Mapping[str, Type], path: str) -> Type | None:
 
 
 def _declared_values(self: Any, types: dict[str, Type], closed: Iterable[str], known_by: str) -> Any:
-    placed: placing.Placed = {"metadata": {}, "document": types}
+    placed: Placed = {"metadata": {}, "document": types}
     for name, kind in self.typed.items():
         plain = {"str": "str", "int": "int", "float": "float", "bool": "bool"}.get(kind)
         type_ = nullable(from_json(plain)) if plain else ANY
-        placing.declare(placed, ("document", *name.split(".")), type_, must=False)
+        declare(placed, ("document", *name.split(".")), type_, must=False)
     for name in self.not_null:
         path = ("document", *name.split("."))
-        placing.declare(placed, path, placing.declared_type(placed, path, name), must=True)
+        declare(placed, path, declared_type(placed, path, name), must=True)
     return own_types(placed, closed, known_by)
 
 

@@ -17,7 +17,7 @@ from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, Type
 from toolkit.errors import MissingExtra, MissingModel
 from toolkit.inspect.describe.about import read_about
-from toolkit.rules import Rule, RuleSet, asking
+from toolkit.rules import Rule, RuleSet, expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.tag import plan as tag_plan
@@ -117,6 +117,6 @@ def _compile(rules: list[Rule], label: str | None, found: _Faults) -> None:
         keys = {"document", METADATA}  # whose own fields have types that the documents tell
         for text in texts:
             with suppress(ExpressionError):  # which is told where it is compiled
-                keys |= asking.keys_in(text)
+                keys |= expressions.keys_in(text)
         names = {key: Name(ANY, f"document.{key}") for key in keys - parameters}
         RuleSet(rules, names, ("document",), label)

@@ -1,4 +1,13 @@
-"""The plan of an ``ingest:`` section: which inputs there are, and what becomes a shard, or shards, together."""
+"""The plan of an ``ingest:`` section: which inputs there are, and what becomes a shard, or shards, together.
+
+Which inputs share a shard: a pack is a run of small inputs in the order of their paths.
+
+    a.txt b.txt c.txt | d.txt e.txt | f.txt …      each | behind an input whose path says so, or where it gets too large
+
+Where packs end is told from the inputs themselves, not from their number or place, so that an input which comes, goes
+or grows changes its pack, or that and the next one, and none behind them. (Unless packs were cut for their size, which
+moves with the inputs before it, up to the next path that says so.) The idea is that of content-defined chunking.
+"""
 
 import os
 import re
@@ -6,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+import xxhash
+
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, NothingThere, amount
-from toolkit.ingest import crawls, packs
+from toolkit.ingest import folders
 from toolkit.ingest.folders import Found
 from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, Common, Entry
@@ -19,6 +30,37 @@ from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.roots import note_roots
 from toolkit.storage.threads import for_each
+
+SMALLER = 4
+"""How many times smaller than its bound a pack is on average, so that few are cut for their size: one in 55."""
+
+MOST = 4096
+"""Inputs in a pack at most, and on average `SMALLER` times fewer: each counts for at least that part of the bound."""
+
+
+def divide(inputs: Iterable[tuple[str, int]], bound: int) -> Iterator[range]:
+    """Yield the places of the inputs of each pack.
+
+    A pack ends behind an input of weight w whose path has an xxh3-64 below 2^64 · `SMALLER` · w / bound, and before
+    one with which it would weigh more than the bound. The weight is the bytes and a `MOST`-th of the bound.
+
+    Args:
+        inputs: path and bytes of each, in order.
+        bound: bytes of a pack at most; no input has as many.
+    """
+    begin = end = weight = 0
+    for end, (path, size) in enumerate(inputs):
+        own = size * MOST + bound  # MOST times the weight, in whole numbers
+        if weight and weight + own > bound * MOST:
+            yield range(begin, end)
+            begin, weight = end, 0
+        weight += own
+        if xxhash.xxh3_64_intdigest(path.encode()) * bound * MOST < (own * SMALLER) << 64:
+            yield range(begin, end + 1)
+            begin, weight = end + 1, 0
+    if weight:
+        yield range(begin, end + 1)
+
 
 T = TypeVar("T")
 
@@ -195,7 +237,7 @@ def _together(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tupl
     by_path = sorted(files, key=lambda shard: files[shard].relative)
     small = [(shard, size) for shard in by_path if (size := _size_in_pack(files[shard], pack)) is not None]
     yield from ((shard, [files[shard]]) for shard in files.keys() - {shard for shard, _ in small})
-    for places in packs.divide(((files[shard].relative, size) for shard, size in small), pack or 1):
+    for places in divide(((files[shard].relative, size) for shard, size in small), pack or 1):
         names = [small[i][0] for i in places]
         yield names[0] + (PACK if len(names) > 1 else ""), [files[name] for name in names]
 
@@ -287,13 +329,13 @@ def _listed(entry: Entry, common: Common, absent: list[NothingThere] | None) -> 
 
 def _of_crawl(entry: Entry, common: Common) -> Sequence[Found] | ConfigError:
     """Return the files of a crawl that an entry takes, or why there are none."""
-    paths = _or_error(entry.place, partial(crawls.listed, common.crawl or "", common.format, common.base_url))
+    paths = _or_error(entry.place, partial(folders.listed, common.crawl or "", common.format, common.base_url))
     if isinstance(paths, ConfigError):
         return paths
-    chosen = _or_error(entry.files_place, partial(crawls.choose, paths, common.files))
+    chosen = _or_error(entry.files_place, partial(folders.choose, paths, common.files))
     if isinstance(chosen, ConfigError):
         return chosen
-    return [(*crawls.place_of(path, common.base_url), None) for path in chosen]
+    return [(*folders.place_of(path, common.base_url), None) for path in chosen]
 
 
 def _or_error(place: str, inputs: Callable[[], T]) -> T | ConfigError:

@@ -17,14 +17,13 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
-from toolkit.ingest.attempts import Claims, Grouped, forget_attempt
+from toolkit.ingest.attempts import Claims, Grouped, forget_attempt, forget_shards
 from toolkit.ingest.inputs import is_of_these, of_entry, still_done
 from toolkit.ingest.plan import InputToIngest, as_listed
 from toolkit.ingest.reader import Rejects
 from toolkit.ingest.reading import downloads, sources
 from toolkit.ingest.reading.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
-from toolkit.ingest.superseded import forget_shards
 from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS

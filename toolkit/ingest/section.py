@@ -13,7 +13,7 @@ from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.config.sizes import Size
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
-from toolkit.ingest import crawls
+from toolkit.ingest import folders
 from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
 from toolkit.storage.json_files import json_digest
@@ -69,7 +69,7 @@ class Common(ConfigStruct):
     ] = None
     base_url: Annotated[
         str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
-    ] = crawls.BASE
+    ] = folders.BASE
     connections: Annotated[
         int, msgspec.Meta(ge=1), Description(description="how many files are read from the web at a time, at most")
     ] = 4
@@ -268,9 +268,9 @@ def _check_place(place: Source, settings: Common) -> None:
         raise place.error(("crawl",), "expected `from:` or `crawl:`, got both")
     key = "crawl"
     try:
-        crawls.check_name(settings.crawl)
+        folders.check_name(settings.crawl)
         key = "files"
-        crawls.chosen(settings.files)
+        folders.chosen_files(settings.files)
     except ValueError as error:
         raise place.error((key,), str(error)) from None
 

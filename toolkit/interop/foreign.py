@@ -13,8 +13,8 @@ from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.ingest.formats.parquet import Parquet
 from toolkit.ingest.reader import Input
 from toolkit.ingest.reading.preview import Unkept
+from toolkit.ingest.tables.arrow import column_types
 from toolkit.ingest.tables.fields import Fields
-from toolkit.ingest.tables.footers import column_types
 from toolkit.mix.writer import Mixed, Reading, Writer
 
 TEXTS = ("text", "content")

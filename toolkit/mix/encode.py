@@ -13,13 +13,20 @@ from toolkit.data.documents import Document
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
-from toolkit.mix.effects.before_after import NO_LABEL, Tally
-from toolkit.mix.effects.counts import Counted, count, count_edits, count_group, count_nulls, count_repeats
+from toolkit.mix.effects.counts import (
+    NO_LABEL,
+    Counted,
+    Tally,
+    count,
+    count_edits,
+    count_group,
+    count_nulls,
+    count_repeats,
+)
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, ShardToMix, at_document, merged
-from toolkit.mix.orphans.copies import Copies, Fates
-from toolkit.mix.settings import COPY, REJECTED
-from toolkit.mix.shuffle.frames import framed
-from toolkit.mix.splitting import split_of
+from toolkit.mix.orphans import Copies, Fates
+from toolkit.mix.settings import COPY, REJECTED, split_of
+from toolkit.mix.shuffle import framed
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records import outdated
 from toolkit.records.identity import noted

@@ -161,7 +161,7 @@ class RowDecoder:
     Args:
         joined: the set.
         keys: of the mix.
-        fields: of the values of keys, where no more is needed (see `toolkit.rules.compiling.Needs`).
+        fields: of the values of keys, where no more is needed (see `toolkit.rules.rule.Needs`).
         names: whether ``id`` and ``source`` are decoded.
 
     Attributes:

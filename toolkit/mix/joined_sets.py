@@ -16,7 +16,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.settings import COPY, MixSettings, Stream
 from toolkit.records import foreign
 from toolkit.records import sets as records
-from toolkit.rules import asking
+from toolkit.rules import expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check
@@ -199,7 +199,7 @@ def names_for_rules(sets: Iterable[JoinedSet], own: OwnTypes | None = None) -> d
         for key in joined.keys
         if not key.hidden
     }
-    return asking.of_document(own=own) | names
+    return expressions.of_document(own=own) | names
 
 
 _compiled: dict[bytes, rules.RuleSet] = {}

@@ -2,22 +2,29 @@
 
 ``.toolkit/manifest.json`` describes what is published. While it is being changed, ``.toolkit/publishing.json`` says
 what is to be done; a run that finds one finishes it first.
+
+Tells if a mix of these shards, by these settings, is what is published already.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+import xxhash
 
 from toolkit.data.dataset import Dataset
 from toolkit.data.places import normal
 from toolkit.errors import ConfigError, amount, few
+from toolkit.mix import plan
 from toolkit.mix.assemble import PartRecord, StoredFile, staged_path
 from toolkit.mix.budget.bounds import GroupBudget
-from toolkit.mix.effects.before_after import SizesByLabel
-from toolkit.mix.effects.counts import RuleEffect, Totals
+from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
+from toolkit.mix.join import ShardToMix
+from toolkit.mix.orphans import Found
 from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.stage import inputs_now
 from toolkit.records import origins
 from toolkit.records.origins import Origin
 from toolkit.rules import Role, kind_called
@@ -207,6 +214,28 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def split_of_files(self, label: str) -> str:
         """Return the split of a label of files; empty if the files are not parted by split."""
         return label.partition("/")[0] if self.splits else ""
+
+
+def orphan_counts(works: Sequence[ShardToMix], found: Found) -> list[OrphanCount]:
+    """Return how many orphans each rule and set has, by stream, rule and set.
+
+    Args:
+        works: the shards that were judged, in that order.
+        found: the orphans.
+    """
+    counts: Counter[tuple[str, int, int]] = Counter()
+    names: dict[tuple[str, int, int], OrphanCount] = {}
+    for (shard, rule, set_), documents in sorted(found.counts.items()):
+        stream = works[shard].stream
+        key = stream.name, rule, set_
+        counts[key] += documents
+        names[key] = OrphanCount(
+            rule=stream.all_rules[rule].name,
+            set=works[shard].sets[set_].set,
+            stream=stream.name,
+            documents=counts[key],
+        )
+    return [names[key] for key in sorted(names)]
 
 
 def manifest_path(output: str) -> str:
@@ -399,3 +428,75 @@ def clear_work(output: str, keeps: str = "") -> None:
             remove_tree(join(stages, name))
     if not keeps:
         remove_tree(stages)
+
+
+Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
+"""The content digests of a shard's documents, and of its attributes by set; None if they are not right."""
+
+
+def unchanged_manifest(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest | None:
+    """Return the manifest, if just this mix of just these inputs is published already."""
+    settings = listed[0].settings
+    output = settings.output.path
+    manifest = load_manifest(output)
+    here = [(w.stream.name, w.shard) for w in listed]
+    if manifest is None or manifest.omitted or [(e.stream, e.shard) for e in manifest.inputs] != here:
+        return None
+    pairs = list(zip(listed, manifest.inputs, strict=True))
+    if not all(for_each(lambda pair: inputs(pair[0]) == (pair[1].documents, pair[1].attributes), pairs)):
+        return None
+    found: plan.Inputs = sorted((work.key, entry.documents, entry.attributes) for work, entry in pairs)
+    digest = plan.digest_of(found, settings.stage_digest(), settings.output.part_size, [])
+    is_ours = manifest.digest == digest and not is_unfinished(output)
+    return manifest if is_ours and not fault_of(output, manifest) else None
+
+
+class Published:
+    """The published shards, as far as they were made by these settings.
+
+    Attributes:
+        shards: how many there are in it.
+        fault: what is wrong with its files, if they are those of these settings.
+    """
+
+    def __init__(self, settings: MixSettings) -> None:
+        output = self._output = settings.output.path
+        manifest = load_manifest(output)
+        self._digest = manifest and manifest.digest
+        self._is_unfinished = manifest is not None and is_unfinished(output)
+        if manifest and manifest.settings != settings.recorded():
+            manifest = None
+        self.fault = fault_of(output, manifest) if manifest else ""
+        if manifest and (self.fault or self._is_unfinished):
+            manifest = None
+        listed = manifest.inputs if manifest else []
+        self._entries = {(e.stream, e.shard): _digest(e.documents, e.attributes) for e in listed}
+        self.shards = len(self._entries)
+
+    def has_changed(self) -> bool:
+        """Return whether another mix has been published since: what it was made of is not there any more."""
+        manifest = load_manifest(self._output)
+        if (manifest and manifest.digest) != self._digest:
+            return True
+        return self._is_unfinished and not is_unfinished(self._output)
+
+    def knows(self, work: ShardToMix) -> bool:
+        """Return True if a shard is in it, as it was."""
+        return (work.stream.name, work.shard) in self._entries
+
+    def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
+        """Return True if a shard is in it, as it is."""
+        return inputs is not None and self._entries.get((work.stream.name, work.shard)) == _digest(*inputs)
+
+
+def _digest(documents: str, attributes: dict[str, str]) -> bytes:
+    """Return one digest of those of a shard: 100,000 shards have a million of them."""
+    return xxhash.xxh3_128_digest(msgspec.json.encode((documents, attributes), order="sorted"))
+
+
+def is_unchanged(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:
+    """Return True if what is published was made by these settings, of these shards, among others, as they are."""
+    if not listed:
+        return True
+    found = Published(listed[0].settings)
+    return all(for_each(lambda work: found.has(work, inputs(work)), listed))

@@ -1,4 +1,7 @@
-"""The settings of a ``mix:`` section, and how they are read."""
+"""The settings of a ``mix:`` section, and how they are read.
+
+Which split a document is in: by hash of its id.
+"""
 
 import functools
 import os
@@ -15,7 +18,7 @@ from toolkit.config.sizes import Size
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.mix.budget.settings import BudgetSettings
-from toolkit.mix.shuffle.frames import HEAD, Shuffle
+from toolkit.mix.shuffle import HEAD, Shuffle
 from toolkit.mix.writer import Writer, find_writer, part_name
 from toolkit.rules import Role, Rule, kind_called
 from toolkit.rules.kinds.budget import Budget
@@ -337,3 +340,13 @@ def writer_with(format_: str, options: bytes, columns: str = "") -> Writer:
     found = config.convert(Source(msgspec.json.decode(options)), class_, f"format {format_}")
     found.__dict__["own_columns"] = columns
     return found
+
+
+def split_of(id: bytes, shares: Mapping[str, float]) -> str:
+    """Return the split of an id: its xxh3-64 as a fraction of 2^64 lies in the share of one, in their order."""
+    place, end = xxhash.xxh3_64_intdigest(id) / 2**64, 0.0
+    for name, share in shares.items():
+        end += share
+        if place < end:
+            return name
+    return list(shares)[-1]

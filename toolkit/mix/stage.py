@@ -16,14 +16,12 @@ from toolkit.data.metadata_fields import DOT, SAME
 from toolkit.data.own_types import KEYS
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
-from toolkit.mix.effects.before_after import SizesByLabel
-from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, Totals, finish
+from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, SizesByLabel, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
-from toolkit.mix.orphans.copies import Copies
-from toolkit.mix.orphans.judging import Noted
+from toolkit.mix.orphans import Copies, Noted
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.mix.shuffle.frames import hash_bytes, hash_of, sizes_of
+from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import NOTED, IndexedDocuments, NotedDocuments
 from toolkit.runs.blocks import in_order, threads_for
@@ -87,7 +85,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
         members: by label, in the order of the documents.
         sizes: by label, for each run of a shuffled output where in the intermediate the hashes and sizes of its pieces
-            are (see `toolkit.mix.shuffle.frames.sizes_of`), and how many.
+            are (see `toolkit.mix.shuffle.sizes_of`), and how many.
         size, stamp: of the intermediate.
         noted: bytes of each file in which documents are noted, by its suffix: those that stay and copies that do not,
             with rules about such; those that are written, where their ids are compared.

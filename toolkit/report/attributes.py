@@ -14,7 +14,7 @@ from toolkit.report import buckets
 from toolkit.report.choosing import NEAR, Least, key_of
 from toolkit.report.fields import CHARS, Fields, ScoreAt, at_path, holds
 from toolkit.rules import Role, RuleSet
-from toolkit.rules.asking import FAULTS
+from toolkit.rules.expressions import FAULTS
 
 if TYPE_CHECKING:
     import numpy as np

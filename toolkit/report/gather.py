@@ -12,12 +12,11 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
 from toolkit.inspect.stats import groups
+from toolkit.mix import orphans
 from toolkit.mix.effects.counts import GroupCount, Totals, add, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.orphans import judging
-from toolkit.mix.orphans.counting import counts_of
-from toolkit.mix.publish import BudgetFound, Manifest
+from toolkit.mix.publish import BudgetFound, Manifest, orphan_counts
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
 from toolkit.report import facts, of_output
@@ -356,10 +355,10 @@ def _orphans(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[Shar
     else:
         sizes = {number: size for each in streams for number, size in each.merged.fates.items()}
         noted = (
-            judging.Noted(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
+            orphans.Noted(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
             for number, task in enumerate(tasks)
         )
-        found = counts_of([task.work for task in tasks], judging.judge(noted))
+        found = orphan_counts([task.work for task in tasks], orphans.judge(noted))
     return [facts.Orphans(**msgspec.structs.asdict(each)) for each in found]
 
 

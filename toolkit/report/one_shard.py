@@ -2,7 +2,7 @@
 
 ``<folder>/<shard>.counts``  a `ShardCounts`, compressed
 ``<folder>/<shard>.groups``  sums by source, host, top-level domain and crawl, sorted
-``<folder>/<shard>.kept``    where rules drop copies, what becomes of documents: `toolkit.mix.orphans.copies.Fates`
+``<folder>/<shard>.kept``    where rules drop copies, what becomes of documents: `toolkit.mix.orphans.Fates`
 ``<folder>/<shard>.copies``  likewise
 
 The folder is that of the settings: rules and what is counted of attributes.
@@ -31,7 +31,7 @@ from toolkit.mix.effects.counts import (
 )
 from toolkit.mix.effects.preview import BLOCK, Block, blocks
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
-from toolkit.mix.orphans.copies import Copies, Fates
+from toolkit.mix.orphans import Copies, Fates
 from toolkit.report.attributes import Attributes, FieldCounts
 from toolkit.report.choosing import APPLIED, DRAWN, DROPPED, Least, Ranks, key_of
 from toolkit.report.columns import Columns, columns_of

@@ -21,7 +21,7 @@ from toolkit.report.facts import Line, Marked, PairText, Sample
 from toolkit.report.fields import Fields
 from toolkit.report.merging import MOST_LABELS, Merged
 from toolkit.rules import Rule, RuleSet, rules_in
-from toolkit.rules.asking import FAULTS
+from toolkit.rules.expressions import FAULTS
 from toolkit.runs.blocks import Block
 from toolkit.runs.executors import Report
 

@@ -17,18 +17,15 @@
 
 Rules are evaluated in order, on the document's original values. Edits are applied together, after all decisions.
 
-Each kind of rule is one file of `kinds`. `reading` makes a `Rule` of YAML; `compiling` checks it against the types of
-attributes and makes a `CompiledRule` of it, which applies the rule to one document. A `RuleSet` has the rules of a
+Each kind of rule is one file of `kinds`. `reading` makes a `Rule` of YAML; a `Compiler` checks it against the types
+of attributes and makes a `CompiledRule` of it, which applies the rule to one document. A `RuleSet` has the rules of a
 stream, in order.
 """
 
-from toolkit.rules.compiling import LABEL, WHOLE
 from toolkit.rules.kinds import kind_called
-from toolkit.rules.reading import check_names, read_rules
-from toolkit.rules.rule import Rule, sample_hash
+from toolkit.rules.reading import Scope, check_names, check_used, merged, read_rules, read_scope
+from toolkit.rules.rule import LABEL, WHOLE, Role, Rule, sample_hash
 from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
-from toolkit.rules.scopes import Scope, check_used, merged, read_scope
-from toolkit.rules.written import Role
 
 __all__ = [
     "LABEL",

@@ -11,9 +11,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from toolkit.errors import ConfigError
-from toolkit.rules.compiled_rule import CompiledRule, Function, Values
-from toolkit.rules.compiling import Compiler, refused
-from toolkit.rules.rule import document_hash
+from toolkit.rules.rule import CompiledRule, Compiler, Function, Values, document_hash, refused
 
 MOST = 100
 """The largest amount: copies of a document are in memory together."""

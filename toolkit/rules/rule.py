@@ -1,22 +1,614 @@
-"""The contract of a rule kind. A kind is one file of `toolkit.rules.kinds`; nothing else names it.
+"""A kind of rule: how one is written and recorded, checked and compiled, and what it then does to a document.
 
-The file has three classes:
+A kind is one file of `toolkit.rules.kinds`; nothing else names it. The file has three classes:
 
 - a `Form`, which is what stands in YAML, with its options and their types, and makes rules of it
 - a `Rule`, whose name is that of the file: what is sent to a worker, recorded, and compiled there
-- if the kind does more than drop or annotate documents, a `toolkit.rules.compiled_rule.CompiledRule`: what the rule
-  does to a document, and how that is explained
+- if the kind does more than drop or annotate documents, a `CompiledRule`: what the rule does to a document, and
+  how that is explained
+
+A `Compiler` checks rules against the types of attributes, and notes on the way what they need of documents;
+`toolkit.rules.running` makes the code of an expression a function.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Self
+import ast
+import contextlib
+import enum
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
+import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct, Description, Source
-from toolkit.rules.compiled_rule import CompiledRule
-from toolkit.rules.compiling import Compiler
-from toolkit.rules.written import Written
+from toolkit.data import schema
+from toolkit.data.documents import Document
+from toolkit.data.schema import ANY, BOOL, NEVER, STR, Type, infer, list_of, union
+from toolkit.errors import ConfigError, DataError, quoted
+from toolkit.plugins import snake_case
+from toolkit.rules import filters
+from toolkit.rules.blocklist import Watch
+from toolkit.rules.checker import MAYBE, Facts, Name
+from toolkit.rules.expression_tree import ExpressionError, UnknownName, parse
+from toolkit.rules.expressions import Expression, check, check_condition, everything_known, paths_in
+from toolkit.rules.filters import Syntax
+from toolkit.rules.occurrence import Place
+from toolkit.rules.running import compile_function
+from toolkit.storage.json_files import json_digest
+from toolkit.text.editing import Edit, PastEnd
+
+MANY_LABELS = 200
+"""Labels of a parameter above which its values are recorded by their digest."""
+
+_FIRST = ("kind", "name", "group", "expression", "patterns", "syntax", "strict", "when")
+"""The order in which the keys of a record begin. Digests of mixes depend on it."""
+
+
+class Role(enum.Enum):
+    """The things that rules can do to a document, with the verb for a rule and the participle for a report."""
+
+    DROPS = ("drops", "dropped")
+    REPEATS = ("repeats", "dropped")
+    ANNOTATES = ("annotates", "annotated")
+    EDITS = ("edits", "changed")
+    SETS = ("sets", "gave a field to")
+    ROUTES = ("routes", "routed")
+
+    @property
+    def verb(self) -> str:
+        """Return the word for one rule: ``drops``."""
+        return str(self.value[0])
+
+    @property
+    def done(self) -> str:
+        """Return what comes before a number of documents: ``dropped``."""
+        return str(self.value[1])
+
+    @property
+    def drops(self) -> bool:
+        """Return whether a rule can drop a document."""
+        return self in (Role.DROPS, Role.REPEATS)
+
+
+class Foreign(NamedTuple):
+    """The texts of a rule in another language than that of our expressions.
+
+    Attributes:
+        syntax: the language.
+        texts: patterns, or selectors of spans.
+        match: True for patterns, which match documents.
+        keeps: the rule drops the documents that no pattern matches.
+        strict: numbers are compared as Dolma does, 1 unequal to 1.0.
+    """
+
+    syntax: Syntax
+    texts: Sequence[str]
+    match: bool = False
+    keeps: bool = False
+    strict: bool = False
+
+
+class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_case(name).replace("_", " ")):
+    """A rule as written, with what the groups around it add.
+
+    Attributes:
+        name: under which it is counted and shown; that of its group, and ``: ``, in front.
+        group: the innermost group that it is in.
+        expression: of the condition or the value that the kind is about, if it has one.
+        when: a further condition on documents.
+        parameters: names that the expressions use: value by label, and for all other labels under "".
+        place: file and line, for messages.
+    """
+
+    name: str
+    group: str = ""
+    expression: str = ""
+    when: str = ""
+    parameters: dict[str, dict[str, Any]] = {}
+    place: str = ""
+
+    ROLE: ClassVar[Role] = Role.EDITS
+    """The thing that rules of the kind do. Those that drop or annotate come first, others for documents that stay."""
+
+    DRAWS: ClassVar[bool] = False
+    """It drops documents by a draw, whatever they are copies of."""
+
+    KEEPS: ClassVar[bool] = False
+    """It drops the documents for which its expression, or patterns, are not true."""
+
+    READS_ALL: ClassVar[bool] = False
+    """It may read all attributes and the text."""
+
+    SIZE_NEEDS_TEXT: ClassVar[bool] = False
+    """Only the text tells how many characters an edit changes, so a dry run does not know."""
+
+    @property
+    def expressions(self) -> list[str]:
+        """Return the texts that are expressions of ours; the condition `when` is the last of them."""
+        return [text for text in ("" if self.foreign else self.expression, self.when) if text]
+
+    @property
+    def foreign(self) -> Foreign | None:
+        """Return the texts in another language, if there are any."""
+        return None
+
+    @property
+    def annotation(self) -> str:
+        """Return what the rule adds to the annotations of a document, if that is its role."""
+        return ""
+
+    @property
+    def field(self) -> str:
+        """Return the field of the metadata that the rule gives, dotted, if that is its role."""
+        return ""
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the rule as it is recorded: without the places where it, and the files that it names, are."""
+        given = {
+            key: value
+            for key, value in msgspec.to_builtins(self).items()
+            if value is not False and value not in (None, "", {}, [])  # zero is something
+        }
+        given.pop("place", None)
+        parameters = {name: _recorded(values) for name, values in given.pop("parameters", {}).items()}
+        first = {key: given.pop(key) for key in _FIRST if key in given}
+        return first | given | ({"parameters": parameters} if parameters else {})
+
+    @property
+    def kind(self) -> str:
+        """Return what the kind is called in records and tables."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def drops(self) -> bool:
+        """Return whether it can drop a document."""
+        return self.ROLE.drops
+
+    @property
+    def edits(self) -> bool:
+        """Return whether it changes text."""
+        return self.ROLE is Role.EDITS
+
+    @property
+    def decides(self) -> bool:
+        """Return whether it drops or annotates documents; all others are applied to those that stay."""
+        return self.drops or self.ROLE is Role.ANNOTATES
+
+
+def _recorded(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a parameter as they are recorded: a table of many languages by its digest."""
+    if len(values) <= MANY_LABELS:
+        return values
+    digest = json_digest(values)
+    return {label: values[label] for label in ("",) if label in values} | {"labels": len(values), "xxh3_128": digest}
+
+
+Function = Callable[..., Any]
+Values = Sequence[Any]
+"""The values of a document, one for each argument of functions, the document last."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRule:
+    """A rule ready to run. One that drops or annotates is just that; kinds that do more extend it.
+
+    Attributes:
+        rule: as written.
+        names: that its expressions may use, its parameters among them.
+        function: makes code a function of the values of a document.
+        condition: the code of when it holds; empty if it always does.
+    """
+
+    rule: Written
+    names: Mapping[str, Name]
+    function: Callable[[str], Function]
+    condition: str
+
+    # --- what a kind does: `edits` and `preview` if it edits, `set` if it sets fields, `folder` if it routes ----------
+
+    def edits(self, document: Document, values: Values, past_end: PastEnd) -> list[Edit]:
+        """Return what it edits in a document's text."""
+        return []
+
+    def preview(self, values: Values) -> tuple[int, int | None]:
+        """Return how many stretches it would edit, and their code points (None where only text could tell)."""
+        return 0, None
+
+    def set(self, fields: dict[str, Any], values: Values) -> None:
+        """Add the field that it gives to these, as a JSON text, nested where its name is dotted."""
+
+    def folder(self, label: str, values: Values) -> str:
+        """Return the output folder of a document, or piece of one, that the format gives this label."""
+        return label
+
+    def takes_label(self) -> bool:
+        """Return whether ``label`` in its expression is the label that the format gives, and not that of the rules."""
+        return False
+
+    def watches(self) -> Watch | None:
+        """Return what notes the entries of a blocklist that documents match, for a kind that has one."""
+        return None
+
+    def verdict(self, values: Values) -> str:
+        """Return what it does to a document that has come to it, for people."""
+        verb = self.rule.ROLE.verb
+        if self.holds(values):
+            return f"{verb} it"
+        return f"does not {verb.removesuffix('s')} it" if self.rule.decides else f"{verb} nothing"
+
+    def watched(self, values: Values) -> dict[str, Any]:
+        """Return the values that it sees in a document, by the text of the expression that has them."""
+        found: dict[str, Any] = {}
+        for path, function in self._paths.items():
+            with contextlib.suppress(KeyError, IndexError, AttributeError, TypeError, ValueError):
+                found[path] = function(*values)
+        return found
+
+    def part(self, text: str) -> Function | None:
+        """Return a part of its expressions as a function of the values of a document; None if it cannot stand alone.
+
+        Whatever the rule tests before it comes to this part is not tested: nulls are errors of the function.
+        """
+        tested = frozenset(ast.unparse(node) for node in ast.walk(parse(text)) if isinstance(node, ast.expr))
+        try:
+            return self.function(check(text, self.names, tested).code)
+        except ExpressionError:
+            return None
+
+    # --- what kinds use -----------------------------------------------------------------------------------------------
+
+    def holds(self, values: Values) -> bool:
+        """Return True if the rule does something to a document."""
+        return not self.condition or bool(self.run(self._holds, values))
+
+    def rules_out(self, values: Values) -> bool:
+        """Return True if the rule drops a document whatever is drawn."""
+        return self.rule.drops and not self.rule.DRAWS and self.holds(values)
+
+    def run(self, function: Function, values: Values) -> Any:
+        """Return what one of its functions gives; a value that it cannot use is an error that names the rule."""
+        try:
+            return function(*values)
+        except Exception as error:
+            message = f"rule {quoted(self.rule.name)} ({self.rule.place}) failed: {_describe(error)}"
+            raise DataError(message).about(self.keys) from None
+
+    def fault(self, message: str) -> DataError:
+        """Return the error of a value that is not what the rule needs."""
+        return DataError(f"rule {quoted(self.rule.name)} ({self.rule.place}): {message}").about(self.keys)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Return the names of the attributes that it asks for."""
+        foreign = self.rule.foreign
+        asked = {key for text in foreign.texts for key in filters.all_keys(text, foreign.syntax)} if foreign else set()
+        paths = (path for text in self.rule.expressions for path in paths_in(text, self.names))
+        return frozenset(asked | {path.partition(".")[0] for path in paths})
+
+    @cached_property
+    def _holds(self) -> Function:
+        return self.function(self.condition)
+
+    @cached_property
+    def _paths(self) -> dict[str, Function]:
+        compiled: dict[str, Function] = {}
+        for path in (path for text in self.rule.expressions for path in paths_in(text, self.names)):
+            with contextlib.suppress(ExpressionError):
+                compiled[path] = self.function(check(path, self.names, everything_known(path)).code)
+        return compiled
+
+
+def of_joined(function: Callable[[dict[str, Any]], Any]) -> Function:
+    """Return a function of the whole document with its attributes as one of the values of a document."""
+    return lambda *values: function(values[-1].joined)
+
+
+def label_function(text: str, function: Function) -> Callable[..., str | None]:
+    """Return the function of a label; its errors tell the label's expression."""
+
+    def label(*values: Any) -> str | None:
+        try:
+            value = function(*values)
+        except Exception as error:
+            raise DataError(f"the label `{text}` failed: {_describe(error)}") from None
+        if not isinstance(value, str | None):
+            raise DataError(f"expected a text or null as label, got {value!r}")
+        return value
+
+    return label
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"expected the key {error}, got a map without it; use get(map, key, default)"
+    if isinstance(error, IndexError):
+        return "expected an element, got a list that is too short"
+    if isinstance(error, DataError):
+        return error.message
+    if str(error).startswith("expected"):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+WHOLE = ""
+"""Stands among the fields of a value for the value itself."""
+
+LABEL = "label"
+"""The name of a document's label in expressions."""
+
+_WITHOUT_DOCUMENTS = ("id", "source", "chars")
+"""Fields of documents that attributes and row indexes tell."""
+
+Names = Mapping[str, Name]
+_Check = Callable[[str, Names, Facts], Expression]
+
+
+@dataclass
+class Needs:
+    """The values that must be read for rules and labels.
+
+    Attributes:
+        keys: of attributes.
+        fields: of their values; `WHOLE` where the value itself is used.
+        to_set: the keys that give fields of the metadata their values.
+        source: rules ask for the source of documents.
+        documents: rules ask for more of documents than attributes and row indexes tell.
+        joined: rules ask for whole documents with their attributes.
+        by_library: the patterns and selectors that the library of their language runs.
+    """
+
+    keys: set[str] = field(default_factory=set)
+    fields: dict[str, set[str]] = field(default_factory=dict)
+    to_set: set[str] = field(default_factory=set)
+    source: bool = False
+    documents: bool = False
+    joined: bool = False
+    by_library: list[str] = field(default_factory=list)
+
+    def run_by_library(self, text: str) -> None:
+        """Note a pattern or selector that the library of its language runs on whole documents."""
+        self.joined = self.documents = True
+        self.by_library.append(text)
+
+
+class UnknownAttribute(ConfigError):
+    """A rule, or a label, uses a name that nothing has.
+
+    Attributes:
+        name: the name.
+        message: the error without its hint.
+    """
+
+    def __init__(self, name: str, message: str, whole: str) -> None:
+        self.name, self.message = name, message
+        super().__init__(whole)
+
+
+class Compiler:
+    """Compiles labels, then rules; arguments as of `RuleSet`.
+
+    Attributes:
+        needs: of what has been compiled.
+        known: what is known not to be null of a document that stays.
+        attributes: the names that expressions may use, but that of the label.
+        names: these, and that of the label.
+        translates: patterns of other languages may run as expressions of ours where they mean the same.
+        constants: the variables in code that are no arguments.
+        places: of rules, by their identities: what may occur in no document.
+    """
+
+    def __init__(self, names: Names, arguments: tuple[str, ...], *, translates: bool) -> None:
+        self.needs = Needs()
+        self.known: Facts = frozenset()
+        self.attributes, self.names = names, dict(names)
+        self.translates = translates
+        self._arguments = arguments
+        self.constants: dict[str, Any] = {}
+        self.places: dict[int, list[Place]] = {}
+        self._noting: dict[int, str] = {}
+        self._if_applied: dict[int, Facts] = {}
+        self._label: Expression | None = None
+        self._label_names: set[str] = set()
+
+    # --- labels -------------------------------------------------------------------------------------------------------
+
+    def label(self, text: str) -> Callable[..., str | None]:
+        """Return the function of the label, which rules may use."""
+        self._label = self._checked_label(text)
+        self.names.setdefault(LABEL, Name(self._label.type, self._label.code))  # an attribute may be called so
+        return label_function(text, self.function(self._label.code))
+
+    def folder(self, text: str) -> Callable[..., str | None]:
+        """Return the function of another label, that of the format."""
+        return label_function(text, self.function(self._checked_label(text).code))
+
+    def _checked_label(self, text: str) -> Expression:
+        try:
+            found = check(text, self.names)
+        except ExpressionError as error:
+            raise _config_error("label", error) from None
+        if found.type not in (STR, schema.nullable(STR), ANY, MAYBE):
+            raise ConfigError(f"label: expected an expression that gives a text, got a value of type {found.type}")
+        self._label_names.update(found.names)
+        self._note(found)
+        return found
+
+    # --- what kinds of rules use --------------------------------------------------------------------------------------
+
+    def decision(self, rule: Written, text: str) -> CompiledRule:
+        """Return a rule that drops or annotates a document where an expression is true.
+
+        Rules behind one that drops know what is not null in the documents that it leaves.
+        """
+        names = self.names_for(rule)
+        found = self.checked(rule, names, f"({rule.when}) and ({text})" if rule.when else text)
+        self._note_nulls(rule, found)
+        if rule.drops:
+            self._learn(found.if_false)
+        return CompiledRule(rule, names, self.function, _truth(found))
+
+    def decision_by_code(self, rule: Written, names: Names, code: str) -> CompiledRule:
+        """Return a rule that drops or annotates a document where code is true that comes from no expression."""
+        if condition := self.condition(rule, names):
+            code = f"{condition} and {code}"
+        return CompiledRule(rule, names, self.function, code)
+
+    def condition(self, rule: Written, names: Names) -> str:
+        """Return the code of a rule's `when`; empty if there is none.
+
+        What it tests is known not to be null in the values of the rule that are asked for behind it.
+        """
+        if not rule.when:
+            return ""
+        found = self.checked(rule, names, rule.when)
+        self._note_nulls(rule, found)
+        self._if_applied[id(rule)] = found.if_true
+        return _truth(found)
+
+    def value(self, rule: Written, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
+        """Return a checked expression that gives a value.
+
+        Args:
+            rule: that has it.
+            names: that it may use.
+            text: the expression.
+            type_: of the value.
+            wanted: what that is, in words.
+        """
+        found = self.checked(rule, names, text, check)
+        if type_ != ANY and found.type not in (type_, ANY):
+            null = found.type == schema.nullable(type_)
+            got = "a value that may be null; test it first" if null else f"a value of type {found.type}"
+            raise refused(rule, f"expected {wanted}, got {got}")
+        return found
+
+    def checked(self, rule: Written, names: Names, text: str, how: _Check = check_condition) -> Expression:
+        """Return a checked expression, by default a condition; what it reads is noted."""
+        try:
+            found = how(text, names, self.known | self._if_applied.get(id(rule), frozenset()))
+        except ExpressionError as error:
+            raise refused(rule, error) from None
+        self._note(found)
+        if all(name in rule.parameters or names[name] == self.names.get(name) for name in found.names):
+            self.places.setdefault(id(rule), []).extend(found.places)  # not those of a line of a document, or a piece
+        return found
+
+    def noting(self, rule: Written) -> Function | None:
+        """Return what adds to a list, behind the values of a document, when a rule's condition compares a null."""
+        code = self._noting.get(id(rule))
+        return self.function(code, "seen") if code else None
+
+    def function(self, code: str, *more: str) -> Function:
+        """Return code as a function of the values of a document, and of more."""
+        return compile_function(code, (*self._arguments, *more), self.constants)
+
+    def called(self, function: Function, *more: str) -> str:
+        """Return the code that calls a function with the document."""
+        return f"{self._constant(function)}({', '.join((self._arguments[-1], *more))})"
+
+    def label_code(self, rule: Written, what: str = "") -> str:
+        """Return the code of the label, for what depends on labels, which must be able to differ."""
+        if not (self._label and self._label.names):
+            expected = "expected a label for each document, got an output format without labels"
+            raise refused(rule, f"{what}{expected}; give `label: EXPRESSION` in `mix:`")
+        return self._label.code
+
+    def note_for_fields(self, found: Expression) -> None:
+        """Note that an expression gives a field of the metadata: what it reads must be right after edits, too."""
+        self.needs.to_set |= {*found.names, *(self._label_names if LABEL in found.names else ())}
+
+    def names_for(self, rule: Written) -> dict[str, Name]:
+        """Return what the expressions of a rule may use, with its parameters."""
+        return self.names | {name: self._parameter(rule, name, values) for name, values in rule.parameters.items()}
+
+    @cached_property
+    def known_keys(self) -> dict[str, filters.KeyInfo]:
+        """Return the attributes as patterns of other languages know them."""
+        return {
+            name: filters.KeyInfo(each.present or each.type, each.present is not None)
+            for name, each in self.attributes.items()
+        }
+
+    # --- checking and noting ------------------------------------------------------------------------------------------
+
+    def _learn(self, known: Facts) -> None:
+        if self._label and LABEL not in self.attributes and known & {LABEL, self._label.text}:
+            known = known | {LABEL, self._label.text}
+        self.known = known
+
+    def _parameter(self, rule: Written, name: str, values: Mapping[str, Any]) -> Name:
+        if name in self.names:
+            raise refused(rule, f"expected another name for the parameter {name!r}, because an attribute has this name")
+        if "" not in values:
+            raise refused(rule, f"expected a value of {name!r} for all other labels: `parameters: {{{name}: …}}`")
+        type_ = parameter_type(*values.values())
+        if type_ == ANY:
+            shown = {label or "all others": value for label, value in values.items()}
+            raise ConfigError(f"{rule.place}: parameter {name!r}: expected values of one type, got {shown}")
+        code = repr(values[""])
+        if len(values) > 1:
+            label = self.label_code(rule, f"parameter {name!r}: ")
+            code = f"get({self._constant({k: v for k, v in values.items() if k})}, {label}, {code})"
+        return Name(type_, code, literal=True)
+
+    def _note_nulls(self, rule: Written, found: Expression) -> None:
+        if found.noting:
+            self._noting[id(rule)] = found.noting
+
+    def _note(self, found: Expression) -> None:
+        self.needs.keys.update(found.names)
+        for path in paths_in(found.text, self.attributes):
+            name, _, fields = path.partition(".")
+            self.needs.fields.setdefault(name, set()).add(fields.partition(".")[0] or WHOLE)
+        if "document" in found.names:
+            paths = paths_in(found.text, self.names)
+            self.needs.source |= "document.source" in paths
+            own = [path.partition(".")[2] for path in paths if path.partition(".")[0] == "document"]
+            self.needs.documents |= any(field not in _WITHOUT_DOCUMENTS for field in own)
+        self.needs.documents |= any(
+            name in self.names and self.names[name].open for name in {*found.names} - {"document"}
+        )
+
+    def _constant(self, value: Any) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+
+def refused(rule: Written, why: object) -> ConfigError:
+    """Return the error of a rule that cannot be used."""
+    return _config_error(f"{rule.place}: rule {quoted(rule.name)}", why)
+
+
+def _config_error(place: str, why: object) -> ConfigError:
+    if isinstance(why, UnknownName):
+        return UnknownAttribute(why.name, f"{place}: {why.message}", f"{place}: {why}")
+    return ConfigError(f"{place}: {why}")
+
+
+def _truth(found: Expression) -> str:
+    """Return the code of a condition."""
+    return found.code if found.type == BOOL else f"truth({found.code})"
+
+
+def parameter_type(*values: Any) -> Type:
+    """Return the type of a parameter with these values: of numbers, texts, booleans, or lists of such; else any."""
+    found = NEVER
+    for value in values:
+        if isinstance(value, list):  # three integers are no span here
+            item = parameter_type(*value)
+            type_ = ANY if item == ANY or item.kind == "list" else list_of(item)
+        elif isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+            type_ = infer(value)
+        else:
+            return ANY
+        found = union(found, type_)
+        if ANY in (found, found.item):
+            return ANY
+    return found
 
 
 class Rule(Written, kw_only=True):

@@ -9,13 +9,10 @@ from typing import Any, TypeVar
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.rules.checker import Name
-from toolkit.rules.compiled_rule import CompiledRule, Function, Values
-from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.occurrence import Occurrence
 from toolkit.rules.repeating import Repeats, Takes, combined
-from toolkit.rules.rule import Rule
+from toolkit.rules.rule import CompiledRule, Compiler, Function, Role, Rule, Values, refused
 from toolkit.rules.running import compile_chain
-from toolkit.rules.written import Role
 from toolkit.text import editing
 from toolkit.text.editing import Edit, Edited
 

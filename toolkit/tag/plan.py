@@ -19,7 +19,7 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
 from toolkit.plugins import default_name
-from toolkit.rules import asking
+from toolkit.rules import expressions
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.paths import is_set_name
@@ -200,7 +200,7 @@ def _check_fields(entry: Entry, own: Own) -> None:
     except ConfigError:  # which is raised with its place where the tagger is made
         return
     for field in fields:
-        if fault := asking.absent(field.path, asking.of_document(own=own())):
+        if fault := expressions.absent(field.path, expressions.of_document(own=own())):
             raise ConfigError(f"{entry.place}: {field.option}: {fault}")
 
 

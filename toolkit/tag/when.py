@@ -14,7 +14,7 @@ from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type
 from toolkit.errors import DataError, did_you_mean, short
-from toolkit.rules import asking
+from toolkit.rules import expressions
 from toolkit.rules.checker import Facts, Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check_condition
@@ -94,17 +94,17 @@ def resolved(
         return found
 
     named = {name: keys_of(name) for name in when.sets}
-    found = asking.sets_read(when.text, named, keys, elsewhere)
+    found = expressions.sets_read(when.text, named, keys, elsewhere)
     expression, read = when.text.strip(), dict[str, str]()
     if found and next(iter(found.values())) is None:  # SET[.KEY[.field]] as a whole
         set_name, _, path = expression.partition(".")
         key, _, fields = path.partition(".")
-        key = asking.key_of(set_name, key, keys_of(set_name))
+        key = expressions.key_of(set_name, key, keys_of(set_name))
         expression, read = f"{key}.{fields}" if fields else key, {key: set_name}
     else:
         read = {key: name for name, of_set in named.items() for key in of_set}
         read |= {key: name for name in found for key in keys_of(name)}
-        used = asking.keys_in(expression)
+        used = expressions.keys_in(expression)
         if unknown := sorted(used - {*read, METADATA}):
             known = sorted({key for of_set in (*keys.values(), *elsewhere().values()) for key in of_set})
             hint = did_you_mean(unknown[0], known) or f"; there are: {', '.join(known) or 'none'}"
@@ -114,7 +114,7 @@ def resolved(
     for key, name in sorted(read.items()):
         type_ = None if name in here else schema.to_json(elsewhere()[name][key])
         reads.append(Read(set=name, key=key, type=type_))
-    own_types = documents() if asking.reads_document(expression) else None
+    own_types = documents() if expressions.reads_document(expression) else None
     return When(text=when.text, sets=when.sets, expression=expression, reads=reads, own=own_types)
 
 
@@ -141,7 +141,7 @@ class Condition:
             key: types[read.set, key] if read.type is None else schema.from_json(read.type)
             for key, read in self._reads.items()
         }
-        names = asking.of_document(text=True, own=when.own)
+        names = expressions.of_document(text=True, own=when.own)
         names |= {key: Name(type_, f"a{i}") for i, (key, type_) in enumerate(declared.items())}
         found: Expression = check_condition(when.expression, names)
         self.known: Facts = found.if_true
@@ -171,7 +171,7 @@ class Condition:
         for i, (document, number) in enumerate(numbered):
             try:
                 given = [document.attribute(text) for text in texts]
-                value = asking.ask(self._function, (*given, document), f"{OPTION}: `{self.text}`")
+                value = expressions.ask(self._function, (*given, document), f"{OPTION}: `{self.text}`")
                 if not isinstance(value, bool):
                     raise DataError(f"{OPTION}: `{self.text}`: expected true or false, got {short(value)}")
             except DataError as error:

@@ -18,7 +18,7 @@ from toolkit.text.linear.windows import WindowOption
 from toolkit.train.examples import EXAMPLES, SPLITS, TRAIN, Example, Examples
 from toolkit.train.labels import Aggregate, check_aggregate, label_of
 from toolkit.whole.kind import Asked, Block, Files, Kind, Signer
-from toolkit.whole.kinds.sample.rows import split_of
+from toolkit.whole.kinds.sample.choosing import split_of
 
 Split = Literal["train", "valid", "test"]
 Positive = Annotated[float, msgspec.Meta(gt=0)]

@@ -13,7 +13,7 @@ from toolkit.data.metadata_fields import METADATA
 from toolkit.errors import ToolkitError
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, types_of
 from toolkit.mix.writer import Writer
-from toolkit.rules import asking
+from toolkit.rules import expressions
 from toolkit.rules.expressions import check_condition
 from toolkit.rules.running import compile_function
 from toolkit.view.corpus import At, Found, Scanned, Shard, Values
@@ -177,7 +177,7 @@ class _FileQuestion:
             with stop.computing():
                 for row, (document, values) in enumerate(block, first):
                     arguments = (*(values or [None]), document)
-                    if self._fits and not asking.ask(self._fits, arguments, f"{FILTER}: `{self._where}`"):
+                    if self._fits and not expressions.ask(self._fits, arguments, f"{FILTER}: `{self._where}`"):
                         continue
                     rows.append(row)
                     if self._score:

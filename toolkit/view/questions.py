@@ -17,11 +17,11 @@ from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import JoinedShard, inputs_of
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import Stream
-from toolkit.rules import Rule, RuleSet, asking, read_rules
+from toolkit.rules import Rule, RuleSet, expressions, read_rules
 from toolkit.rules.checker import Name
-from toolkit.rules.compiling import LABEL, Compiler
 from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
+from toolkit.rules.rule import LABEL, Compiler
 from toolkit.rules.running import compile_function
 from toolkit.view.corpus import Scanned
 from toolkit.view.stopping import Stop
@@ -53,7 +53,7 @@ class AsInMix:
         """Return the parameters that a condition uses: those of the rule that it is, or of the first that has them."""
         mine = sorted(self.rules, key=lambda rule: text.strip() not in map(str.strip, rule.expressions))
         known = {name: values for rule in reversed(mine) for name, values in rule.parameters.items()}
-        return {name: known[name] for name in sorted(asking.keys_in(text)) if name in known}
+        return {name: known[name] for name in sorted(expressions.keys_in(text)) if name in known}
 
     def names_in(self, text: str) -> set[str]:
         """Return the names of a condition that are no keys: parameters, and that of the label."""
@@ -62,7 +62,7 @@ class AsInMix:
     def asks_label(self, text: str) -> bool:
         """Return whether a condition depends on the label, by its name or by a parameter."""
         try:
-            keys, parameters = asking.keys_in(text), self.parameters_of(text)
+            keys, parameters = expressions.keys_in(text), self.parameters_of(text)
         except ExpressionError:  # which is told by who reads it
             return False
         return bool(self.label) and (LABEL in keys or any(len(values) > 1 for values in parameters.values()))
@@ -232,7 +232,7 @@ def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> flo
         DataError: if it cannot be computed of these values, or is no number.
     """
     try:
-        found = asking.ask(function, values, f"{SORT}: `{text}`")
+        found = expressions.ask(function, values, f"{SORT}: `{text}`")
     except DataError as error:
         if isinstance(error.__context__, ZeroDivisionError):  # a share of nothing is no number
             return None
@@ -287,12 +287,14 @@ def _sets_read(
     here = {name: keys for name, keys in known.items() if name in first}
     others = {name: keys for name, keys in known.items() if name not in first}
     try:
-        meant = {} if asking.is_reference(text, known) else _of_mix(text, {n: here[n] for n in mix.sets if n in here})
-        found = asking.sets_read(text, meant, here, lambda: others)
+        meant = (
+            {} if expressions.is_reference(text, known) else _of_mix(text, {n: here[n] for n in mix.sets if n in here})
+        )
+        found = expressions.sets_read(text, meant, here, lambda: others)
         if None in found.values():
             return dict.fromkeys(found, False)
         keys = {key for each in known.values() for key in each}
-        unknown = sorted(asking.keys_in(text) - keys - {METADATA} - mix.names_in(text))
+        unknown = sorted(expressions.keys_in(text) - keys - {METADATA} - mix.names_in(text))
         if unknown:
             hint = did_you_mean(unknown[0], sorted(keys)) or f"; there are: {', '.join(sorted(keys)) or 'none'}"
             raise ConfigError(f"{what}: expected a key of a set, got {unknown[0]!r}{mix.renamed(unknown[0]) or hint}")
@@ -309,7 +311,7 @@ def _of_mix(text: str, sets: Mapping[str, Sequence[str]]) -> dict[str, list[str]
     """Return which keys an expression asks of sets of a mix, where one of these alone has them."""
     found: dict[str, list[str]] = {}
     with suppress(ExpressionError):  # which is told by who reads it
-        for key in sorted(asking.keys_in(text)):
+        for key in sorted(expressions.keys_in(text)):
             owners = [name for name, keys in sets.items() if key in keys]
             if len(owners) == 1:
                 found.setdefault(owners[0], []).append(key)

@@ -14,7 +14,7 @@ stopped:
     returns a digest of each shard's fates: where that is another than before, the record of the shard in the set is
     deleted, then ``.toolkit/dedup/SET/resolved.json`` is written. A kind without this step leaves `resolve` as it is.
     What a kind has fitted, and is to stay when other shards come, lies beside that (`Kind.fitted`, `Work.home`).
- 3. per shard, `toolkit.whole.write`: `Kind.values` gives the value of each document, in order, from signatures and
+ 3. per shard, `toolkit.whole.resolve`: `Kind.values` gives the value of each document, in order, from signatures and
     fates. The framework writes them as any attribute set is written: same file, schema, completion record, lineage.
 
 So mix, validate, stats and previews know these sets as they know those of taggers. `section` reads the configuration,

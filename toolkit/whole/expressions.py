@@ -1,4 +1,4 @@
-"""What a set of duplicates asks of documents: expressions over earlier sets, checked, and run over joined rows."""
+"""What a set of duplicates asks of documents: expressions over earlier sets, checked and run; and groups by them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,52 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import ANY, Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
-from toolkit.rules import asking
+from toolkit.rules import expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition
 from toolkit.rules.running import compile_function
 from toolkit.whole.kind import Asked
+
+MOST = 10_000
+"""Groups of a set: more are a mistake, as a rule, say an expression over the id."""
+
+
+class Labels:
+    """Numbers the groups of a shard's documents in the order in which they are met.
+
+    Args:
+        option: that says what the groups are, for messages.
+        what: they are, for messages.
+    """
+
+    def __init__(self, option: str, what: str) -> None:
+        self._option, self._what = option, what
+        self._numbers: dict[str, int] = {}
+
+    def number(self, values: list[Any]) -> int:
+        """Return the number of the group of a document; without values all are in one.
+
+        Raises:
+            DataError: if there are too many.
+        """
+        label = "/".join(map(_label, values))
+        number = self._numbers.setdefault(label, len(self._numbers))
+        if number >= MOST:
+            raise DataError(
+                f"{self._option}: expected at most {MOST:,} {self._what}, got more; the last one is {label!r}"
+            )
+        return number
+
+    @property
+    def all(self) -> list[str]:
+        """Return the labels, by their numbers."""
+        return [*self._numbers]
+
+
+def _label(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+
 
 _NUMBERS = ("int", "float")
 
@@ -48,7 +88,7 @@ def names_of(sets: Iterable[JoinedSet], own: OwnTypes | None) -> dict[str, Name]
     """Return what expressions may use: as rules do, and the text of the document."""
     names = names_for_rules(sets, own)
     if names["document"].code == "document":
-        names["document"] = asking.of_document(text=True, own=own)["document"]
+        names["document"] = expressions.of_document(text=True, own=own)["document"]
     return names
 
 
@@ -80,13 +120,13 @@ def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -
         ExpressionError: if the set has no such key, or several where none is named.
     """
     sets = list(sets)
-    if not asking.is_reference(text, {each.set: [key.key for key in each.keys] for each in sets}):
+    if not expressions.is_reference(text, {each.set: [key.key for key in each.keys] for each in sets}):
         return None
     set_name, _, path = text.strip().partition(".")
     joined = next(each for each in sets if each.set == set_name)
     key, _, fields = path.partition(".")
     keys = {each.key: each.name for each in joined.keys}
-    name = keys[asking.key_of(set_name, key, keys)]
+    name = keys[expressions.key_of(set_name, key, keys)]
     path = f"{name}.{fields}" if fields else name
     found = null_safe(path, names)
     if found is None:
@@ -133,7 +173,7 @@ class Evaluator:
 
 
 def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:
-    value = asking.ask(function, (*values, document), f"{each.place}: {each.name}: `{each.asked.text}`")
+    value = expressions.ask(function, (*values, document), f"{each.place}: {each.name}: `{each.asked.text}`")
     wanted = each.asked.wanted
     if wanted == "condition" and not isinstance(value, bool):
         raise _unlike(each, "true or false", value)

@@ -1,21 +1,29 @@
-"""Step 2, whole: what is resolved, whether that was done before, and which attributes it makes outdated."""
+"""Step 2, whole, and step 3, per shard: what is resolved, the attribute files of that, and what of it is done."""
 
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 import xxhash
 
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import DataError
+from toolkit.errors import DataError, ToolkitError
 from toolkit.records import sets
+from toolkit.records.outdated import is_outdated
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.progress import Share
 from toolkit.storage import json_files, store_of
 from toolkit.storage.json_files import json_digest
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, looking, remove_tree
 from toolkit.storage.threads import for_each
 from toolkit.tag.declared import digest_of
+from toolkit.whole import sign
 from toolkit.whole.kind import Work
 from toolkit.whole.records import (
     Resolution,
@@ -28,7 +36,7 @@ from toolkit.whole.records import (
     set_folder,
 )
 from toolkit.whole.section import Entry
-from toolkit.whole.sign import folder_of
+from toolkit.whole.sign import folder_of, names_of
 
 Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 
@@ -143,3 +151,163 @@ def _remove_other_fates(dataset: Dataset, set_name: str, folder: str) -> None:
     for name in store_of(above).folders(above):
         if name.startswith("fates-") and join(above, name) != folder:
             remove_tree(join(above, name))
+
+
+_ENCODER = msgspec.json.Encoder()
+_ROWS = 1 << 10  # that are written at a time
+
+
+class ShardToWrite(ConfigStruct):
+    """A shard whose attributes are written.
+
+    Attributes:
+        fates: the folder of what was resolved.
+    """
+
+    entry: Entry
+    signed: SignedShard
+    fates: str
+
+
+class WrittenShard(ConfigStruct):
+    """Whether the file of a shard was written, and its documents."""
+
+    shard: str
+    written: bool
+    documents: int
+
+
+def outdated(work: ShardToWrite, *, learn: bool = False) -> bool:
+    """Return whether the attributes of a shard must be written."""
+    dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
+    state = row_index.current(dataset, shard)
+    return is_outdated(dataset, entry.set, shard, state, entry.recorded, entry.reads, learn=learn)
+
+
+def works_to_write(
+    dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: str
+) -> list[Task[ShardToWrite]]:
+    """Return what is to be done of a dataset's own shards, of which `fates` has what was resolved."""
+    mine = [ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
+    with dataset.looking({entry.set, *entry.reads}):
+        before = for_each(as_it_was, mine)
+    return [
+        Task(
+            dataset.attribute_path(entry.set, work.signed.shard),
+            work,
+            work.signed.record.input.size,
+            key=work.signed.shard,
+            known=done,
+        )
+        for work, done in zip(mine, before, strict=True)
+    ]
+
+
+def as_it_was(work: ShardToWrite) -> WrittenShard | None:
+    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
+
+    Nothing is read but these, and nothing written.
+    """
+    dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
+    try:
+        if not all(sets.is_as_recorded(dataset, name, shard) for name in (entry.set, *entry.reads)) or outdated(work):
+            return None
+    except DataError:  # told when the shard is worked on
+        return None
+    return WrittenShard(shard=shard, written=False, documents=work.signed.record.rows)
+
+
+def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
+    """Write the attributes of a shard, if they are missing or outdated.
+
+    Raises:
+        DataError: if signatures and fates do not fit together.
+    """
+    signed, entry = work.signed, work.entry
+    dataset, shard, record = signed.dataset, signed.shard, signed.record
+    if not outdated(work, learn=True):
+        report(record.rows, 0)
+        return WrittenShard(shard=shard, written=False, documents=record.rows)
+    start = time.perf_counter()
+    path = dataset.attribute_path(entry.set, shard)
+    sets.forget(dataset, entry.set, shard)
+    values = entry.configured().values(signed, work.fates)
+    done = Share(report, record.rows, record.input.size)
+    with RowOutput(path) as output:
+        rows = zip(names_of(signed.folder, shard), _endings(entry.key, values), strict=True)
+        while block := [name[:-1] + ending for name, ending in islice(rows, _ROWS)]:
+            output.write_rows(block)
+            done(len(block))
+        if output.rows != record.rows:
+            raise DataError(f"expected {record.rows} rows, got {output.rows}; run `toolkit dedup`", path=path)
+    made = sets.ShardRecord(
+        input=record.input,
+        settings=entry.recorded,
+        reads=record.reads,
+        rows=output.rows,
+        counts={"documents": output.rows},
+        output=sets.output_state(output),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    sets.save_records(dataset, shard, {entry.set: made})
+    return WrittenShard(shard=shard, written=True, documents=record.rows)
+
+
+def _endings(key: str, values: Iterable[Any]) -> Iterator[bytes]:
+    """Yield what is behind the name in each row; of the same value again and again, which most rows have, made once."""
+    middle = b',"attributes":{' + _ENCODER.encode(key) + b":"
+    before, ending = None, middle + b"null}}"
+    for value in values:
+        if value is not before:
+            before, ending = value, middle + _ENCODER.encode(value) + b"}}"
+        yield ending
+
+
+UNSIGNED = "its signatures are missing, or what they were made from has changed"
+UNRESOLVED = "it has signatures; the set has not been resolved over all shards"
+UNWRITTEN = "it is resolved; its attributes are missing, or what they were made from has changed"
+
+
+def states_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool = True) -> dict[str, str]:
+    """Return why each shard of a set is not done; nothing for one that is.
+
+    Args:
+        dataset: of the set.
+        entry: of the section.
+        shards: to look at.
+        whole: whether these are all that are resolved together; else it is believed that nothing else has changed.
+    """
+    with dataset.looking({entry.set, *entry.reads}), looking(sign.folder_of(dataset, entry)):
+        return _look(dataset, entry, shards, whole=whole)
+
+
+def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool) -> dict[str, str]:
+    folder = sign.folder_of(dataset, entry)
+    resolution = load_resolution(dataset, entry.set)
+
+    def is_signed(shard: str) -> bool:
+        try:
+            return sign.is_signed(dataset, entry, folder, shard, row_index.current(dataset, shard))
+        except ToolkitError:
+            return False
+
+    found = {
+        shard: "" if is_signed else UNSIGNED
+        for shard, is_signed in zip(shards, for_each(is_signed, shards), strict=True)
+    }
+    if resolution is None or any(found.values()):
+        return {shard: why or UNRESOLVED for shard, why in found.items()}
+    try:
+        signed = signed_shards(dataset, entry, shards)
+    except ToolkitError:
+        return dict.fromkeys(shards, UNRESOLVED)
+    fates = fates_folder(dataset, entry.set, resolution.key)
+    if whole:
+        resolved = is_current(entry, resolution, key_of(entry, signed), fates)
+    else:
+        resolved = all(resolution.shards.get(each.shard) == each.record.input.content for each in signed if each.own)
+    if not resolved:
+        return dict.fromkeys(shards, UNRESOLVED)
+    works = [ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
+    late = for_each(outdated, works)
+    return {work.signed.shard: UNWRITTEN if is_late else "" for work, is_late in zip(works, late, strict=True)}

@@ -23,9 +23,8 @@ from toolkit.mix.section import read_joined
 from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
 from toolkit.records.foreign import External
-from toolkit.rules import asking
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import A_NAME, is_name
+from toolkit.rules.expressions import A_NAME, check_form, is_name, sets_read
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import absolute, is_set_name, join
 from toolkit.tag.declared import declare_set, digest_of, what_to_declare
@@ -169,7 +168,7 @@ def check_entry(place: Source, set_name: str, section: str) -> None:
     alone = _read_alone(place, set_name, section)
     for option, asked in _all_asked(alone.kind, alone.common.when).items():
         try:
-            asking.check_form(asked.text)
+            check_form(asked.text)
         except ExpressionError as error:
             raise place.error((option,) if option in place.value else (), str(error)) from None
 
@@ -353,7 +352,7 @@ class _Sets:
             return {name: self._keys(name) for name in on_disk if name not in self.known and name not in self.section}
 
         for text in texts:
-            for name in asking.sets_read(text, named, here, there):
+            for name in sets_read(text, named, here, there):
                 wanted.setdefault(name, Joined(set=name, place=place.where(())))
         seen = {name: self.external(name) for name in wanted if self.schema(name) is None}
         stream = Stream(name="", dataset=self.dataset, attributes=list(wanted.values()), rules=[])

@@ -6,10 +6,8 @@ import zlib
 import brotli
 
 from tests.fuzz.targets._files import MOST
-from toolkit.ingest.web.charsets import decode_page
-from toolkit.ingest.web.dates import http_date
-from toolkit.ingest.web.http import TooLarge, UnknownCoding, decoded_body, parse_response
-from toolkit.ingest.web.media_types import is_binary, parse_content_type, sniffed
+from toolkit.ingest.web.html import decode_page, is_binary, parse_content_type, sniffed
+from toolkit.ingest.web.http import TooLarge, UnknownCoding, decoded_body, http_date, parse_response
 from toolkit.storage.compression import compress_zstd
 
 _BODY = "<meta charset=utf-8>Grüße, 日本語".encode()

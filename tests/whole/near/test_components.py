@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.whole.near.components import Ranges, components
+from toolkit.whole.near.connecting import Ranges, components
 
 
 def slowly(pairs: list[tuple[int, int]]) -> dict[int, int]:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.near.decision import Piece, decide
+from toolkit.whole.near.evidence import Piece, decide
 
 BANDS = 3
 

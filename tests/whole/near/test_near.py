@@ -12,9 +12,8 @@ from tests.marks import slow
 from tests.pipeline.conftest import document, tree, write_rows
 from tests.whole.near.conftest import Near, edited, jaccard, kept_for, slow_shingles, vocabulary
 from toolkit.whole.near import resolving
-from toolkit.whole.near.bands import PRESETS
 from toolkit.whole.near.evidence import read_shard
-from toolkit.whole.near.shingles import Shingles
+from toolkit.whole.near.signatures import PRESETS, Shingles
 
 WORDS = vocabulary(4000)
 

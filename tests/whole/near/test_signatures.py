@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 
 from tests.whole.near.conftest import slow_shingles
 from toolkit.errors import ConfigError
-from toolkit.whole.near.bands import ENOUGH, MOST_HASHES, PRESETS, Bands, curve
-from toolkit.whole.near.shingles import Shingles, Size
-from toolkit.whole.near.signatures import Signer, _find
+from toolkit.whole.near.signatures import (
+    ENOUGH,
+    MOST_HASHES,
+    PRESETS,
+    Bands,
+    Shingles,
+    Signer,
+    Size,
+    _find_signatures,
+    curve,
+)
 
 SIZE = Size.of(5)
 
@@ -63,7 +71,7 @@ def test_pairs_are_compared_as_often_as_the_curve_says(bands: Bands, common: int
     shingles = sets_of_similarity(pairs, common, apart)
     signer = Signer(bands, SIZE)
     keys = np.zeros((2 * pairs, bands.bands), dtype=np.uint64)
-    _find(shingles, 2 * pairs, signer._functions, signer._room, keys, np.zeros(2 * pairs, dtype=np.uint8))
+    _find_signatures(shingles, 2 * pairs, signer._functions, signer._room, keys, np.zeros(2 * pairs, dtype=np.uint8))
     found = (keys[::2] == keys[1::2]).any(axis=1).mean()
     chance = bands.probability(common / (common + 2 * apart))
     assert abs(found - chance) <= 2.576 * (chance * (1 - chance) / pairs) ** 0.5 + 1 / pairs

@@ -13,7 +13,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluating.rows import NAMED, WHERE, Question
 from toolkit.mix.join import JoinedShard
 from toolkit.records import sets as records
-from toolkit.rules import asking
+from toolkit.rules import expressions
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.source import Check
 from toolkit.storage.paths import is_set_name
@@ -124,10 +124,10 @@ class Finder:
         if first in self._foreign and is_set_name(first):  # its keys are known once its files are read
             return Question(name, text, [first], option)
         try:
-            found = asking.sets_read(text, self._given, self._known, dict)
+            found = expressions.sets_read(text, self._given, self._known, dict)
             read = [*found]
             if None not in found.values():
-                used = asking.keys_in(text)
+                used = expressions.keys_in(text)
                 self._refuse_unknown_key(used, option, text)
                 read += [each for each, keys in self._given.items() if used & {*keys} or each in self._foreign]
         except ExpressionError as error:

@@ -24,8 +24,9 @@ from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.inspect import targets
 from toolkit.inspect.describe.croissant import document
-from toolkit.mix import plan, publish, stage, unchanged
+from toolkit.mix import plan, publish, stage
 from toolkit.mix.join import ShardToMix
+from toolkit.mix.publish import unchanged_manifest
 from toolkit.mix.settings import Joined, MixSettings, OutputSettings, Stream
 from toolkit.pages.report import render
 from toolkit.records import origins
@@ -110,7 +111,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     if not prepared.works:
         raise ConfigError("expected documents to report on, got none")
     with stage.looking(prepared.settings):
-        manifest = unchanged.whole(prepared.works)
+        manifest = unchanged_manifest(prepared.works)
     with tempfile.TemporaryDirectory(prefix="toolkit-report-") as temporary:
         folders = _folders(context, prepared.works, temporary)
         context.sweep(*folders.values())

@@ -23,7 +23,7 @@ from toolkit.inspect.stats.one_file import Settings, count_file
 from toolkit.inspect.stats.plots import Histogram, text
 from toolkit.inspect.stats.thresholds import thresholds
 from toolkit.mix import publish
-from toolkit.mix.effects.before_after import BeforeAfter, SizesByLabel
+from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
 from toolkit.rules import Rule, kind_called
 from toolkit.runs.executors import Task
 from toolkit.storage.outputs import NamedOutput

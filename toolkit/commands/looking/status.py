@@ -29,8 +29,8 @@ from toolkit.ingest.attempts import attempts
 from toolkit.mix import join as joining
 from toolkit.mix import stage
 from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.publish import Published
 from toolkit.mix.settings import MixSettings, Stream, work_folder
-from toolkit.mix.unchanged import Published
 from toolkit.one_pass import one_input
 from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
@@ -41,7 +41,7 @@ from toolkit.storage.threads import for_each
 from toolkit.tag import declared, values
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import Plan, build
-from toolkit.whole import progress
+from toolkit.whole import resolve
 from toolkit.whole import section as dedup_section
 
 State = Literal["done", "running", "failed", "missing"]
@@ -324,7 +324,7 @@ class _Look:
             yield from (Stage(f"{command} {name}", [], str(error)) for name in names)
             return
         for entry in plan.entries:
-            found = progress.look(dataset, entry, shards, whole=not self.context.in_part)
+            found = resolve.states_of(dataset, entry, shards, whole=not self.context.in_part)
             items = [self._item(command, shard, why) if why else Item(shard, "done") for shard, why in found.items()]
             yield Stage(f"{command} {entry.set}", items)
 

@@ -7,8 +7,8 @@ from toolkit.commands.command_line.options import Flag, Looking, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.errors import ConfigError, amount
+from toolkit.ingest import attempts
 from toolkit.ingest import section as ingest_section
-from toolkit.ingest import superseded
 from toolkit.records import ingested, left_out
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
@@ -85,7 +85,7 @@ def _forget(context: Context, options: Options) -> Outcome:
             )
         shards = sorted({shard for key in options.forget for shard in known[key].shards})
         if not options.dry_run:
-            superseded.forget_shards(dataset, shards)
+            attempts.forget_shards(dataset, shards)
             for key in options.forget:
                 left_out.forget(dataset, known[key])
             ingested.forget(dataset, options.forget)

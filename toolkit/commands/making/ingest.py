@@ -16,11 +16,12 @@ from toolkit.commands.steps.one_pass import Passing
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.errors import amount, few
-from toolkit.ingest import attempts, in_place, superseded
+from toolkit.ingest import attempts, in_place
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
+from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
 from toolkit.mix.effects.counts import added
 from toolkit.mix.writer import not_carried
 from toolkit.one_pass import one_input
@@ -53,7 +54,7 @@ class PlannedIngest:
     entries: list[ingest_section.Entry]
     inputs: list[ingest_plan.InputToIngest]
     works: list[ingest_plan.InputToIngest]
-    former: list[superseded.Superseded]
+    former: list[Superseded]
 
 
 def plan(context: Context) -> PlannedIngest:
@@ -68,7 +69,7 @@ def plan(context: Context) -> PlannedIngest:
     places.check_ingest(context, inputs)
     context.disk.check(inputs[: options.limit])
     works = context.typed((share.inputs if share else inputs)[: options.limit])
-    former = superseded.find(works, inputs, dataset)
+    former = find_superseded(works, inputs, dataset)
     ingest_records.check_settings(works, ((each.made, each.by) for each in former if each.made))
     ingest_section.prepare(entries, dataset, overwrite=options.overwrite, write=False)
     return PlannedIngest(entries, inputs, works, former)
@@ -100,8 +101,8 @@ def run(
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
         ingesting.sweep_downloads(found.inputs, dataset)
-        lost = superseded.lost(works, found.inputs, found.former)
-        superseded.forget(found.former, dataset)
+        lost = lost_shards(works, found.inputs, found.former)
+        forget_superseded(found.former, dataset)
         results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]

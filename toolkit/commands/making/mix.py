@@ -16,9 +16,9 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import Source
 from toolkit.errors import ConfigError, ToolkitError, amount
-from toolkit.mix import lock, publish, stage, unchanged
+from toolkit.mix import lock, publish, stage
 from toolkit.mix.lock import Lock
-from toolkit.mix.publish import Manifest
+from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
@@ -301,7 +301,7 @@ def _mix(context: Context, prepared: PreparedMix) -> Outcome:
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
     publish.finish_interrupted(output)
     with stage.looking(settings):
-        manifest = unchanged.whole(listed) if listed and not prepared.unreadable else None
+        manifest = unchanged_manifest(listed) if listed and not prepared.unreadable else None
         tasks = [] if manifest else stage.tasks_to_mix(listed)
     if manifest:
         return publishing.already(context, settings, manifest)
@@ -327,7 +327,7 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
     noted = FailureRecords(work_folder(output), "mix")
     with stage.looking(settings):
-        todo = [] if unchanged.among(listed) else listed
+        todo = [] if is_unchanged(listed) else listed
         tasks = stage.tasks_to_mix(todo)
     needs = context.disk.of_mixes(tasks)
     stage.records_of(output, settings.stage_digest())  # which the end of the command will merge

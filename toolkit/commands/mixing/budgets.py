@@ -14,12 +14,12 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import table
 from toolkit.data.excerpts import escaped
 from toolkit.errors import DataError
-from toolkit.mix import publish, unchanged
+from toolkit.mix import publish
 from toolkit.mix.budget import bounds, drawing
 from toolkit.mix.budget.bounds import Drawn, GroupBudget
 from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.effects.counts import GroupCount, add_groups
-from toolkit.mix.publish import BudgetFound
+from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import work_folder
 from toolkit.runs.executors import Task
 from toolkit.storage.outputs import write_file
@@ -64,7 +64,7 @@ def as_published(prepared: PreparedMix) -> PreparedMix | None:
     if budget is None or published is None or published.budget is None:
         return None
     before = _bounded(prepared, budget, published.budget)
-    return before if unchanged.whole(before.works) else None
+    return before if unchanged_manifest(before.works) else None
 
 
 def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:

@@ -13,13 +13,11 @@ from toolkit.commands.steps.context import Context
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import AttributesRow, Rows
 from toolkit.errors import DataError, amount
-from toolkit.mix import stage
+from toolkit.mix import orphans, stage
 from toolkit.mix.effects.preview import Preview, ShardToPreview
 from toolkit.mix.join import RAW_ATTRIBUTES, ShardToMix
-from toolkit.mix.orphans import judging
-from toolkit.mix.orphans.copies import FIELD
-from toolkit.mix.orphans.counting import counts_of
-from toolkit.mix.publish import OrphanCount
+from toolkit.mix.orphans import FIELD
+from toolkit.mix.publish import OrphanCount, orphan_counts
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageRecord
 from toolkit.runs.executors import Result, Task
@@ -89,7 +87,7 @@ def of_stages(prepared: PreparedMix, stages: Mapping[str, StageRecord]) -> Orpha
     """
     output = prepared.settings.output.path
     works = [work for work in prepared.works if work.key in stages]
-    return _told(works, judging.judge([stage.noted_of(output, work.key, stages[work.key]) for work in works]))
+    return _told(works, orphans.judge([stage.noted_of(output, work.key, stages[work.key]) for work in works]))
 
 
 @contextmanager
@@ -117,21 +115,21 @@ class Previewing:
 
     def orphans(self, results: Sequence[Result[Preview]]) -> Orphans:
         """Return the orphans; documents of shards that have failed do not count as kept."""
-        noted: list[judging.Noted | None] = []
+        noted: list[orphans.Noted | None] = []
         for places, result in zip(self._places, results, strict=True):
             if result.value and result.value.fates:  # of another machine
                 for path, data in zip(places, (result.value.fates.kept, result.value.fates.copies), strict=True):
                     write_file(path, data)
             there = all(map(os.path.exists, places))
-            noted.append(judging.Noted(*places, sum(map(os.path.getsize, places))) if there else None)
-        return _told(self._works, judging.judge(noted))
+            noted.append(orphans.Noted(*places, sum(map(os.path.getsize, places))) if there else None)
+        return _told(self._works, orphans.judge(noted))
 
 
-def _told(works: Sequence[ShardToMix], found: judging.Found) -> Orphans:
-    return Orphans(counts_of(works, found), [_example(works[each.shard], each) for each in found.first])
+def _told(works: Sequence[ShardToMix], found: orphans.Found) -> Orphans:
+    return Orphans(orphan_counts(works, found), [_example(works[each.shard], each) for each in found.first])
 
 
-def _example(work: ShardToMix, orphan: judging.Orphan) -> str:
+def _example(work: ShardToMix, orphan: orphans.Orphan) -> str:
     """Return where an orphan is, and what it is a copy of, as far as that can still be read."""
     joined = work.sets[orphan.set]
     place = f"{work.name}:{orphan.row}"

@@ -30,7 +30,7 @@ from toolkit.mix.stage import shard_tasks
 from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.rules import filters
-from toolkit.rules.compiling import UnknownAttribute
+from toolkit.rules.rule import UnknownAttribute
 from toolkit.storage.paths import check_writable, strip_suffix
 from toolkit.storage.threads import for_each
 

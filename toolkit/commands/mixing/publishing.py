@@ -16,8 +16,8 @@ from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
-from toolkit.mix.effects import before_after, unmatched
-from toolkit.mix.effects.counts import RuleEffect, Totals, added
+from toolkit.mix.effects import unmatched
+from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals, add_sizes, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount
 from toolkit.mix.settings import COPY, MixSettings, work_folder
@@ -191,9 +191,9 @@ def _manifest(
     digest: str,
 ) -> Manifest:
     settings = prepared.settings
-    found: before_after.SizesByLabel = {}
+    found: SizesByLabel = {}
     for each in stages.values():
-        before_after.add(found, each.statistics)
+        add_sizes(found, each.statistics)
     labels: dict[str, LabelTotals] = {}
     for part in parts:
         totals = labels.setdefault(part.label, LabelTotals())

@@ -20,8 +20,9 @@ from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.room import Needs
-from toolkit.whole import progress, resolve, section, sign, write
+from toolkit.whole import resolve, section, sign
 from toolkit.whole.records import fates_folder, load_resolution
+from toolkit.whole.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
 from toolkit.whole.section import Entry, Plan
 
 
@@ -133,7 +134,7 @@ class _Making:
 
     def _waits(self, entry: Entry) -> bool:
         """Return whether attributes of the run's shards are not there, or not what they will be."""
-        return any(progress.look(self.dataset, entry, self.shards, whole=False).values())
+        return any(states_of(self.dataset, entry, self.shards, whole=False).values())
 
     def _sign(self, wave: list[Entry]) -> None:
         what = f"sign {', '.join(entry.set for entry in wave)}"
@@ -154,8 +155,8 @@ class _Making:
         except ToolkitError as error:
             raise StepFailed(str(error)) from None
         fates = fates_folder(dataset, entry.set, resolution.key)
-        tasks = write.works(dataset, entry, signed, fates)
-        written = [each.written for each in self._run(f"write {entry.set}", write.write_shard, tasks, noted=True)]
+        tasks = works_to_write(dataset, entry, signed, fates)
+        written = [each.written for each in self._run(f"write {entry.set}", write_shard, tasks, noted=True)]
         documents = sum(each.record.rows for each in signed if each.own)
         compared = sum(each.record.compared for each in signed if each.own)
         found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
@@ -225,14 +226,14 @@ def _todo(dataset: Dataset, entry: Entry, shards: Sequence[str], *, refit: bool)
     """Return what is to be done for an entry: for which shards."""
     found: dict[str, list[str]] = {}
     fits = refit and entry.configured().FITTED
-    for shard, state in progress.look(dataset, entry, shards).items():
-        if why := state or (progress.UNRESOLVED if fits else ""):
+    for shard, state in states_of(dataset, entry, shards).items():
+        if why := state or (UNRESOLVED if fits else ""):
             found.setdefault(_STEPS[why], []).append(shard)
     return found
 
 
 _STEPS = {
-    progress.UNSIGNED: "signatures, resolve, write",
-    progress.UNRESOLVED: "resolve, write where something has changed",
-    progress.UNWRITTEN: "write",
+    UNSIGNED: "signatures, resolve, write",
+    UNRESOLVED: "resolve, write where something has changed",
+    UNWRITTEN: "write",
 }

@@ -14,11 +14,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest.plan import InputToIngest
-from toolkit.mix.assemble import PartsToWrite
+from toolkit.mix.assemble import PartsToWrite, fits
 from toolkit.mix.budget.drawing import ShardToDraw
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.section import TOKENS as FORMAT
-from toolkit.mix.shuffle.sorting import fits
 from toolkit.mix.stage import load_stage
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord

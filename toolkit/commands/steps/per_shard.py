@@ -30,12 +30,14 @@ from toolkit.commands.steps.showing import show_plan
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments, few, quoted
-from toolkit.ingest import attempts, superseded
+from toolkit.ingest import attempts
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
-from toolkit.mix import join, publish, stage, unchanged
+from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded
+from toolkit.mix import join, publish, stage
+from toolkit.mix.publish import is_unchanged, unchanged_manifest
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.one_pass import one_input
 from toolkit.records import ingested
@@ -61,7 +63,7 @@ def run(context: Context) -> Outcome:
     if replaced := preparation.check_output(context, settings):
         print(replaced, file=sys.stderr)
     works = [work.input for work in listed]
-    former = superseded.find(works, planned.inputs, dataset)
+    former = find_superseded(works, planned.inputs, dataset)
     ingest_records.check_settings(works, ((each.made, each.by) for each in former if each.made))
     if options.shard is None:
         publishing.check_limit(context, output, len(listed), len(planned.inputs))
@@ -81,7 +83,7 @@ def run(context: Context) -> Outcome:
         journals.of(dataset), stage.records_of(output, settings.stage_digest())  # merged when the command ends
         if not former and (found := _already(context, listed)):
             return with_salvaged(found, salvaged_before(context, works))
-        superseded.forget(former, dataset)
+        forget_superseded(former, dataset)
         done, broken, numbers = _do(context, planned)
     text = _report(numbers, done, dataset.documents)
     if gone := [] if context.in_part else ingest_records.inputs_gone(works, dataset):
@@ -199,9 +201,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
     return msgspec.structs.replace(settings, deletes=True)
 
 
-def _check_no_others(
-    inputs: list[ingest_plan.InputToIngest], dataset: Dataset, former: list[superseded.Superseded]
-) -> None:
+def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset, former: list[Superseded]) -> None:
     """Raise ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
@@ -264,9 +264,9 @@ def _already(context: Context, listed: list[one_input.InputToPass]) -> Outcome |
     by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})
     mixed = [work for work, _ in shards.values()]
     if context.options.shard is None:
-        found = unchanged.whole(mixed, by_record)
+        found = unchanged_manifest(mixed, by_record)
         return publishing.already(context, settings, found, settings.stage_digest()) if found else None
-    if not unchanged.among(mixed, by_record):
+    if not is_unchanged(mixed, by_record):
         return None
     return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})
 

@@ -15,7 +15,7 @@ from toolkit.data.tables.columns import plain_type
 from toolkit.errors import ToolkitError
 from toolkit.ingest import folders
 from toolkit.ingest.reader import Draft, Input
-from toolkit.ingest.tables import arrow_rows
+from toolkit.ingest.tables import arrow
 from toolkit.ingest.tables.fields import FieldReader
 
 _OF_FILES = b"ARROW1"
@@ -60,7 +60,7 @@ class Arrow(FieldReader):
             if schema is None:
                 names = self.columns(batch.schema.names, source.path)
                 schema = values.plain_schema(batch.select(names).schema, source.path)
-            yield from arrow_rows.drafts(batch.select(names), schema, self.draft, source, rows)
+            yield from arrow.drafts(batch.select(names), schema, self.draft, source, rows)
             rows += batch.num_rows
 
 

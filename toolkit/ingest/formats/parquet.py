@@ -12,7 +12,7 @@ from toolkit.data.tables import values
 from toolkit.data.tables.batches import batches
 from toolkit.errors import ToolkitError
 from toolkit.ingest.reader import Draft, Input
-from toolkit.ingest.tables import arrow_rows, footers
+from toolkit.ingest.tables import arrow
 from toolkit.ingest.tables.fields import FieldReader
 from toolkit.storage.threads import for_each
 
@@ -38,7 +38,7 @@ class Parquet(FieldReader):
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
         """Return the types of the columns of all files; one of which their statistics count no null is never null."""
         try:
-            found = for_each(footers.column_types, inputs)
+            found = for_each(arrow.column_types, inputs)
         except ToolkitError:
             return None  # a file is damaged, which is told where it is ingested
         return together(self.placed(*columns) for columns in found)
@@ -57,4 +57,4 @@ class Parquet(FieldReader):
                     group = some.group
                     source.parts.append((some.before, group))
                 schema = schema or values.plain_schema(some.batch.schema, source.path)
-                yield from arrow_rows.drafts(some.batch, schema, self.draft, source, some.before)
+                yield from arrow.drafts(some.batch, schema, self.draft, source, some.before)

@@ -15,13 +15,18 @@ from toolkit.config.settings import Description
 from toolkit.config.sizes import Size
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
-from toolkit.ingest.web.dates import http_date
-from toolkit.ingest.web.digests import is_sound
-from toolkit.ingest.web.html import HtmlOptions, Page, missing_trafilatura, page_reader
-from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, parse_response
-from toolkit.ingest.web.media_types import is_binary, parse_content_type, sniffed
+from toolkit.ingest.web.html import (
+    HtmlOptions,
+    Page,
+    is_binary,
+    missing_trafilatura,
+    page_reader,
+    parse_content_type,
+    sniffed,
+)
+from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
 from toolkit.ingest.web.plain_records import Record
-from toolkit.ingest.web.records import sound_records
+from toolkit.ingest.web.records import is_sound, sound_records
 from toolkit.runs.isolated import Isolated, Lost
 
 HTML = ("text/html", "application/xhtml+xml")

@@ -11,8 +11,7 @@ import msgspec
 from toolkit.data.metadata_fields import OF_RECORD
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
-from toolkit.ingest.web.digests import is_sound
-from toolkit.ingest.web.records import sound_records
+from toolkit.ingest.web.records import is_sound, sound_records
 
 InvalidUtf8 = Annotated[
     Literal["replace", "drop_line", "drop_document"],

@@ -1,6 +1,8 @@
 """Rows of others as documents: where their fields are, and which of them become metadata.
 
 What formats share whose items are objects with named fields: JSON Lines, Parquet, Arrow, CSV.
+
+The types of documents' own fields from those of columns: which column becomes which field, and what is declared.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +15,97 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.documents import value_at
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
-from toolkit.data.own_types import COLUMNS, OwnTypes, of_rows, own_types
-from toolkit.data.schema import BOOL, FLOAT, INT, STR
+from toolkit.data.own_types import COLUMNS, KEYS, OwnTypes, merged, of_rows, own_types
+from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, Type, nullable
 from toolkit.data.tables.restored import to_text
 from toolkit.errors import DataError, did_you_mean, short
 from toolkit.ingest import folders
 from toolkit.ingest.reader import SAMPLE, Draft, Input, NullText, Reader, first_drafts
-from toolkit.ingest.tables import placing
+
+Placed = dict[str, dict[str, Type]]
+"""Types of fields by root (`metadata`, `document`) and name."""
+
+
+def inner_fields(type_: Type | None) -> dict[str, Type] | None:
+    """Return the fields of an object, which may be null; None of anything else."""
+    if type_ is None:
+        return {}
+    found = type_.not_null
+    if found.kind != "object":
+        return None
+    return {name: nullable(t) if type_.kind == "nullable" else t for name, t in found.fields}
+
+
+def add_gathered(placed: Placed, gathered: Mapping[str, Type]) -> None:
+    """Add columns that become fields of the metadata."""
+    inside = placed[METADATA]
+    for name, type_ in gathered.items():
+        inside[name] = merged(inside[name], type_) if name in inside else type_
+
+
+def top_level(columns: Mapping[str, Type]) -> dict[str, Type]:
+    """Return the columns that stay top-level fields of the document's own."""
+    return {name: type_ for name, type_ in columns.items() if name not in KEYS}
+
+
+def closed_paths(placed: Placed, *, metadata: bool) -> list[str]:
+    """Return the dotted paths of all objects of a schema, which have no other fields.
+
+    Args:
+        placed: the fields.
+        metadata: whether those of the metadata are all known.
+    """
+    found = [DOCUMENT, *([METADATA] if metadata else [])]
+    for root, fields in placed.items():
+        for name, type_ in fields.items():
+            found += _objects(f"{root}.{name}", type_)
+    return found
+
+
+def _objects(path: str, type_: Type) -> Iterable[str]:
+    inner = type_.not_null
+    if inner.kind == "object":
+        yield path
+        for name, field in inner.fields:
+            yield from _objects(f"{path}.{name}", field)
+
+
+def declare(placed: Placed, path: tuple[str, ...], type_: Type, *, must: bool) -> None:
+    """Give a field a type that the configuration declares.
+
+    Args:
+        placed: the fields; changed here.
+        path: a root, and names inside it.
+        type_: of the field.
+        must: whether it, and the objects that it is in, are never null.
+    """
+    root, name, *inside = path
+    placed[root][name] = _with(placed[root].get(name), inside, type_, must=must)
+
+
+def declared_type(placed: Placed, path: tuple[str, ...], option: str) -> Type:
+    """Return the type of a field without null, for a field that is declared never to be null.
+
+    Raises:
+        DataError: if it has no known type.
+    """
+    root, *names = path
+    found: Type | None = Type("object", fields=tuple(placed[root].items()))
+    for name in names:
+        found = (inner_fields(found) or {}).get(name)
+    if found is None or found.not_null == ANY:
+        raise DataError(f"expected a field of known type in `not_null`, got {option!r}; give `typed: {{{option}: …}}`")
+    return found.not_null
+
+
+def _with(old: Type | None, names: list[str], type_: Type, *, must: bool) -> Type:
+    if not names:
+        return type_
+    fields: dict[str, Any] = inner_fields(old.not_null if old else None) or {}
+    fields[names[0]] = _with(fields.get(names[0]), names[1:], type_, must=must)
+    found = Type("object", fields=tuple(fields.items()))
+    return found if must or (old is not None and old.kind == "object") else nullable(found)
+
 
 Names = str | list[str]
 
@@ -114,13 +200,13 @@ class FieldReader(Reader):
         """Return the types of the own fields of documents: those that are declared, else those of the first rows."""
         drafts = first_drafts(self, inputs, tolerant=True)  # damage is told where the input is ingested
         found = of_rows([{**draft.extra, METADATA: draft.metadata} for draft in drafts], "")
-        placed: placing.Placed = {
+        placed: Placed = {
             root: {name: schema.from_json(value) for name, value in fields.items()}
             for root, fields in found.fields.items()
         }
         return self.declared(placed, (), f"the first {SAMPLE:,} rows")
 
-    def declared(self, placed: placing.Placed, closed: Iterable[str], known_by: str) -> OwnTypes:
+    def declared(self, placed: Placed, closed: Iterable[str], known_by: str) -> OwnTypes:
         """Return types of fields, with those that are declared in their places.
 
         Raises:
@@ -129,10 +215,10 @@ class FieldReader(Reader):
         for name, kind in self.typed.items():
             if (path := self._place_of(name)) is not None:
                 type_ = schema.nullable(_KINDS[kind]) if kind in _KINDS else schema.ANY
-                placing.declare(placed, path, type_, must=False)
+                declare(placed, path, type_, must=False)
         for name in self.not_null:
             if (path := self._place_of(name)) is not None:
-                placing.declare(placed, path, placing.declared_type(placed, path, name), must=True)
+                declare(placed, path, declared_type(placed, path, name), must=True)
         return own_types(placed, closed, known_by + (", or is declared" if self.typed or self.not_null else ""))
 
     def placed(self, columns: Mapping[str, schema.Type], arrow: Iterable[Any]) -> OwnTypes:
@@ -157,10 +243,10 @@ class FieldReader(Reader):
             gathered, row = row, {}
         elif self.leave_out == REST:
             row = {}
-        inside = placing.inner_fields(metadata)
-        found: placing.Placed = {METADATA: inside or {}, DOCUMENT: placing.top_level(row)}
-        placing.add_gathered(found, gathered)
-        closed = placing.closed_paths(found, metadata=inside is not None)
+        inside = inner_fields(metadata)
+        found: Placed = {METADATA: inside or {}, DOCUMENT: top_level(row)}
+        add_gathered(found, gathered)
+        closed = closed_paths(found, metadata=inside is not None)
         types = self.declared(found, closed, COLUMNS)
         return msgspec.structs.replace(types, arrow=self._placed_arrow(columns, arrow, inside is not None))
 
@@ -197,7 +283,7 @@ class FieldReader(Reader):
             root, *inner = name.split(".")
             found = row.get(root) if inner else None
             for key in inner:
-                found = (placing.inner_fields(found) or {}).get(key) if found else None
+                found = (inner_fields(found) or {}).get(key) if found else None
             if found is not None:
                 return found
         return None

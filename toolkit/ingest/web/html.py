@@ -1,9 +1,25 @@
-"""The text of a web page: by resiliparse, or by trafilatura.
+"""The text of a web page: its media type, its character encoding, and what resiliparse or trafilatura make of it.
 
 Both are native code that pages can send into minutes of work (resiliparse 2.0: 200,000 attributes of one element, or
 as many end tags that close nothing), so the functions that are made here run in a process of their own (`isolated`).
+
+The character encoding of a web page, found as browsers do, and its text.
+
+Order: byte order mark, what the caller knows (HTTP's header), the page's own ``<meta>`` or XML declaration, then what
+the bytes look like: UTF-8 where they are, else what uchardet finds, else windows-1252. Labels mean what they mean in
+browsers: ``iso-8859-1`` is windows-1252, ``gb2312`` is GB 18030.
+
+One thing browsers do not do: an encoding in which most of what is not ASCII is invalid is not believed.
+
+Source: WHATWG Encoding and HTML standards.
+
+The media type of an answer, by its header or by its first bytes.
+
+Source: WHATWG MIME Sniffing standard, as far as it tells HTML, plain text and binary data apart.
 """
 
+import codecs
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -11,7 +27,205 @@ import msgspec
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import MissingExtra
-from toolkit.ingest.web.charsets import Decoded, decode_page
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"), (codecs.BOM_UTF16_BE, "utf-16be"))
+_HEAD = 16_384
+"""Bytes in which a declaration is looked for: browsers look at 1024, and start again when one comes later."""
+_HALF, _NEARLY_ALL = 0.5, 0.1
+"""Up to which share of invalid ones among characters that are not ASCII an encoding is believed: declared, guessed."""
+_DECLARED = re.compile(
+    rb"""<meta[\s/][^>]*?charset\s*=\s*["']?\s*([^\s"'/>;]+)|\A\s*<\?xml[^>]*?encoding\s*=\s*["']([^\s"']+)""", re.I
+)
+_COMMENT = re.compile(rb"<!--.*?-->", re.S)
+
+_CODECS = {
+    "big5": ("big5", "big5hkscs"),
+    "cp866": ("ibm866", "cp866"),
+    "euc_jp": ("euc-jp", "euc_jp"),
+    "euc_kr": ("euc-kr", "cp949"),
+    "gb18030": ("gb18030", "gb18030"),
+    "gbk": ("gbk", "gb18030"),
+    "iso2022_jp": ("iso-2022-jp", "iso2022_jp"),
+    "iso8859-11": ("windows-874", "cp874"),
+    "mac-roman": ("macintosh", "mac-roman"),
+    "shift_jis": ("shift_jis", "cp932"),
+    "utf-16-le": ("utf-16le", "utf-16-le"),
+    "utf-16-be": ("utf-16be", "utf-16-be"),
+}
+"""By the names that resiliparse gives: the standard's name, and the codec of Python that decodes as it says."""
+_CODEC_OF = dict((*_CODECS.values(), ("x-mac-cyrillic", "mac-cyrillic")))
+_LABELS = {"x-mac-cyrillic": "x-mac-cyrillic", "x-mac-ukrainian": "x-mac-cyrillic", "x-user-defined": "windows-1252"}
+
+
+class Decoded(msgspec.Struct):
+    """The text of a page, and how it was decoded.
+
+    Attributes:
+        text: with U+FFFD for bytes that are invalid.
+        charset: the standard's name of the encoding, lower-case.
+        guessed: whether it is neither declared nor UTF-8, but found by what the bytes look like.
+        disbelieved: whether another encoding was declared.
+        replaced: whether there are invalid bytes.
+    """
+
+    text: str
+    charset: str
+    guessed: bool
+    disbelieved: bool
+    replaced: bool
+
+
+def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
+    """Return the text of a page.
+
+    Args:
+        data: its bytes.
+        label: of the encoding by HTTP, empty if there is none.
+        declares: whether the bytes may declare it: HTML and XML, not plain text.
+    """
+    for mark, charset in _BOMS:
+        if data.startswith(mark):
+            text, replaced = _decode(data[len(mark) :], charset)
+            return Decoded(text, charset, guessed=False, disbelieved=False, replaced=replaced)
+    disbelieved = False
+    first: Decoded | None = None
+    for charset in dict.fromkeys(filter(None, (charset_of(label), _declared(data) if declares else None))):
+        text, replaced = _decode(data, charset)
+        found = Decoded(text, charset, guessed=False, disbelieved=disbelieved, replaced=replaced)
+        if not replaced or _believable(text):
+            return found
+        first, disbelieved = first or found, True
+    charset = _detected(data)
+    text, replaced = _decode(data, charset)
+    if first and replaced and not _believable(text):
+        return first
+    return Decoded(text, charset, guessed=charset != "utf-8", disbelieved=disbelieved, replaced=replaced)
+
+
+def charset_of(label: str) -> str | None:
+    """Return the standard's name of the encoding that a label means; None if it means none."""
+    from resiliparse.parse.encoding import map_encoding_to_html5
+
+    label = label.strip().lower()
+    if label in _LABELS:
+        return _LABELS[label]
+    found = map_encoding_to_html5(label, fallback_utf8=False) if label.isascii() else None
+    return _name(found) if found else None
+
+
+def _name(found: str) -> str:
+    if found in _CODECS:
+        return _CODECS[found][0]
+    for python, standard in (("cp125", "windows-125"), ("iso8859-", "iso-8859-")):
+        if found.startswith(python):
+            return standard + found[len(python) :]
+    return found
+
+
+def _declared(data: bytes) -> str | None:
+    head = data[:_HEAD]
+    if b"<!--" in head:
+        head = _COMMENT.sub(b"", head)
+    for found in _DECLARED.finditer(head):
+        charset = charset_of((found[1] or found[2]).decode("latin-1"))
+        if charset is not None:
+            return "utf-8" if charset.startswith("utf-16") else charset  # the declaration was read as ASCII
+    return None
+
+
+def _detected(data: bytes) -> str:
+    from resiliparse.parse.encoding import detect_encoding
+
+    if _believable(data.decode(errors="replace"), _NEARLY_ALL):
+        return "utf-8"
+    found = detect_encoding(data, html5_compatible=False)
+    charset = charset_of(found) if found else None
+    return charset if charset and charset != "utf-8" else "windows-1252"
+
+
+def _decode(data: bytes, charset: str) -> tuple[str, bool]:
+    codec = _CODEC_OF.get(charset, charset)
+    try:
+        return data.decode(codec), False
+    except UnicodeDecodeError:
+        pass
+    if not charset.startswith("windows-"):
+        return data.decode(codec, errors="replace"), True
+    text = data.decode(codec, errors=_controls())
+    return text, "\ufffd" in text
+
+
+def _controls() -> str:
+    """Return controls for bytes of 80 to 9F that have no character in windows-125x; an error handler."""
+    name = "toolkit-controls"
+
+    def handle(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeDecodeError)
+        bad = error.object[error.start : error.end]
+        return "".join(chr(byte) if 0x80 <= byte <= 0x9F else "\ufffd" for byte in bad), error.end
+
+    codecs.register_error(name, handle)
+    return name
+
+
+def _believable(text: str, share: float = _HALF) -> bool:
+    """Return whether at most such a share of what is not ASCII is U+FFFD."""
+    invalid = text.count("\ufffd")
+    return not invalid or invalid <= share * (len(text) - len(text.encode("ascii", "ignore")))
+
+
+_TYPE = re.compile(r"[\w.+!#$&^-]{1,60}/[\w.+!#$&^*-]{1,60}", re.A)
+_CHARSET = re.compile(r"""[;,]\s*charset\s*=\s*["']?\s*([^\s"';,]+)""", re.I)
+_HTML = re.compile(
+    rb"<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta)[\s/>]|<!--|<\?xml",
+    re.I,
+)
+_MAGIC = re.compile(
+    rb"%PDF-|\x89PNG|GIF8[79]a|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|Rar!\x1a|\xd0\xcf\x11\xe0|OggS|ID3[\x02-\x04]"
+)
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_WIDE = ("utf-16", "utf-32", "ucs-2", "iso-10646-ucs", "unicode")
+_SEEN = 1445
+"""Bytes that the standard looks at."""
+
+
+def parse_content_type(value: str) -> tuple[str, str]:
+    """Media type (lower-case) and charset of a ``Content-Type``; empty where there is none or it is none.
+
+    >>> parse_content_type('Text/HTML; Charset="UTF-8"')
+    ('text/html', 'UTF-8')
+    """
+    kind = re.split("[;,]", value, maxsplit=1)[0].strip().lower()
+    charset = _CHARSET.search(value)
+    return kind if _TYPE.fullmatch(kind) else "", charset[1] if charset else ""
+
+
+def sniffed(body: bytes) -> str:
+    """Return the type of bytes that nobody has named: HTML, plain text, or binary data."""
+    head = body[:_SEEN]
+    for mark in _MARKS:
+        if head.startswith(mark):
+            head = head[len(mark) :].replace(b"\0", b"")  # as ASCII, where it is UTF-16
+            return "text/html" if _HTML.match(head.lstrip()) else "text/plain"
+    if _HTML.match(head.lstrip()):
+        return "text/html"
+    return "application/octet-stream" if _BINARY.search(head) else "text/plain"
+
+
+def is_binary(body: bytes, charset: str = "") -> bool:
+    """Return whether bytes that are called text are none.
+
+    They begin as a well-known format does, or have more bytes that no text has than a damaged text would: random bytes
+    have five times as many.
+    """
+    if _MAGIC.match(body):
+        return True
+    if body.startswith(_MARKS) or charset.lower().startswith(_WIDE):
+        return False
+    head = body[:_SEEN]
+    return len(_BINARY.findall(head)) > max(2, len(head) // 50)
+
 
 Extract = Callable[[str], str]
 

@@ -11,7 +11,7 @@ from toolkit.data.addresses import host_of, url_of
 from toolkit.data.documents import Document
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
-from toolkit.ingest import crawls
+from toolkit.ingest import folders
 from toolkit.mix.joined_sets import null_safe
 from toolkit.rules import LABEL, RuleSet
 from toolkit.rules.checker import Name
@@ -117,8 +117,8 @@ def _crawl(path: str, *values: Any) -> str:
     """Return the crawl that the metadata name, else the path of the file, else the source."""
     document = values[-1]
     metadata = document.metadata
-    for found in (*(metadata.get(field) for field in crawls.FIELDS), path, document.source):
-        if isinstance(found, str) and (match := crawls.NAMES.search(found)):
+    for found in (*(metadata.get(field) for field in folders.FIELDS), path, document.source):
+        if isinstance(found, str) and (match := folders.NAMES.search(found)):
             return _json(match[0])
     return NOTHING
 

@@ -14,7 +14,7 @@ from toolkit.inspect.stats.distributions import Distribution, summary, together
 from toolkit.inspect.stats.groups import Group, counts_of
 from toolkit.inspect.stats.lengths import QUANTILES, LengthsByLabel
 from toolkit.inspect.stats.lengths import together as all_lengths
-from toolkit.mix.effects.before_after import SizesByLabel
+from toolkit.mix.effects.counts import SizesByLabel
 from toolkit.text.counting import Counts
 
 NONE = "(none)"

@@ -11,10 +11,9 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER
 from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError
-from toolkit.mix.effects.before_after import NO_LABEL
-from toolkit.mix.effects.explain import plain
+from toolkit.mix.effects.counts import NO_LABEL
+from toolkit.mix.effects.explain import HEAD, plain
 from toolkit.mix.effects.preview import blocks
-from toolkit.mix.effects.stretches import HEAD
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.rules import RuleSet
 from toolkit.runs.executors import Report

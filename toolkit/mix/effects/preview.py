@@ -15,8 +15,16 @@ from toolkit.data import row_index
 from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.documents import LATE_DECODER, Rows
 from toolkit.errors import DataError
-from toolkit.mix.effects.before_after import NO_LABEL
-from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals, count_group, count_nulls, count_repeats, finish
+from toolkit.mix.effects.counts import (
+    NO_LABEL,
+    GroupCount,
+    RuleCount,
+    Totals,
+    count_group,
+    count_nulls,
+    count_repeats,
+    finish,
+)
 from toolkit.mix.join import (
     JoinedShard,
     RawAttributes,
@@ -28,7 +36,7 @@ from toolkit.mix.join import (
     plain_values,
 )
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.orphans.copies import Copies, Fates
+from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.writer import not_carried
 from toolkit.rules import Outcome, RuleSet, rules_in
 from toolkit.runs.executors import Report

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from toolkit.rules.filters import equality, evaluation, jq, names, translation
+from toolkit.rules.filters import jq, translation, tree
 from toolkit.rules.filters.jsonpath import parse
 from toolkit.rules.filters.translation import KeyInfo
 
@@ -87,7 +87,7 @@ def selection(text: str, syntax: Syntax) -> Callable[[dict[str, Any]], Any]:
 
 
 def _finder(text: str, syntax: Syntax, *, strict: bool) -> Callable[[Any], list[Any]]:
-    return jq.finder(text) if syntax == "jq" else evaluation.finder(parse(text), strict=strict)
+    return jq.finder(text) if syntax == "jq" else tree.finder(parse(text), strict=strict)
 
 
 def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | None:
@@ -128,9 +128,9 @@ def doubts(text: str, keys: Mapping[str, KeyInfo]) -> list[str | Callable[[dict[
         expressions of rules, or functions of a document where there is no expression. None for most filters.
     """
     found: list[str | Callable[[dict[str, Any]], bool]] = []
-    for path in equality.deciding(parse(text)):
+    for path in tree.deciding(parse(text)):
         own = translation.expression(path, keys) if keys else None
-        found.append(_matches(evaluation.finder(path, strict=False)) if own is None else own)
+        found.append(_matches(tree.finder(path, strict=False)) if own is None else own)
     return found
 
 
@@ -152,7 +152,7 @@ def selected_key(text: str, syntax: Syntax) -> str | None:
 
 def named_keys(text: str, syntax: Syntax) -> set[str]:
     """Return the keys of attributes that a filter asks for; those that jq has with a `?` or a default are left out."""
-    return names.of_jq(text) if syntax == "jq" else names.of_path(parse(text))
+    return tree.of_jq(text) if syntax == "jq" else tree.of_path(parse(text))
 
 
 def all_keys(text: str, syntax: Syntax) -> set[str]:
@@ -162,4 +162,4 @@ def all_keys(text: str, syntax: Syntax) -> set[str]:
 
 def guarded_keys(text: str) -> set[str]:
     """Return the keys of attributes that a jq filter asks for with a `?`."""
-    return names.guarded_in_jq(text)
+    return tree.guarded_in_jq(text)

@@ -1,13 +1,30 @@
-"""The parts of a JSONPath: steps, and in filters tests and operands. Only what Dolma knows and we support.
+"""A JSONPath as a tree: only what Dolma knows and we support; what it names, and what it gives for a document.
 
 `$.attributes[?(@.k[0] > 0.5)]` is::
 
     (Key("attributes"), Filter(Comparison(Query((Key("k"), Element(0)), of_document=False), ">", Constant(0.5))))
+
+The attributes that a filter asks for, by their names.
+
+Those of a JSONPath are read from its steps. A jq filter is searched for the ways in which attributes are commonly asked
+for, as its library gives no tree: `.attributes.k`, `.attributes["k"]`, `.["attributes"].k`, `.attributes | .k`.
+
+Evaluates a JSONPath on a document, with the meaning of Dolma 1.2.
+
+Dolma's library (jsonpath-rust 0.3) is an older dialect than RFC 9535: a filter is applied to an object itself, not to
+its values; a path that is not there compares as unequal to everything but another such path; only numbers have an
+order. Dolma also takes 1 and 1.0 for different numbers, so that ``>= 1.0`` is false for 1: that happens here only if
+asked for.
 """
 
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
+
+from toolkit.data.schema import is_number
 
 
 class Key(Struct, frozen=True):
@@ -102,3 +119,265 @@ Step = Key | Element | Slice | Children | Descendants | Several | Filter
 Path = tuple[Step, ...]
 Operand = Query | Constant
 Test = Query | Comparison | And | Or | Not
+
+
+_ATTRIBUTES = "attributes"
+
+
+def of_path(path: Path) -> set[str]:
+    """Return the keys of attributes that a JSONPath asks for, in its filters too."""
+    return set(_asked(path, in_attributes=False))
+
+
+def _asked(path: Path, *, in_attributes: bool, at_document: bool = True) -> Iterator[str]:
+    """Give the keys asked for by a path that begins at the document, at its attributes, or elsewhere."""
+    for step in path:
+        if isinstance(step, Filter):  # applied to an object itself, and to the elements of a list
+            yield from _asked_in(step.test, in_attributes=in_attributes, at_document=at_document)
+            continue
+        names = _names(step)
+        if in_attributes:
+            yield from names
+        in_attributes, at_document = at_document and _ATTRIBUTES in names, False
+
+
+def _names(step: Step) -> list[str]:
+    match step:
+        case Key(name=name):
+            return [name]
+        case Several(steps=steps):
+            return [name for each in steps for name in _names(each)]
+    return []
+
+
+def _asked_in(test: Test, *, in_attributes: bool, at_document: bool) -> Iterator[str]:
+    match test:
+        case And(left=left, right=right) | Or(left=left, right=right):
+            yield from _asked_in(left, in_attributes=in_attributes, at_document=at_document)
+            yield from _asked_in(right, in_attributes=in_attributes, at_document=at_document)
+        case Not(test=inner):
+            yield from _asked_in(inner, in_attributes=in_attributes, at_document=at_document)
+        case Comparison(left=left, right=right):
+            for side in (left, right):
+                if isinstance(side, Query):
+                    yield from _asked_in(side, in_attributes=in_attributes, at_document=at_document)
+        case Query(path=path, of_document=True):
+            yield from _asked(path, in_attributes=False)
+        case Query(path=path):
+            yield from _asked(path, in_attributes=in_attributes, at_document=at_document)
+
+
+_TEXT = re.compile(r'(\[\s*|\.)?"((?:\\.|[^"\\])*)"(\s*\])?|#[^\n]*')
+_JQ_ATTRIBUTES = r'\.(?:attributes|"attributes"|\[\s*"attributes"\s*\])\??'
+_JQ_KEY = r'\.?(?:(?<=\.)(\w+)|(?<=\.)"([^"\\]+)"|\[\s*"([^"\\]+)"\s*\])'
+_JQ_NAMED = re.compile(
+    rf"(?<![\w\])]){_JQ_ATTRIBUTES}\s*(?:\|\s*\(?\s*)?{_JQ_KEY}(?!\w)(?:[\w.]|\[-?\d*\])*\s*(\?|//)?", re.ASCII
+)
+
+
+def of_jq(text: str) -> set[str]:
+    """Return the keys of attributes that a jq filter asks for without a `?` or a default."""
+    return {key for key, guard in _named(text) if not guard}
+
+
+def guarded_in_jq(text: str) -> set[str]:
+    """Return the keys of attributes that a jq filter asks for with a `?`."""
+    return {key for key, guard in _named(text) if guard == "?"}
+
+
+def _named(text: str) -> list[tuple[str, str]]:
+    """Return keys with the guard behind them: a `?`, a `//`, or none."""
+    return [("".join(keys), guard) for *keys, guard in _JQ_NAMED.findall(_without_texts(text))]
+
+
+def _without_texts(text: str) -> str:
+    """Return a jq filter without comments, and with empty texts where these are no keys."""
+
+    def kept(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return ""
+        is_key = found[1] == "." or (found[1] and found[3])
+        return found[0] if is_key else f'{found[1] or ""}""{found[3] or ""}'
+
+    return _TEXT.sub(kept, text)
+
+
+def deciding(path: Path) -> list[Path]:
+    """Return a path for each comparison of a JSONPath that may depend on 1 being 1.0.
+
+    Each finds something at least where its comparison meets a number that equals the other. Where none of them finds
+    anything, the JSONPath means the same either way.
+    """
+    return list(_in_path(path))
+
+
+def _in_path(path: Path) -> Iterator[Path]:
+    for i, step in enumerate(path):
+        if isinstance(step, Filter):
+            yield from ((*path[:i], Filter(test)) for test in _in_test(step.test))
+
+
+def _in_test(test: Test) -> Iterator[Test]:
+    match test:
+        case And(left=left, right=right) | Or(left=left, right=right):
+            yield from _in_test(left)
+            yield from _in_test(right)
+        case Not(test=inner):
+            yield from _in_test(inner)
+        case Query(path=path, of_document=of_document):
+            yield from (Query(each, of_document) for each in _in_path(path))
+        case Comparison(left=left, operator=operator, right=right):
+            for side in (left, right):
+                if isinstance(side, Query):
+                    yield from _in_test(side)
+            if operator not in ("<", ">") and _may_be_number(left) and _may_be_number(right):
+                yield Comparison(left, "in" if operator == "in" else "==", right)
+
+
+def _may_be_number(operand: Operand) -> bool:
+    return isinstance(operand, Query) or _has_number(operand.value)
+
+
+def _has_number(value: Any) -> bool:
+    return any(map(_has_number, value)) if isinstance(value, list) else is_number(value)
+
+
+_Find = Callable[[Any, Any], list[Any]]
+"""Functions that find values from a value; the second argument is the whole document."""
+_Holds = Callable[[Any, Any], bool]
+
+
+def finder(path: Path, *, strict: bool) -> Callable[[Any], list[Any]]:
+    """Return a function that gives all values that a path finds, in order.
+
+    Args:
+        path: the path.
+        strict: 1 and 1.0 are different numbers.
+
+    Returns:
+        A function of a document.
+    """
+    find = _path(path, strict)
+    return lambda document: find(document, document)
+
+
+def _path(path: Path, strict: bool) -> _Find:
+    steps = [_step(step, strict) for step in path]
+
+    def find(value: Any, document: Any) -> list[Any]:
+        values = [value]
+        for step in steps:
+            values = [found for each in values for found in step(each, document)]
+        return values
+
+    return find
+
+
+def _step(step: Step, strict: bool) -> _Find:
+    match step:
+        case Key(name=name):
+            return lambda value, _: [value[name]] if isinstance(value, dict) and name in value else []
+        case Element(index=i):
+            return lambda value, _: [value[i]] if isinstance(value, list) and i < len(value) else []
+        case Slice(start=start, end=end, step=by):
+            return lambda value, _: _sliced(value, start, end, by) if isinstance(value, list) else []
+        case Children():
+            return lambda value, _: _children(value)
+        case Descendants(name=only):
+            return lambda value, _: _descendants(value, only)
+        case Several(steps=steps):
+            finds = [_step(each, strict) for each in steps]
+            return lambda value, document: [found for find in finds for found in find(value, document)]
+        case Filter(test=test):
+            holds = _test(test, strict)
+            return lambda value, document: [
+                each for each in (value if isinstance(value, list) else [value]) if holds(each, document)
+            ]
+
+
+def _test(test: Test, strict: bool) -> _Holds:
+    match test:
+        case And(left=left, right=right):
+            a, b = _test(left, strict), _test(right, strict)
+            return lambda value, document: a(value, document) and b(value, document)
+        case Or(left=left, right=right):
+            a, b = _test(left, strict), _test(right, strict)
+            return lambda value, document: a(value, document) or b(value, document)
+        case Not(test=inner):
+            holds = _test(inner, strict)
+            return lambda value, document: not holds(value, document)
+        case Comparison(left=one, operator=operator, right=other):
+            return _comparison(_operand(one, strict), operator, _operand(other, strict), strict)
+        case Query():
+            find = _operand(test, strict)
+            return lambda value, document: bool(find(value, document))
+
+
+def _operand(operand: Operand, strict: bool) -> _Find:
+    match operand:
+        case Constant(value=constant):
+            return lambda _, __: [constant]
+        case Query(path=path, of_document=True):
+            find = _path(path, strict)
+            return lambda _, document: find(document, document)
+        case Query(path=path):
+            return _path(path, strict)
+
+
+def _comparison(left: _Find, operator: str, right: _Find, strict: bool) -> _Holds:
+    equal = partial(_equal, strict=strict)
+
+    def inside(a: list[Any], b: list[Any]) -> bool:
+        among = _children(b[0]) if b else []
+        return any(_same(x, y, strict) for x in a for y in among)
+
+    compare: dict[str, Callable[[list[Any], list[Any]], bool]] = {
+        "==": equal,
+        "!=": lambda a, b: not equal(a, b),
+        "<": _less,
+        ">": lambda a, b: _less(b, a),
+        "<=": lambda a, b: _less(a, b) or equal(a, b),
+        ">=": lambda a, b: _less(b, a) or equal(a, b),
+        "in": inside,
+    }
+    holds = compare[operator]
+    return lambda value, document: holds(left(value, document), right(value, document))
+
+
+def _children(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def _descendants(value: Any, name: str | None) -> list[Any]:
+    """Yield all that is anywhere in a value, or all that has a name; what holds another value comes before it."""
+    if name is None:
+        return [found for child in _children(value) for found in (child, *_descendants(child, None))]
+    own = [value[name]] if isinstance(value, dict) and name in value else []
+    return own + [found for child in _children(value) for found in _descendants(child, name)]
+
+
+def _sliced(values: list[Any], start: int, end: int, step: int) -> list[Any]:
+    """Return a slice as Dolma: nothing if a bound is outside of the list; an end of 0 is the end of the list."""
+    if not (-len(values) <= start <= len(values) and -len(values) <= end <= len(values)):
+        return []
+    start, end = (bound + len(values) if bound < 0 else bound for bound in (start, end))
+    return values[start : end or len(values) : step]
+
+
+def _less(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) == 1 and is_number(a[0]) and is_number(b[0]) and a[0] < b[0]
+
+
+def _equal(a: list[Any], b: list[Any], strict: bool) -> bool:
+    return len(a) == len(b) and all(_same(x, y, strict) for x, y in zip(a, b, strict=True))
+
+
+def _same(a: Any, b: Any, strict: bool) -> bool:
+    """Return True if two JSON values are equal; to Python True is 1, to JSON it is not."""
+    if is_number(a) and is_number(b):
+        return bool(a == b) and not (strict and isinstance(a, float) != isinstance(b, float))
+    if isinstance(a, list) and isinstance(b, list):
+        return _equal(a, b, strict)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(x, b[key], strict) for key, x in a.items())
+    return type(a) is type(b) and bool(a == b)

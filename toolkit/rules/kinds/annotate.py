@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from toolkit.config.settings import Description, Source
-from toolkit.rules.compiled_rule import CompiledRule
-from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Rule
-from toolkit.rules.written import Role
+from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule
 
 
 class AnnotateForm(Form):

@@ -10,12 +10,9 @@ import msgspec
 from toolkit.config.settings import Description, Source
 from toolkit.data.metadata_fields import path_of
 from toolkit.errors import ConfigError
-from toolkit.rules import asking
+from toolkit.rules import expressions
 from toolkit.rules.blocklist import Entries, Watch
-from toolkit.rules.compiled_rule import CompiledRule, Values
-from toolkit.rules.compiling import Compiler, refused
-from toolkit.rules.rule import Form, Rule
-from toolkit.rules.written import Role
+from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule, Values, refused
 from toolkit.storage.paths import expand
 from toolkit.storage.reading import content_digest
 
@@ -90,7 +87,7 @@ class Blocklist(Rule):
     def compile(self, compiler: Compiler) -> CompiledRule:
         watch = Watch(self.files, self.entries, self.url)
         names = compiler.names_for(self)
-        if self.url and (fault := asking.absent(self.url.split("."), compiler.names)):
+        if self.url and (fault := expressions.absent(self.url.split("."), compiler.names)):
             raise refused(self, f"url: {fault}")
         compiler.needs.source = True
         compiler.needs.documents |= watch.list.needs_url

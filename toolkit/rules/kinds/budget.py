@@ -9,11 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.rules.compiled_rule import CompiledRule
-from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.repeating import Takes
-from toolkit.rules.rule import Rule
-from toolkit.rules.written import Role
+from toolkit.rules.rule import CompiledRule, Compiler, Role, Rule, refused
 
 Unit = Literal["documents", "bytes", "characters", "words", "tokens"]
 

@@ -9,9 +9,7 @@ from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.schema import ANY, INT, Type
 from toolkit.rules.checker import Name
-from toolkit.rules.compiled_rule import CompiledRule, Function, Values
-from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Rule
+from toolkit.rules.rule import CompiledRule, Compiler, Form, Function, Rule, Values
 from toolkit.text import editing
 from toolkit.text.editing import Edit
 

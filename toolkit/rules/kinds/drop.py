@@ -9,11 +9,8 @@ from toolkit.config.settings import Description, Source
 from toolkit.errors import ConfigError
 from toolkit.rules import filters
 from toolkit.rules.checker import Name
-from toolkit.rules.compiled_rule import CompiledRule, of_joined
-from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.filters import Syntax
-from toolkit.rules.rule import Form, Rule
-from toolkit.rules.written import Foreign, Role
+from toolkit.rules.rule import CompiledRule, Compiler, Foreign, Form, Role, Rule, of_joined, refused
 
 
 class PatternForm(Form, kw_only=True):

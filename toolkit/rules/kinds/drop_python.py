@@ -9,10 +9,7 @@ from toolkit.config.plugin_code import code_of_module
 from toolkit.config.settings import Description, Source
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import find_function
-from toolkit.rules.compiled_rule import CompiledRule
-from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Rule
-from toolkit.rules.written import Role
+from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule
 
 
 class PythonForm(Form, kw_only=True):

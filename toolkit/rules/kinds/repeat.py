@@ -9,11 +9,8 @@ from typing import Annotated, Any
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.errors import ConfigError
-from toolkit.rules.compiled_rule import CompiledRule
-from toolkit.rules.compiling import Compiler, refused
 from toolkit.rules.repeating import MOST, SEED, Repeats, check_curve, checked_amount
-from toolkit.rules.rule import Form, Rule
-from toolkit.rules.written import Role
+from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule, refused
 
 
 class Curve(ConfigStruct):

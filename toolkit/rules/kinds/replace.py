@@ -9,11 +9,8 @@ from toolkit.data.documents import Document, Span
 from toolkit.data.schema import SPANS
 from toolkit.errors import ConfigError, DataError
 from toolkit.rules import filters
-from toolkit.rules.compiled_rule import CompiledRule, Function, Values, of_joined
-from toolkit.rules.compiling import WHOLE, Compiler, refused
 from toolkit.rules.filters import Syntax
-from toolkit.rules.rule import Form, Rule
-from toolkit.rules.written import Foreign
+from toolkit.rules.rule import WHOLE, CompiledRule, Compiler, Foreign, Form, Function, Rule, Values, of_joined, refused
 from toolkit.text import editing
 from toolkit.text.editing import Edit
 

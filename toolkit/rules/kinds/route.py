@@ -7,11 +7,8 @@ from typing import Annotated
 from toolkit.config.settings import Description, Source
 from toolkit.data.schema import STR
 from toolkit.rules.checker import Name
-from toolkit.rules.compiled_rule import CompiledRule, Function, Values
-from toolkit.rules.compiling import LABEL, Compiler
 from toolkit.rules.expressions import paths_in
-from toolkit.rules.rule import Form, Rule
-from toolkit.rules.written import Role
+from toolkit.rules.rule import LABEL, CompiledRule, Compiler, Form, Function, Role, Rule, Values
 
 
 class RouteForm(Form):

@@ -5,10 +5,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from toolkit.config.settings import Description, Source
-from toolkit.rules.compiled_rule import CompiledRule
-from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Rule, document_hash
-from toolkit.rules.written import Role
+from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule, document_hash
 
 
 class SampleForm(Form):

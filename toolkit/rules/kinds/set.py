@@ -7,10 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from toolkit.config.settings import Description, Source
-from toolkit.rules.compiled_rule import CompiledRule, Function, Values
-from toolkit.rules.compiling import Compiler
-from toolkit.rules.rule import Form, Rule
-from toolkit.rules.written import Role
+from toolkit.rules.rule import CompiledRule, Compiler, Form, Function, Role, Rule, Values
 
 
 class SetForm(Form):

@@ -7,9 +7,9 @@ import numba
 
 from toolkit.text.kernels.intrinsics import high_product, put_eight_bytes
 from toolkit.text.kernels.mixing import mixed
+from toolkit.whole.exact.resolving import Piled
 from toolkit.whole.exact.runs import FIRST, Sorted
 from toolkit.whole.exact.table import Hashes, Numbered, Table
-from toolkit.whole.exact.values import Piled
 
 _inline = functools.partial(numba.njit, inline="always")
 _u8, _i64, _u64 = numba.uint8, numba.int64, numba.uint64
@@ -163,7 +163,7 @@ def _is_seen(run: Any, i: Any) -> Any:
 
 
 def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
-    """Write the values of documents as JSON, one behind the other (see `toolkit.whole.exact.values`).
+    """Write the values of documents as JSON, one behind the other (see `toolkit.whole.exact.resolving`).
 
     Args:
         run: what is known of the pieces of the documents.
@@ -212,7 +212,7 @@ def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
 
 
 def fill(hashes: Hashes, bits: Any, size: Any, functions: Any, is_new: Any) -> None:
-    """Enter hashes in a Bloom filter, in their order; note which of them it did not have (see `bloom`)."""
+    """Enter hashes in a Bloom filter, in their order; note which of them it did not have (see `table`)."""
     for i in range(hashes.items):
         place = mixed(hashes.high[i])
         step = mixed(hashes.low[i] ^ _u64(0x9E3779B97F4A7C15)) | _u64(1)

@@ -1,17 +1,170 @@
-"""The lines and paragraphs of documents, as they are compared, with their places."""
+"""The lines and paragraphs of documents as they are compared: made equal, hashed, with their places."""
 
+import itertools
+import re
+import sys
+import unicodedata
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import xxhash
 
+from toolkit.errors import DataError
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import Array
+from toolkit.text.kernels.signatures import Array, Bytes, Int64s
 from toolkit.text.line_table import PADDING, LineTable
-from toolkit.whole.exact.hashing import Texts
-from toolkit.whole.exact.normalize import FUNCTIONS, Normalisation
+
+
+class Texts(NamedTuple):
+    """Texts in one buffer.
+
+    Attributes:
+        utf8: int8, the buffer; 8 bytes at least are behind each text.
+        starts: int64, where each begins.
+        ends: int64, exclusive.
+        items: how many.
+    """
+
+    utf8: Bytes
+    starts: Int64s
+    ends: Int64s
+    items: int
+
+
+_hashes = Compiled("toolkit.whole.exact.xxh3:hashes", Texts, "int8* uint64*", uses=["toolkit.text.kernels.intrinsics"])
+
+_SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
+    "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
+    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
+    "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
+)
+"""The default secret of xxh3; a test holds the hashes against the library."""
+
+
+@cache
+def _secret() -> Array:
+    return np.frombuffer(_SECRET, dtype=np.int8)
+
+
+def hashes_128(texts: Texts) -> Array:
+    """Return the xxh3 hashes of texts that are not empty; uint64 (texts, 2), the upper half first."""
+    found = np.empty((texts.items, 2), dtype=np.uint64)
+    _hashes(texts, _secret(), found.reshape(-1))
+    return found
+
+
+def numbers_of(digests: bytes | bytearray, bits: int) -> Array:
+    """Return hashes that the library gave, one behind the other, as numbers; uint64 (hashes, bits / 64)."""
+    return np.frombuffer(digests, dtype=">u8").reshape(-1, bits // 64).astype(np.uint64)
+
+
+Normalisation = Literal["none", "dolma", "ccnet", "unicode", "url"]
+
+
+def ccnet(text: str) -> str:
+    """Return a text in lower case, digits as 0, without punctuation, accents and controls.
+
+    As Wenzek et al. 2020 (CCNet), section 3.1, describe it: "lower-case all characters, replace numbers by a
+    placeholder (i.e. 0) and remove all Unicode punctuation and accent marks". Punctuation are the categories P, accents
+    the category Mn of the decomposed text. Their code (``normalize_for_dedup``) removes controls and 33 signs beyond
+    ASCII; it leaves ASCII punctuation and accents. Five of these signs are symbols, which are removed here, too, so
+    that what counts as equal there does here.
+    """
+    text = text.lower()
+    if text.isascii():
+        return text.translate(_ascii())
+    decomposed = unicodedata.normalize("NFD", text)
+    codes = _table()[np.frombuffer(decomposed.encode("utf-32-le", "surrogatepass"), dtype="<u4")]
+    kept: bytes = codes[codes != GONE].tobytes()
+    return kept.decode("utf-32-le", "surrogatepass")
+
+
+_SYMBOLS = "´∶～━►"
+
+GONE = 0
+"""What the table has for what goes away; U+0000 itself does."""
+
+
+@cache
+def _ascii() -> dict[int, str | None]:
+    return {code: chr(to) if to else None for code, to in enumerate(_table()[:128].tolist())}
+
+
+@cache
+def _table() -> "np.ndarray[Any, np.dtype[np.uint32]]":
+    """Return what each code point becomes."""
+    found = np.arange(sys.maxunicode + 1, dtype="<u4")
+    for code in itertools.chain(range(0x20000), range(0xE0000, 0xE0200)):  # in between are ideographs and nothing
+        category = unicodedata.category(chr(code))
+        if category == "Nd":
+            found[code] = ord("0")
+        elif (category[0] == "P" or category in ("Mn", "Cc") or chr(code) in _SYMBOLS) and code != ord("\n"):
+            found[code] = GONE
+    return found
+
+
+def unicode(text: str) -> str:
+    """Return a text in Unicode's form for caseless matching (NFKC, case folded), white space as one space each."""
+    text = text.casefold() if text.isascii() else _folded(text)
+    return _SPACES.sub(" ", text)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+_SPACES = re.compile(r"[^\S\n]+")
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def url(text: str) -> str:
+    """Return an address without its scheme, a leading ``www.``, the usual port, a fragment and a last slash.
+
+    Scheme and host in lower case, the rest as it is.
+
+    Raises:
+        DataError: if it is no address.
+    """
+    try:
+        parts = urlsplit(text.strip())
+        port = parts.port
+    except ValueError as error:
+        raise DataError(f"expected an address, got {text!r}: {error}") from None
+    host = (parts.hostname or "").removeprefix("www.")
+    if port is not None and port != _PORTS.get(parts.scheme):
+        host += f":{port}"
+    return urlunsplit(("", "", f"{host}{parts.path}".rstrip("/"), parts.query, ""))
+
+
+def as_it_is(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+FUNCTIONS: dict[Normalisation, Callable[[str], str]] = {
+    "none": as_it_is,
+    "dolma": as_it_is,
+    "ccnet": ccnet,
+    "unicode": unicode,
+    "url": url,
+}
+
+
+def whole(name: Normalisation, text: str) -> str:
+    """Return a whole text as it is compared; nothing is left of one that is not."""
+    found = FUNCTIONS[name](text)
+    if name == "unicode":
+        return " ".join(found.split())
+    if name == "dolma":  # its `skip_empty`
+        return found if found.strip() else ""
+    return found.strip() if name == "ccnet" else found
+
 
 Unit = Literal["document", "line", "paragraph"]
 

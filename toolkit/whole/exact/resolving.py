@@ -1,4 +1,4 @@
-"""Step 2: which of equal texts or pieces stays, partition by partition.
+"""Steps 2 and 3: which of equal texts or pieces stays, partition by partition, and the values of documents.
 
 A partition is a range of hashes: of each run a contiguous slice, so nothing is sorted on disk, and any number of
 partitions gives the same. What is found is written partition by partition, with one section for each run:
@@ -9,7 +9,9 @@ partitions gives the same. What is found is written partition by partition, with
 ``part-N-of-M.json``     a `Part`, written last: an interrupted run finds it
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -24,12 +26,14 @@ from toolkit.storage.json_files import load
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
+from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import UInt8s, UInt32s
 from toolkit.text.kernels.split_mix import GAMMA, finalized
-from toolkit.whole.exact import bloom
-from toolkit.whole.exact.runs import Array, Layout, RunOfShard, runs_of
+from toolkit.whole.exact import table
+from toolkit.whole.exact.runs import ABSENT, FIRST, Array, Layout, RunOfShard, runs_of
 from toolkit.whole.exact.table import numbered
 from toolkit.whole.kind import Resolved, Work
-from toolkit.whole.records import movable, moved
+from toolkit.whole.records import SignedShard, movable, moved
 from toolkit.whole.sealed import damaged, read_sealed, write_sealed
 
 COST = {True: 320, False: 112}
@@ -107,7 +111,7 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
     parts = max(1, -(-total * COST[layout.names] // max(work.memory, 1)))
     notes = []
     if layout.rate:
-        parts = max(1, -(-total // bloom.KEYS))
+        parts = max(1, -(-total // table.KEYS))
         notes = [_filters(work.memory, total, parts, layout.rate)]
     stored = [msgspec.structs.replace(run, path=movable(run.path, folder)) for run in runs]
     write_sealed(_layout(folder), msgspec.msgpack.encode(Whole(stored, layout, parts)))
@@ -123,8 +127,8 @@ def _filters(memory: int, total: int, parts: int, rate: float) -> str:
         ConfigError: if one needs more memory than there may be.
     """
     keys = -(-total // parts)
-    size = bloom.bits_of(keys, rate) // 8
-    if (needed := size + bloom.BYTES * keys) > memory:
+    size = table.bits_of(keys, rate) // 8
+    if (needed := size + table.BYTES * keys) > memory:
         raise ConfigError(
             f"memory: expected at least {-(-needed // 10**6)} MB for `approximate: bloom`, whose filters are as large "
             f"as `false_positive_rate: {rate:g}` asks for, got {memory:,} bytes"
@@ -188,7 +192,7 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], output: Output) -> t
     high, low = column("hi"), column("lo") if layout.bits == 128 else None
     writer = None
     if layout.rate:
-        stays = bloom.first_seen(high, low, layout.rate)
+        stays = table.first_seen(high, low, layout.rate)
     else:
         numbers, chosen = numbered(high, low, _ranks(whole, ends, column("rank")) if layout.ranks else None)
         stays = np.zeros(len(numbers), dtype=bool)
@@ -362,3 +366,89 @@ def _bits(folder: str, whole: Whole, run: int, row: int) -> Array:
         bits = np.frombuffer(section, dtype="u1", offset=4 + row * -(-count // 8))
         found.append(np.unpackbits(bits, count=count).astype(bool))
     return np.concatenate(found)
+
+
+_NUMBER = FIRST - 1
+
+
+def values_of_documents(signed: SignedShard, folder: str) -> Iterator[msgspec.Raw]:
+    """Yield ``{"duplicate_of", "copies"}`` of each document."""
+    whole, places = parts_of(folder, signed.number)
+    for place in places:
+        yield from _documents(folder, whole, place)
+
+
+_ABSENT = msgspec.Raw(b'{"duplicate_of":null,"copies":0}')
+_ALONE = msgspec.Raw(b'{"duplicate_of":null,"copies":1}')
+
+
+def _documents(folder: str, whole: Whole, place: int) -> Iterator[msgspec.Raw]:
+    run = whole.runs[place]
+    found = losers(folder, whole, place)
+    among = {key: i for i, key in enumerate(found.keys.tolist())}
+    copies, stays = found.copies.tolist(), found.stays.tolist()
+    for item in run.items().tolist():
+        if item == ABSENT:
+            yield _ABSENT
+        elif (i := among.get(item & _NUMBER)) is None:
+            yield _ALONE
+        else:
+            of = b"null" if stays[i] and item & FIRST else found.names[i]
+            yield msgspec.Raw(b'{"duplicate_of":%b,"copies":%d}' % (of, copies[i]))
+
+
+def values_of_pieces(signed: SignedShard, folder: str) -> Iterator[msgspec.Raw]:
+    """Yield ``{"seen", "spans", "chars_seen"}`` of each document."""
+    whole, places = parts_of(folder, signed.number)
+    for place in places:
+        yield from _pieces(whole.runs[place], staying(folder, whole, place))
+
+
+class Piled(NamedTuple):
+    """The pieces of a run.
+
+    Attributes:
+        items: uint32, of each piece, as in the run.
+        sizes: uint32, of each piece, its code points.
+        bounds: uint32, of each document, its pieces, and the code points before them.
+        stays: uint8, of each hash, whether it stays in this run; and 1, for pieces that are not compared.
+        keys: how many hashes.
+        parts: uint8, `_PARTS`, of which the first bytes say where each begins, and the last ends.
+    """
+
+    items: UInt32s
+    sizes: UInt32s
+    bounds: UInt32s
+    stays: UInt8s
+    keys: int
+    parts: UInt8s
+
+
+_PARTS = (b'{"seen":[', b'],"spans":[', b'],"chars_seen":', b",1.0]")
+
+
+def _parts() -> np.ndarray:
+    places = np.cumsum([len(_PARTS) + 1, *map(len, _PARTS)]).astype("u1")
+    return np.concatenate([places, np.frombuffer(b"".join(_PARTS), dtype="u1")])
+
+
+_values = Compiled(
+    "toolkit.whole.exact.kernel:values", Piled, "int64 uint8* int64*", uses=["toolkit.text.kernels.intrinsics"]
+)
+
+_SPAN, _VALUE = len(b"[,,1.0],") + 2 * 10, len(b'{"seen":[],"spans":[],"chars_seen":}') + 10
+"""Bytes of JSON, at most: numbers have ten digits."""
+
+
+def _pieces(run: RunOfShard, stays: np.ndarray) -> Iterator[msgspec.Raw]:
+    items, bounds = run.items(), run.bounds()
+    pieces, documents = len(items), len(bounds)
+    out = np.empty(len(b"false,") * pieces + _SPAN * ((pieces + documents) // 2 + 1) + _VALUE * documents, dtype="u1")
+    ends = np.zeros(documents + 1, dtype=np.int64)
+    piled = Piled(
+        items, run.sizes(), np.ascontiguousarray(bounds), np.append(stays, True).astype("u1"), len(stays), _parts()
+    )
+    _values(piled, documents, out, ends[1:])
+    found = out[: ends[-1]].tobytes()
+    for begin, end in pairwise(ends.tolist()):
+        yield msgspec.Raw(found[begin:end])

@@ -20,8 +20,7 @@ import numpy as np
 
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Int32s
-from toolkit.whole.exact.hashing import numbers_of
-from toolkit.whole.exact.pieces import Pieces
+from toolkit.whole.exact.pieces import Pieces, numbers_of
 from toolkit.whole.exact.table import in_order, numbered
 from toolkit.whole.kind import Files
 from toolkit.whole.records import SignedShard

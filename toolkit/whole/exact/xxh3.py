@@ -10,7 +10,7 @@ from typing import Any
 import numba
 
 from toolkit.text.kernels.intrinsics import eight_bytes, high_product
-from toolkit.whole.exact.hashing import Texts
+from toolkit.whole.exact.pieces import Texts
 
 _compiled, _inline = functools.partial(numba.njit), functools.partial(numba.njit, inline="always")
 _i64, _u8, _u64 = numba.int64, numba.uint8, numba.uint64

@@ -9,13 +9,11 @@ import numpy as np
 from toolkit.config.settings import Description
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError, DataError
-from toolkit.whole.competing import Competing, seed_of
-from toolkit.whole.exact import resolving, values
-from toolkit.whole.exact.hashing import hashes_128, numbers_of
-from toolkit.whole.exact.normalize import Normalisation, whole
-from toolkit.whole.exact.pieces import PIECES, Unit, hasher
+from toolkit.whole.exact import resolving
+from toolkit.whole.exact.pieces import PIECES, Normalisation, Unit, hasher, hashes_128, numbers_of, whole
+from toolkit.whole.exact.resolving import values_of_documents, values_of_pieces
 from toolkit.whole.exact.runs import Layout, RunsOutput
-from toolkit.whole.kind import Asked, Block, Files, Resolved, Signer, Work
+from toolkit.whole.kind import Asked, Block, Competing, Files, Resolved, Signer, Work, seed_of
 from toolkit.whole.records import SignedShard
 
 TEXT = "document.text"
@@ -120,7 +118,7 @@ class Exact(Competing, kw_only=True):
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield what became of each document."""
-        return (values.of_documents if self.unit == "document" else values.of_pieces)(signed, fates)
+        return (values_of_documents if self.unit == "document" else values_of_pieces)(signed, fates)
 
     @property
     def layout(self) -> Layout:

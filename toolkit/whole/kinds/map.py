@@ -14,10 +14,9 @@ from toolkit.runs.executors import Report, Task
 from toolkit.storage import models
 from toolkit.storage.paths import join
 from toolkit.whole.kind import Asked, Resolved, Work
-from toolkit.whole.ranks import fitted, fitting, runs
-from toolkit.whole.ranks.calibrating import Calibrating, may_be_null, some
-from toolkit.whole.ranks.fitted import FittedMap, GroupMap
-from toolkit.whole.ranks.runs import ABSENT, Layout, runs_of
+from toolkit.whole.ranks import fitting, runs
+from toolkit.whole.ranks.fitting import FittedMap, GroupMap, load_map, load_map_if_there, save_map, sealed_map
+from toolkit.whole.ranks.runs import ABSENT, Calibrating, Layout, may_be_null, runs_of, some
 from toolkit.whole.records import Model, SignedShard
 from toolkit.whole.sealed import damaged
 
@@ -109,7 +108,7 @@ class Map(Calibrating, kw_only=True):
         """Return the map that was fitted before."""
         path = models.resolve(self.model or "")
         try:
-            return fitted.load(path, "name the file that it has written")
+            return load_map(path, "name the file that it has written")
         except ToolkitError as error:
             raise ConfigError(f"model: {error}") from None
 
@@ -155,10 +154,10 @@ class Map(Calibrating, kw_only=True):
         if self.model is not None:
             found, path = self._fitted_before(), self.model
         else:
-            kept = None if work.refit else fitted.load_if_there(path, _REMEDY)
+            kept = None if work.refit else load_map_if_there(path, _REMEDY)
             kept = kept if kept and kept.settings == work.settings else None
             found = kept or self._fit(work, path)
-        fitted.save(join(work.folder, _FILE), found)
+        save_map(join(work.folder, _FILE), found)
         fates = {each.shard: f"{found.digest} {each.record.files[runs.FILE].sha256}" for each in work.shards}
         counts = {"with a score": sum(each.record.counts["ranked"] for each in work.shards)}
         counts |= {"groups": len(found.groups) + len(found.small)} if self.groups else {}
@@ -170,7 +169,7 @@ class Map(Calibrating, kw_only=True):
         made = ToFit(kind=msgspec.to_builtins(self), shards=work.shards, settings=work.settings, memory=work.memory)
         found: FittedMap
         (found,) = work.run("fit", fit, [Task("fit", made)])
-        fitted.save(path, found)
+        save_map(path, found)
         return found
 
     def _notes(self, found: FittedMap) -> list[str]:
@@ -192,8 +191,8 @@ class Map(Calibrating, kw_only=True):
     def fitted(self, fates: str) -> str:
         """Return the digest of the map that is to be used; "?" if it is not there, or the fates are of another one."""
         try:
-            home = fitted.load(join(os.path.dirname(fates), _FILE), _REMEDY) if self.model is None else None
-            used = fitted.load(join(fates, _FILE), _REMEDY)
+            home = load_map(join(os.path.dirname(fates), _FILE), _REMEDY) if self.model is None else None
+            used = load_map(join(fates, _FILE), _REMEDY)
         except (ToolkitError, OSError):
             return "?"
         return used.digest if home is None or home.digest == used.digest else "?"
@@ -201,7 +200,7 @@ class Map(Calibrating, kw_only=True):
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield what the score of each document becomes."""
         path = join(fates, _FILE)
-        found = fitted.load_if_there(path, "delete it, then run again")
+        found = load_map_if_there(path, "delete it, then run again")
         if found is None:
             raise damaged(path)
         for run in runs_of(signed):
@@ -261,4 +260,4 @@ def fit(work: ToFit, report: Report) -> FittedMap:
         settings=work.settings, shards=len(work.shards), documents=0, groups={}, small={}, pool=_EMPTY, curve=[],
     )  # fmt: skip
     how = fitting.on_labels if kind.labels is not None else fitting.on_the_corpus
-    return fitted.sealed(how(empty, work.shards, kind.minimum or MINIMUM, kind.knots or KNOTS, work.memory))
+    return sealed_map(how(empty, work.shards, kind.minimum or MINIMUM, kind.knots or KNOTS, work.memory))

@@ -6,13 +6,10 @@ from typing import Annotated, Any, ClassVar
 from toolkit.config.settings import Description
 from toolkit.errors import ConfigError, amount
 from toolkit.storage.paths import exists, join
-from toolkit.whole.competing import Competing
-from toolkit.whole.kind import Asked, Files, Resolved, Signer, Work
-from toolkit.whole.near.bands import ENOUGH, PRESETS, Bands, curve
-from toolkit.whole.near.fates import FATES, NearCopies, values_of
+from toolkit.whole.kind import Asked, Competing, Files, Resolved, Signer, Work
+from toolkit.whole.near.deciding import FATES, NearCopies, values_of
 from toolkit.whole.near.resolving import Comparing, resolve
-from toolkit.whole.near.shingles import Size
-from toolkit.whole.near.signatures import VERSION
+from toolkit.whole.near.signatures import ENOUGH, PRESETS, VERSION, Bands, Size, curve
 from toolkit.whole.near.signatures import Signer as Signing
 from toolkit.whole.near.signing import NearSigner
 from toolkit.whole.records import SignedShard

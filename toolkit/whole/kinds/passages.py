@@ -9,15 +9,13 @@ import numpy as np
 from toolkit.config.settings import Description
 from toolkit.errors import ConfigError
 from toolkit.storage import models
-from toolkit.whole.competing import Competing, seed_of
 from toolkit.whole.exact.pieces import Pieces
 from toolkit.whole.exact.runs import Layout, RunsOutput
-from toolkit.whole.kind import Block, Files, Resolved, Signer, Work
+from toolkit.whole.kind import Block, Competing, Files, Resolved, Signer, Work, seed_of
 from toolkit.whole.passages import resolving
 from toolkit.whole.passages.asking import PLACES
-from toolkit.whole.passages.gathering import Repeats, values_of
-from toolkit.whole.passages.stretches import Cut, buffer_of, stretches_of
-from toolkit.whole.passages.units import Counted, Unit
+from toolkit.whole.passages.resolving import Repeats, values_of
+from toolkit.whole.passages.units import Counted, Cut, Unit, buffer_of, stretches_of
 from toolkit.whole.records import SignedShard
 
 

@@ -12,10 +12,19 @@ from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import join
+from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Resolved, Work
 from toolkit.whole.ranks import exact, runs, sketches
-from toolkit.whole.ranks.calibrating import Calibrating, may_be_null, numbered, some
-from toolkit.whole.ranks.runs import ABSENT, Array, Layout, RunOfShard, runs_of
+from toolkit.whole.ranks.runs import (
+    ABSENT,
+    Calibrating,
+    Layout,
+    RunOfShard,
+    may_be_null,
+    numbered,
+    runs_of,
+    some,
+)
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import damaged, read_sealed, write_sealed
 

@@ -11,10 +11,9 @@ from toolkit.text.kernels.mixing import mixed
 from toolkit.text.ngrams import PRIME
 from toolkit.text.unicode_table import ALPHA, BREAKS, OTHER, Characters
 from toolkit.text.words import Words
-from toolkit.whole.near.components import United
-from toolkit.whole.near.decision import WORDS, Best, Documents, Lists, Rules
-from toolkit.whole.near.shingles import Shingles, Weights
-from toolkit.whole.near.signatures import Functions, Room
+from toolkit.whole.near.connecting import United
+from toolkit.whole.near.evidence import WORDS, Best, Documents, Lists, Rules
+from toolkit.whole.near.signatures import Functions, Room, Shingles, Weights
 
 _inline = functools.partial(numba.njit, inline="always")
 _u32, _u64 = numba.uint32, numba.uint64

@@ -12,15 +12,34 @@ from toolkit.errors import amount
 from toolkit.runs.executors import Task
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, remove, remove_tree
-from toolkit.whole import losses
 from toolkit.whole.kind import Resolved, Work
-from toolkit.whole.near.buckets import Bucketed, ToBucket, find_buckets, ranges, runs_of
-from toolkit.whole.near.connecting import ToConnect, connect, parts_of
-from toolkit.whole.near.deciding import SHOWN, Cluster, Decided, ToDecide, ToIndex, decide_unit, index_units
+from toolkit.whole.near import signing
+from toolkit.whole.near.connecting import (
+    Bucketed,
+    ToBucket,
+    ToConnect,
+    connect,
+    find_buckets,
+    parts_of,
+    ranges,
+    runs_of,
+)
+from toolkit.whole.near.deciding import (
+    FATES,
+    SHOWN,
+    Cluster,
+    Decided,
+    Gathered,
+    ToDecide,
+    ToGather,
+    ToIndex,
+    decide_unit,
+    gather_shard,
+    index_units,
+)
 from toolkit.whole.near.evidence import ToRead, read_shard
-from toolkit.whole.near.fates import FATES, Gathered, ToGather, gather_shard
 from toolkit.whole.near.graph import INDEX, Numbering, Planned, ToPlan, plan_units, were_there
-from toolkit.whole.near.shingles import Size
+from toolkit.whole.near.signatures import Size
 from toolkit.whole.records import SignedShard
 
 _WORK = "work-"
@@ -231,13 +250,13 @@ def _sizes(planned: list[Planned], bucketed: list[Bucketed]) -> str:
 
 def _losses(work: Work, comparing: Comparing, gathered: Iterable[Gathered]) -> list[str]:
     """Return warnings of groups that lose much."""
-    removed = losses.added_up(found.removed for found in gathered)
+    removed = signing.added_up(found.removed for found in gathered)
     if not removed:
         return []
     mine = [each for each in work.shards if each.own]
-    tasks = [Task(each.shard, losses.ToCount(signed=each, groups=list(removed))) for each in mine]
-    counts = work.run("count groups", losses.count_groups, tasks)
-    return losses.warnings(removed, [sum(column) for column in zip(*counts, strict=True)], comparing.warn)
+    tasks = [Task(each.shard, signing.ToCount(signed=each, groups=list(removed))) for each in mine]
+    counts = work.run("count groups", signing.count_groups, tasks)
+    return signing.warnings(removed, [sum(column) for column in zip(*counts, strict=True)], comparing.warn)
 
 
 def _largest(decided: list[Decided]) -> list[str]:

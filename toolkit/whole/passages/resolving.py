@@ -1,18 +1,211 @@
-"""Step 2, whole: from the stretches of all shards to spans, task by task (see `toolkit.whole.passages`)."""
+"""Step 2, whole: from the stretches of all shards to spans, task by task; and step 2d, per shard.
+
+Step 2d, per shard: the spans of its documents, from what is known of equal stretches and of compared passages.
+
+``fates-N`` has, of each row with spans, `ROWS`, `COUNTS` (of its spans) and `BYTES` (of all of them), and `STARTS` and
+`ENDS` of all spans, in order: code points.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+import xxhash
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.runs.executors import Task
+from toolkit.data.documents import Span
+from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import exists, join, remove, remove_tree
-from toolkit.whole.exact.resolving import resolve_parts
-from toolkit.whole.exact.runs import Layout
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole.exact.resolving import Whole, parts_of, resolve_parts, staying
+from toolkit.whole.exact.runs import FIRST, Layout
 from toolkit.whole.kind import Resolved, Work
-from toolkit.whole.passages.asking import Asked, ToAsk, ask_shard
-from toolkit.whole.passages.comparing import COST, ToCompare, compare_unit
-from toolkit.whole.passages.gathering import FATES, SHOWN, Gathered, ToGather, gather_shard
-from toolkit.whole.passages.stretches import Cut
-from toolkit.whole.passages.units import Counted
+from toolkit.whole.passages.asking import (
+    COMPARED,
+    COST,
+    FOUND,
+    Asked,
+    ToAsk,
+    ToCompare,
+    ask_shard,
+    compare_unit,
+    places_of,
+)
+from toolkit.whole.passages.units import Counted, Cut, first_bytes
+from toolkit.whole.records import SignedShard
+from toolkit.whole.sealed import Sections, packed, read_sealed, unpacked, write_sealed
+from toolkit.whole.sign import names_of
+
+FATES = "fates"
+TYPES = ROWS, COUNTS, BYTES, STARTS, ENDS = ("<u4", "<u4", "<u8", "<u4", "<u4")
+SHOWN = 3
+"""Longest spans that are shown."""
+
+
+class Repeats(msgspec.Struct, frozen=True):
+    """The passages of a document that stand at an earlier place, too.
+
+    Attributes:
+        spans: of whole characters; those next to each other are one.
+        chars: code points of the spans.
+        bytes: of the spans in UTF-8.
+    """
+
+    spans: list[Span] = []
+    chars: int = 0
+    bytes: int = 0
+
+
+class ToGather(ConfigStruct):
+    """A shard whose spans are gathered.
+
+    Attributes:
+        signed: the shard.
+        resolved: folder of what is known of equal stretches.
+        units: how many were compared.
+        length: bytes of a passage.
+        counted: what passages are counted in.
+        folder: of what was compared.
+        path: of its fates.
+    """
+
+    signed: SignedShard
+    resolved: str
+    units: int
+    length: int
+    counted: Counted
+    folder: str
+    path: str
+
+
+class Gathered(ConfigStruct):
+    """The fates of a shard: a digest, how much there is, and the longest spans: bytes, source and id, start, end."""
+
+    digest: str
+    documents: int
+    spans: int
+    bytes: int
+    longest: list[tuple[int, list[str], int, int]]
+
+
+def gather_shard(work: ToGather, report: Report) -> Gathered:
+    """Write the spans of the documents of a shard."""
+    whole, numbers = parts_of(work.resolved, work.signed.number)
+    columns: list[list[Array]] = []
+    row = first = 0
+    compared = _compared(work)
+    for number in numbers:
+        run = whole.runs[number].run
+        columns.append(_spans(work, whole, number, (row, first), compared))
+        row, first = row + run.documents, first + run.items
+    rows, starts, ends, sizes = (
+        [np.concatenate(each) for each in zip(*columns, strict=True)] if columns else [np.empty(0, np.int64)] * 4
+    )
+    if work.counted.unit != "byte":
+        places = work.counted.in_text(work.signed, rows, starts, ends)
+        has_some = places[1] > places[0]  # a character may have many tokens, of which some are repeats
+        rows, starts, ends, sizes = _united(*(column[has_some] for column in (rows, *places)))
+    which, firsts, counts = np.unique(rows, return_index=True, return_counts=True)
+    total = np.add.reduceat(sizes, firsts) if len(which) else sizes
+    typed = zip((which, counts, total, starts, ends), TYPES, strict=True)
+    data = packed([column.astype(type_) for column, type_ in typed])
+    write_sealed(work.path, data)
+    longest = np.argsort(-sizes, kind="stable")[:SHOWN]
+    names = _names(work.signed, rows[longest].tolist())
+    shown = [(int(sizes[i]), names[int(rows[i])], int(starts[i]), int(ends[i])) for i in longest.tolist()]
+    return Gathered(
+        digest=xxhash.xxh3_128_hexdigest(data),
+        documents=len(which),
+        spans=len(rows),
+        bytes=int(sizes.sum()),
+        longest=shown,
+    )
+
+
+def _compared(work: ToGather) -> list[Array]:
+    """Return what was compared of the shard, in the order of its stretches."""
+    parts = []
+    for unit in range(work.units):
+        with Sections(join(work.folder, f"{COMPARED}-{unit}")) as sections:
+            parts.append(unpacked(sections.read(work.signed.number), FOUND))
+    found = [np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)]
+    order = np.argsort(found[0], kind="stable")
+    return [column[order] for column in found]
+
+
+def _spans(work: ToGather, whole: Whole, number: int, at: tuple[int, int], compared: list[Array]) -> list[Array]:
+    """Return row, first and last code point, and bytes of each span of a run, in order; int64.
+
+    Args:
+        work: of the shard.
+        whole: what is resolved.
+        number: of the run.
+        at: documents and stretches of the shard before those of the run.
+        compared: of the shard.
+    """
+    row, first = at
+    run = whole.runs[number]
+    items, counts, sizes = run.items(), run.bounds()[:, 0].astype(np.int64), run.sizes().astype(np.int64)
+    documents, begins = row + np.repeat(np.arange(len(counts)), counts), first_bytes(sizes, counts)
+    stays = staying(work.resolved, whole, number)[(items & np.uint32(FIRST - 1)).astype(np.int64)]
+    equal = np.flatnonzero(((items & np.uint32(FIRST)) == 0) | ~stays)
+    places = places_of(work.signed, first, len(items))[equal]
+    here = slice(*np.searchsorted(compared[0], [first, first + len(items)]).tolist())
+    those, inner, behinds, starts, ends = (column[here] for column in compared)
+    those = those - first
+    rows = np.append(documents[equal], documents[those])
+    byte_begins = np.append(begins[equal] + places["skipped"], begins[those] + inner)
+    whole_ends = begins[equal] + sizes[equal] + (work.length - 1) - places["over"]
+    byte_ends = np.append(whole_ends, begins[those] + behinds)
+    starts, ends = np.append(places["start"].astype(np.int64), starts), np.append(places["end"].astype(np.int64), ends)
+    return _united(rows, starts, ends, byte_begins, byte_ends)
+
+
+def _united(rows: Array, starts: Array, ends: Array, begins: Array, behinds: Array) -> list[Array]:
+    """Return spans, of which those that overlap or touch are one: row, start, end, bytes."""
+    order = np.lexsort((starts, rows))
+    rows, starts, begins = rows[order], starts[order], begins[order]
+    upper = rows << 32  # so that what is furthest begins anew with each row
+    furthest = np.maximum.accumulate((upper | ends[order]) if len(order) else upper)
+    far_bytes = np.maximum.accumulate((upper | behinds[order]) if len(order) else upper)
+    is_first = np.append(True, (upper[1:] | starts[1:]) > furthest[:-1])[: len(order)]
+    firsts = np.flatnonzero(is_first)
+    lasts = np.append(firsts[1:], len(order))[: len(firsts)] - 1
+    low = (1 << 32) - 1
+    return [rows[firsts], starts[firsts], furthest[lasts] & low, (far_bytes[lasts] & low) - begins[firsts]]
+
+
+def _names(signed: SignedShard, rows: list[int]) -> dict[int, list[str]]:
+    """Return source and id of some rows."""
+    found: dict[int, list[str]] = {}
+    if rows:
+        for row, line in enumerate(names_of(signed.folder, signed.shard)):
+            if row in rows:
+                name = msgspec.json.decode(line, type=dict[str, str])
+                found[row] = [name["source"], name["id"]]
+            if row == max(rows):
+                break
+    return found
+
+
+_NONE = Repeats()
+
+
+def values_of(path: str, rows: int) -> Iterator[Repeats]:
+    """Yield the value of each row of a shard, of whose fates this is the path."""
+    which, counts, total, starts, ends = (column.tolist() for column in unpacked(read_sealed(path), TYPES))
+    row = at = 0
+    for mine, count, size in zip(which, counts, total, strict=True):
+        for _ in range(row, mine):
+            yield _NONE
+        spans = [Span(*each) for each in zip(starts[at : at + count], ends[at : at + count], strict=True)]
+        yield Repeats(spans, sum(span.end - span.start for span in spans), size)
+        row, at = mine + 1, at + count
+    for _ in range(row, rows):
+        yield _NONE
+
 
 _WORK = "work-"
 _DONE = "gathered.json"

@@ -1,6 +1,5 @@
 """Ranks and maps of scores: what `toolkit.whole.kinds.rank` and `toolkit.whole.kinds.map` are made of.
 
 `runs` is what is kept of each shard: sorted distinct scores, group by group. From these `exact` finds the rank of each
-score, in memory that is bounded, `steps` finds ranks within an error from few of them. `isotonic` fits scores to
-labels; `fitted` is the file of a map, and how it is used, `fitting` how it is made.
+score, in memory that is bounded, `sketches` finds ranks within an error from few of them, and `fitting` fits maps.
 """

@@ -11,23 +11,20 @@ partitions gives the same. Below the folder, for each of a document's scores:
 """
 
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
+from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Work
 from toolkit.whole.ranks.runs import RunOfShard, runs_of
 from toolkit.whole.records import movable, moved
 from toolkit.whole.sealed import SealedOutput, damaged, read_sealed, write_sealed
-
-Array = npt.NDArray[Any]
 
 COST = 96
 """Bytes of memory that a key takes while its partition is ranked."""

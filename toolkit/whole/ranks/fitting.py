@@ -1,20 +1,167 @@
-"""Fits maps: of each group that has enough documents, and of all together."""
+"""Fits maps: of each group that has enough documents, and of all together; and the file of a fitted map.
 
-from collections.abc import Sequence
-from typing import Any
+Isotonic regression: the rising function of a score that is nearest to labels, by squares (pool adjacent violators).
+
+Barlow, Bartholomew, Bremner and Brunk, Statistical inference under order restrictions, 1972. Between the scores that it
+was fitted on the function is interpolated, and constant beyond them, as scikit-learn's `IsotonicRegression` with
+``out_of_bounds="clip"``.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.errors import ConfigError, DataError
-from toolkit.whole.ranks import isotonic, sketches, steps
-from toolkit.whole.ranks.fitted import Bin, FittedMap, GroupMap
-from toolkit.whole.ranks.runs import LABELLED, runs_of
-from toolkit.whole.ranks.steps import Steps
+from toolkit.storage import store_of
+from toolkit.storage.outputs import write_file
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole.ranks import runs, sketches
+from toolkit.whole.ranks.runs import LABELLED, Steps, runs_of, stepped
 from toolkit.whole.records import SignedShard
 
-Array = npt.NDArray[Any]
+
+def fit(scores: Array, labels: Array) -> tuple[Array, Array]:
+    """Return the knots of the function: scores, ascending, and its values there; none that lies on a level line."""
+    order = np.lexsort((labels, scores))  # by both, so that sums do not depend on the order of documents
+    scores, labels = scores[order], labels[order]
+    first = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]])
+    weights = np.diff(np.r_[first, len(scores)]).astype(np.float64)
+    values = _pooled(np.add.reduceat(labels, first).tolist(), weights.tolist())
+    keeps = np.ones(len(values), dtype=bool)
+    keeps[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
+    return scores[first][keeps], values[keeps]
+
+
+def _pooled(sums: list[float], weights: list[float]) -> Array:
+    """Return the means of blocks of neighbours, the fewest that rise, one for each neighbour."""
+    blocks: list[tuple[float, float, int]] = []  # sum, weight, how many
+    for each, weight in zip(sums, weights, strict=True):
+        total, mass, size = each, weight, 1
+        while blocks and blocks[-1][0] * mass >= total * blocks[-1][1]:  # the mean before is not below
+            before = blocks.pop()
+            total, mass, size = total + before[0], mass + before[1], size + before[2]
+        blocks.append((total, mass, size))
+    return np.repeat([total / mass for total, mass, _ in blocks], [size for _, _, size in blocks])
+
+
+class GroupMap(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The map of a group.
+
+    Attributes:
+        documents: that it was fitted on; those with a label, where there are labels.
+        lowest, highest: scores among them.
+        x: knots, ascending scores.
+        y: what they become.
+        between: empty where values between knots are interpolated; else the value of what is below the first knot, of
+            what is between each and the next, and of what is above the last one.
+        errors: the mean distance of scores from labels, and that of values; none without labels.
+    """
+
+    documents: int
+    lowest: float
+    highest: float
+    x: list[float]
+    y: list[float]
+    between: list[float] = []
+    errors: tuple[float, float] | None = None
+
+    def of(self, scores: Array) -> Array:
+        """Return what scores become."""
+        x, y = np.array(self.x), np.array(self.y)
+        return stepped(x, y, np.array(self.between), scores) if self.between else np.interp(scores, x, y)
+
+
+class Bin(msgspec.Struct, frozen=True):
+    """Some documents with labels, next to each other by score: how many, and means."""
+
+    documents: int
+    score: float
+    label: float
+    value: float
+
+
+class FittedMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A fitted map.
+
+    Attributes:
+        digest: sha256 of all else.
+        method, score, within, labels, to: options with which it was fitted.
+        settings: a digest of all options, and of those of the sets that it was made from.
+        shards, documents: that it was fitted on.
+        groups: by label; without `within` there is one.
+        small: groups that were too small for a map, with their documents.
+        pool: the map of all groups together.
+        curve: of the documents with labels, from the lowest scores to the highest.
+    """
+
+    version: Literal[1] = 1
+    digest: str = ""
+    method: Literal["isotonic", "quantile"]
+    score: str
+    within: list[str]
+    labels: str | None
+    to: str | None
+    settings: str
+    shards: int
+    documents: int
+    groups: dict[str, GroupMap]
+    small: dict[str, int]
+    pool: GroupMap
+    curve: list[Bin]
+
+
+def sealed_map(found: FittedMap) -> FittedMap:
+    """Return the map with its digest."""
+    return msgspec.structs.replace(found, digest=_digest(found))
+
+
+def _digest(found: FittedMap) -> str:
+    return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(found, digest=""))).hexdigest()
+
+
+def save_map(path: str, found: FittedMap) -> None:
+    """Write a map."""
+    write_file(path, b"".join(_lines(found)))
+
+
+def _lines(found: FittedMap) -> Iterator[bytes]:
+    fields = msgspec.structs.asdict(found)
+    for i, (name, value) in enumerate(fields.items()):
+        yield (b",\n " if i else b"{\n ") + msgspec.json.encode(name) + b": "
+        if name == "groups":
+            rows = [msgspec.json.encode(label) + b": " + msgspec.json.encode(each) for label, each in value.items()]
+            yield b"{\n  " + b",\n  ".join(rows) + b"\n }"
+        else:
+            yield msgspec.json.encode(value)
+    yield b"\n}\n"
+
+
+def load_map(path: str, remedy: str) -> FittedMap:
+    """Return a map.
+
+    Raises:
+        DataError: if it is not what was written; `remedy` says what to do then.
+        FileNotFoundError: if there is no such file.
+    """
+    try:
+        found = msgspec.json.decode(store_of(path).read(path), type=FittedMap)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"expected a map as `toolkit calibrate` writes it, got: {error}; {remedy}", path=path) from None
+    if _digest(found) != found.digest:
+        raise DataError(f"expected a map as it was fitted, got one that was changed afterwards; {remedy}", path=path)
+    return found
+
+
+def load_map_if_there(path: str, remedy: str) -> FittedMap | None:
+    """Return a map, or None if there is no such file."""
+    try:
+        return load_map(path, remedy)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
 
 COST = 160
 """Bytes of memory that a document with a label takes while maps are fitted."""
@@ -53,12 +200,12 @@ def on_labels(empty: FittedMap, shards: Sequence[SignedShard], minimum: int, kno
     def fitted(rows: Array) -> GroupMap:
         scores, labels = rows["score"], rows["label"]
         if empty.method == "isotonic":
-            x, y = isotonic.fit(scores, labels)
+            x, y = fit(scores, labels)
             found = _group(scores, x, y)
         else:
             values, counts = np.unique(labels, return_counts=True)
             of_labels = (np.cumsum(counts) - counts / 2) / len(labels)
-            found = _mapped(steps.exact(scores, 1 / knots), of_labels, values)
+            found = _mapped(runs.exact(scores, 1 / knots), of_labels, values)
         errors = np.abs(scores - labels).mean(), np.abs(found.of(scores) - labels).mean()
         return msgspec.structs.replace(found, errors=(float(errors[0]), float(errors[1])))
 
@@ -78,9 +225,9 @@ def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int,
     error = 1 / knots
     together = [part for label in sorted(parts) for part in parts[label]]
     _check_enough(sum(map(_documents, together)), minimum, "documents with a score")
-    pool = steps.added(together, error)
+    pool = runs.added(together, error)
     small = {label: size for label in sorted(parts) if (size := sum(map(_documents, parts[label]))) < minimum}
-    found = {label: steps.added(parts[label], error) for label in sorted(parts.keys() - small.keys())}
+    found = {label: runs.added(parts[label], error) for label in sorted(parts.keys() - small.keys())}
 
     def mapped(ranked: Steps) -> GroupMap:
         if empty.to == "corpus":

@@ -12,25 +12,120 @@
         knots    for ranks within an error: `KNOT`, those of the keys that are needed, by group
         ends     a uint32 a group, and one more: its first knot, and where the last ends
     labelled `LABELLED`: group, score and label of the rows that have a label; for maps that are fitted on labels
+
+Ranks within an error: from few of the scores of each run, whatever the others are.
+
+Of a run that has n scores of a group, knots are kept: the least score, the greatest, and so many between that from one
+to the next there are at most e · n scores. How many scores of the run are below one that lies between two knots is then
+known to e · n / 2, so over all runs the share is known to e / 2. What has been added up is thinned in the same way:
+that is the other e / 2.
+
+What the kinds of the section ``calibrate:`` have in common: groups, and what is kept of the scores of documents.
 """
 
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.config.settings import Description
+from toolkit.data.schema import Type
 from toolkit.errors import DataError
-from toolkit.whole.kind import Block, Files
-from toolkit.whole.labels import Labels
-from toolkit.whole.ranks import steps
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole.expressions import Labels
+from toolkit.whole.kind import Asked, Block, Files, Kind, Signer
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sealed import read_sealed
 
-Array: TypeAlias = npt.NDArray[Any]
+
+class Steps(NamedTuple):
+    """The ranks of a group's scores, as steps.
+
+    Attributes:
+        documents: of the group.
+        scores: float64, ascending.
+        at: float64, the ranks of these scores.
+        between: float64, the rank of what is below the first score, of what is between each and the next, and of what
+            is above the last one.
+    """
+
+    documents: int
+    scores: Array
+    at: Array
+    between: Array
+
+
+def thinned(below: Array, counts: Array, error: float) -> list[int]:
+    """Return which of sorted distinct scores are knots.
+
+    Args:
+        below: how many are below each.
+        counts: how many have each.
+        error: between two knots there are at most so many, as a share of all.
+    """
+    if not len(below):
+        return []
+    above = below + counts
+    gap = int(error * int(above[-1]))
+    return _chosen(below, above, gap)
+
+
+def _chosen(begins: Array, ends: Array, gap: int) -> list[int]:
+    """Return numbers from the first to the last: each begins at most so far behind the end of the one before."""
+    kept, last = [0], len(begins) - 1
+    while kept[-1] < last:
+        bound = int(ends[kept[-1]]) + gap
+        kept.append(max(kept[-1] + 1, int(np.searchsorted(begins, bound, side="right")) - 1))
+    return kept
+
+
+def added(parts: Sequence[Array], error: float) -> Steps:
+    """Return the ranks of a group within an error, from the knots of all runs that have it (see `runs.KNOT`)."""
+    documents = sum(int(part["below"][-1]) + int(part["count"][-1]) for part in parts)
+    scores = np.unique(np.concatenate([part["score"] for part in parts]))
+    at = np.zeros(len(scores), dtype=np.int64)  # twice how many are below, and half of those that are equal
+    between = np.zeros(len(scores), dtype=np.int64)  # the same for what is above a score, and below the next
+    for part in parts:
+        below, counts = part["below"].astype(np.int64), part["count"].astype(np.int64)
+        above = below + counts
+        after = np.r_[0, above + np.r_[below[1:], above[-1]]]
+        places = np.searchsorted(part["score"], scores, side="right")
+        is_knot = np.isin(scores, part["score"], assume_unique=True)
+        knots = np.maximum(places - 1, 0)
+        between += after[places]
+        at += np.where(is_knot, below[knots] + above[knots], after[places])
+    return _thinned(documents, scores, at, between, error)
+
+
+def _thinned(documents: int, scores: Array, at: Array, between: Array, error: float) -> Steps:
+    """Return steps, of which each stands for scores whose ranks are within an error."""
+    kept = np.array(_chosen(np.r_[0, between[:-1]], between, int(2 * error * documents)))
+    low, high = between[kept[:-1]], between[kept[1:] - 1]
+    middle = (low + high) / (4 * documents)
+    return Steps(documents, scores[kept], at[kept] / (2 * documents), np.r_[0.0, middle, 1.0])
+
+
+def exact(scores: Array, error: float) -> Steps:
+    """Return the ranks of scores that are in memory, thinned to steps within an error."""
+    found, counts = np.unique(scores, return_counts=True)
+    below = np.cumsum(counts) - counts
+    return _thinned(len(scores), found, 2 * below + counts, 2 * (below + counts), error)
+
+
+def ranks(steps: Steps, scores: Array) -> Array:
+    """Return the rank of each score."""
+    return stepped(steps.scores, steps.at, steps.between, scores)
+
+
+def stepped(knots: Array, at: Array, between: Array, scores: Array) -> Array:
+    """Return the value of each score: `at` for a knot, `between` for what lies between."""
+    places = np.searchsorted(knots, scores, side="right")
+    is_knot = knots[np.maximum(places - 1, 0)] == scores
+    return np.where(is_knot, at[np.maximum(places - 1, 0)], between[places])
+
 
 ROWS = 1 << 19
 ABSENT = (1 << 32) - 1
@@ -183,7 +278,7 @@ class ScoresOutput:
         for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True) if self._layout.sketch else ():
             mine = counts[begin:end]
             below = np.cumsum(mine) - mine
-            kept = steps.thinned(below, mine, self._layout.sketch or 0)
+            kept = thinned(below, mine, self._layout.sketch or 0)
             knots = np.zeros(len(kept), dtype=KNOT)
             knots["score"], knots["below"], knots["count"] = keys[begin:end][kept], below[kept], mine[kept]
             found.append(knots)
@@ -263,3 +358,87 @@ def runs_of(signed: SignedShard) -> Iterator[RunOfShard]:
     """Yield the runs of a shard, in order."""
     for run in msgspec.convert(signed.record.details, list[Run]):
         yield RunOfShard(signed.path(FILE), signed.number, run)
+
+
+MANY = 20
+"""Groups that a note names, at most."""
+
+
+class Calibrating(Kind, kw_only=True):
+    """A kind whose values are made of scores, group by group."""
+
+    SECTION: ClassVar[str] = "calibrate"
+
+    NAMED: ClassVar[bool] = True
+
+    within: Annotated[
+        str | list[str],
+        Description(
+            description="groups that are calibrated one by one, such as languages or sources: SET.KEY.field or an "
+            "expression, or a list of such; none: all documents are one"
+        ),
+    ] = []
+
+    @property
+    def scores(self) -> list[str]:
+        """Return the expressions of the scores."""
+        raise NotImplementedError
+
+    @property
+    def layout(self) -> Layout:
+        """Return what is kept of each document."""
+        raise NotImplementedError
+
+    @property
+    def groups(self) -> list[str]:
+        """Return the expressions of the groups."""
+        return [self.within] if isinstance(self.within, str) else self.within
+
+    def asked(self) -> dict[str, Asked]:
+        """Return the expressions of the options."""
+        found = {
+            name: Asked(text, "value") for name, text in zip(numbered("within", self.groups), self.groups, strict=True)
+        }
+        scores = zip(numbered("score", self.scores), self.scores, strict=True)
+        return found | {name: Asked(text, "score") for name, text in scores}
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the scores of a shard."""
+        return _Scores(self, files)
+
+
+class _Scores(Signer):
+    """Writes the scores of a shard's documents."""
+
+    kind: Calibrating
+
+    def __init__(self, kind: Calibrating, files: Files) -> None:
+        super().__init__(kind, files)
+        self._runs = ScoresOutput(files, kind.layout)
+
+    def add(self, block: Block) -> None:
+        """Take the next documents."""
+        within = [block.values[name] for name in numbered("within", self.kind.groups)]
+        scores = [block.values[name] for name in numbered("score", self.kind.scores)]
+        self._runs.add(block, within, scores, block.values.get("labels", []))
+
+    def finish(self) -> tuple[dict[str, int], Any]:
+        """Write the last run."""
+        self._runs.flush()
+        return {"ranked": sum(run.ranked for run in self._runs.runs)}, self._runs.runs
+
+
+def numbered(option: str, texts: Sequence[str]) -> list[str]:
+    """Return what each of an option's expressions is called: ``score``, or, of several, ``score[0]`` and so on."""
+    return [option] if len(texts) == 1 else [f"{option}[{i}]" for i in range(len(texts))]
+
+
+def may_be_null(type_: Type) -> bool:
+    """Return whether a value of a type may be null."""
+    return type_.kind in ("nullable", "null", "any")
+
+
+def some(labels: Sequence[str]) -> str:
+    """Return labels for people, the first of many."""
+    more = f" and {len(labels) - MANY} more" if len(labels) > MANY else ""
+    return ", ".join(labels[:MANY]) + more

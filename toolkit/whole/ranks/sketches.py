@@ -1,19 +1,15 @@
-"""Ranks within an error, over all runs: the knots of each group are added up, as `toolkit.whole.ranks.steps` says."""
+"""Ranks within an error, over all runs: the knots of each group are added up, as `toolkit.whole.ranks.runs` says."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.errors import ConfigError
-from toolkit.whole.ranks import steps
-from toolkit.whole.ranks.runs import RunOfShard, runs_of
-from toolkit.whole.ranks.steps import Steps
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole.ranks import runs
+from toolkit.whole.ranks.runs import RunOfShard, Steps, runs_of
 from toolkit.whole.records import SignedShard
-
-Array = npt.NDArray[Any]
 
 COST = 96
 """Bytes of memory that a knot takes while all are added up."""
@@ -66,7 +62,7 @@ def add(shards: Sequence[SignedShard], column: int, error: float, memory: int) -
         ConfigError: if that needs more memory than there may be.
     """
     parts = collected(shards, column, memory)
-    return {label: _packed(steps.added(parts[label], error)) for label in sorted(parts)}
+    return {label: _packed(runs.added(parts[label], error)) for label in sorted(parts)}
 
 
 def _packed(found: Steps) -> Sketch:
@@ -89,5 +85,5 @@ def ranks(sketches: Mapping[str, Sketch], run: RunOfShard, column: int) -> Array
     for label, begin, end in zip(run.run.groups, starts[:-1], starts[1:], strict=True):
         each = sketches[label]
         at = [np.array(part) for part in (each.scores, each.at, each.between)]
-        found[begin:end] = steps.stepped(at[0], at[1], at[2], keys[begin:end])
+        found[begin:end] = runs.stepped(at[0], at[1], at[2], keys[begin:end])
     return found

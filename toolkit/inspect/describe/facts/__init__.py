@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.data.schema import Type
-from toolkit.mix.effects.before_after import SizesByLabel
-from toolkit.mix.effects.counts import RuleEffect, Totals
+from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.records.origins import Origin
 
 

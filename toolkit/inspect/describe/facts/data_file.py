@@ -14,7 +14,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
 from toolkit.errors import DAMAGED, DataError
-from toolkit.ingest import crawls
+from toolkit.ingest import folders
 from toolkit.inspect.describe.facts.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
@@ -262,9 +262,9 @@ class _Look:
         headers = value if key == "warc_headers" else value.get("warc_headers")
         if isinstance(headers, dict):
             self._headers = headers
-        for name in crawls.FIELDS if key == "metadata" else ():
+        for name in folders.FIELDS if key == "metadata" else ():
             if isinstance(value.get(name), str):
-                self._looked.crawls.update(crawls.NAMES.findall(value[name]))
+                self._looked.crawls.update(folders.NAMES.findall(value[name]))
 
     def _type_of(self, key: str, raw: msgspec.Raw) -> Type:
         if key not in _WELL_KNOWN and bytes(memoryview(raw)[:1]) == b'"':

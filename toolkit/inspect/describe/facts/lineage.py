@@ -12,7 +12,7 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.in_place import InPlace
 from toolkit.errors import DataError, ToolkitError
-from toolkit.ingest import crawls
+from toolkit.ingest import folders
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.describe.facts import Ingested, Mixture, Tagged
 from toolkit.inspect.validate.one_file import ValidateJob, check_file
@@ -87,7 +87,7 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
         listed.append(
             Ingested(
                 names=sorted({os.path.basename(path) for record in same for path in record.paths}),
-                crawls=sorted({crawl for record in same for crawl in crawls.NAMES.findall("\n".join(record.paths))}),
+                crawls=sorted({crawl for record in same for crawl in folders.NAMES.findall("\n".join(record.paths))}),
                 settings=same[0].settings,
                 documents=sum(record.rows for record in same),
                 counts=dict(sorted(counts.items())),
@@ -103,7 +103,7 @@ def _read_in_place(dataset: Dataset, in_place: InPlace) -> Ingested:
     files = [dataset.shard_path(shard) for shard in shards]
     return Ingested(
         names=sorted({os.path.basename(file) for file in files}),
-        crawls=sorted(set(crawls.NAMES.findall("\n".join(files)))),
+        crawls=sorted(set(folders.NAMES.findall("\n".join(files)))),
         settings=in_place.settings(),
         documents=counts.get("documents", 0),
         counts=counts,

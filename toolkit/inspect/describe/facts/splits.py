@@ -24,7 +24,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.facts import Facts, Field, File, Group, PathField, RecordType, Split
 from toolkit.inspect.describe.facts.rows import apart
 from toolkit.inspect.documents import text_at
-from toolkit.mix.splitting import split_of
+from toolkit.mix.settings import split_of
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.outputs import RowOutput

@@ -1,4 +1,4 @@
-"""Normalised words, their n-grams, and which of these an index has, in compiled code. Used by `index`."""
+"""Normalised words, their n-grams, and which of these an index has, in compiled code. Used by `items`."""
 
 import functools
 from typing import Any
@@ -7,7 +7,7 @@ import numba
 
 from toolkit.text import unicode_table
 from toolkit.text.unicode_table import BREAKS, FORMAT, PUNCTUATION, ZWJ, Characters
-from toolkit.whole.kinds.contamination.index import FIRST, SECOND, Table
+from toolkit.whole.kinds.contamination.items import FIRST, SECOND, Table
 
 _inline = functools.partial(numba.njit, inline="always")
 

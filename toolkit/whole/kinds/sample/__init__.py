@@ -16,13 +16,12 @@ from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
-from toolkit.whole import labels
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole import expressions
+from toolkit.whole.expressions import Labels
 from toolkit.whole.kind import Asked, Block, Files, Kind, Resolved, Signer, Work
-from toolkit.whole.kinds.sample import quotas, rows
-from toolkit.whole.kinds.sample.choosing import Chosen, Keys, choose
-from toolkit.whole.kinds.sample.quotas import Quota, Short
-from toolkit.whole.kinds.sample.rows import OUT, Rows, Strata
-from toolkit.whole.labels import Labels
+from toolkit.whole.kinds.sample import choosing
+from toolkit.whole.kinds.sample.choosing import OUT, Chosen, Keys, Quota, Rows, Short, Strata, choose
 from toolkit.whole.records import SignedShard
 
 SUFFIXES = (".jsonl.gz", ".jsonl.zst", ".jsonl")
@@ -169,7 +168,7 @@ class Sample(Kind, kw_only=True):
         (found,) = work.run("choose", choose_documents, [Task("choose", made)])
         write_file(join(work.folder, _FOUND), msgspec.json.encode(found))
         digests = {
-            each.shard: msgspec.json.encode([_of_shard(each, found), each.record.files[rows.FILE].sha256]).decode()
+            each.shard: msgspec.json.encode([_of_shard(each, found), each.record.files[choosing.FILE].sha256]).decode()
             for each in work.shards
         }
         return Resolved(digests, found.counts, found.notes)
@@ -178,11 +177,11 @@ class Sample(Kind, kw_only=True):
         """Yield whether each document is chosen."""
         path = join(fates, _FOUND)
         found = msgspec.json.decode(store_of(path).read(path), type=Found)
-        kept, labels = rows.load(signed), _strata(signed).labels
+        kept, expressions = choosing.load(signed), _strata(signed).labels
         chosen = _chosen(kept, _of_shard(signed, found))
         splits = [*self.splits, None]
         for is_chosen, stratum, split in zip(chosen.tolist(), kept.strata.tolist(), kept.splits.tolist(), strict=True):
-            label = labels[stratum] if self.by and stratum != OUT else None
+            label = expressions[stratum] if self.by and stratum != OUT else None
             yield Sampled(is_chosen, label, splits[split] if is_chosen else None)
 
 
@@ -233,13 +232,13 @@ class _Keys(Signer):
                         id=document.id,
                     )  # fmt: skip
                 if self.kind.weight is not None and weight:
-                    key = rows.weighted_key(key, weight)
+                    key = choosing.weighted_key(key, weight)
                 if weight:
                     stratum = self._labels.number([values[i] for values in strata])
                 if self.kind.splits:
                     of = (document.source, document.id)
                     value = block.values["split_by"][i] if self.kind.split_by is not None else of
-                    split = rows.split_of(self._seed, value, self._bounds)
+                    split = choosing.split_of(self._seed, value, self._bounds)
             self._keys.append(key)
             self._strata.append(stratum)
             self._splits.append(split)
@@ -251,7 +250,7 @@ class _Keys(Signer):
             np.array(self._strata, dtype=np.uint32),
             np.array(self._splits, dtype=np.uint8),
         )
-        self.files.open(rows.FILE).write(rows.packed(kept))
+        self.files.open(choosing.FILE).write(choosing.packed(kept))
         there = Counter(self._strata)
         counts = [there[number] for number in range(len(self._labels.all))]
         return {"pool": sum(counts)}, Strata(self._labels.all, counts)
@@ -285,7 +284,7 @@ class Found(msgspec.Struct, frozen=True):
     """
 
     strata: dict[str, Chosen]
-    quotas: dict[str, Quota]
+    choosing: dict[str, Quota]
     counts: dict[str, int]
     notes: list[str]
 
@@ -296,15 +295,15 @@ def choose_documents(work: ToChoose, report: Report) -> Found:
     there: Counter[str] = Counter()
     for signed in work.shards:
         there.update(dict(zip(*_strata(signed), strict=True)))
-    if len(there) > labels.MOST:
-        raise DataError(f"by: expected at most {labels.MOST:,} strata, got {len(there):,}")
+    if len(there) > expressions.MOST:
+        raise DataError(f"by: expected at most {expressions.MOST:,} strata, got {len(there):,}")
     all_labels = sorted(there)
     numbers = {label: i for i, label in enumerate(all_labels)}
     allotted = allot(kind, there)
 
     def read() -> Iterator[Keys]:
         for signed in work.shards:
-            kept = rows.load(signed)
+            kept = choosing.load(signed)
             own = [numbers[label] for label in _strata(signed).labels]
             table = np.array([*own, OUT], dtype=np.uint32)
             yield Keys(kept.keys, table[np.minimum(kept.strata, len(own))])
@@ -322,20 +321,20 @@ def allot(kind: Sample, there: Mapping[str, int]) -> dict[str, Quota]:
     pool = sum(there.values())
     if isinstance(kind.quota, dict) and kind.documents is None and kind.share is None:
         numbers = {label: int(number) for label, number in kind.quota.items()}
-        return quotas.by_numbers(there, numbers, kind.short or "report")
+        return choosing.by_numbers(there, numbers, kind.short or "report")
     total = kind.documents if kind.documents is not None else int((kind.share or 0) * pool + 0.5)
     short = kind.short or "redistribute"
     if isinstance(kind.quota, dict):
         weights = {label: Fraction(str(share)) for label, share in kind.quota.items()}
-        return quotas.by_weights(there, weights, total, short)
+        return choosing.by_weights(there, weights, total, short)
     if kind.quota == "proportional":
-        return quotas.proportional(there, total)
-    return quotas.equal(there, total, short)
+        return choosing.proportional(there, total)
+    return choosing.equal(there, total, short)
 
 
 def _notes(kind: Sample, allotted: Mapping[str, Quota], there: Mapping[str, int]) -> list[str]:
     """Return what is to be said of strata that have too few documents."""
-    short = quotas.missing(allotted)
+    short = choosing.missing(allotted)
     wanted = sum(each.wanted for each in allotted.values())
     given = sum(each.given for each in allotted.values())
     if kind.documents is not None:  # without any document there are no strata that could lack some
@@ -362,7 +361,7 @@ def _of_shard(signed: SignedShard, found: Found) -> list[tuple[int, list[int]]]:
     ]
 
 
-def _chosen(kept: Rows, bounds: list[tuple[int, list[int]]]) -> rows.Array:
+def _chosen(kept: Rows, bounds: list[tuple[int, list[int]]]) -> Array:
     """Return of each row of a shard whether it is chosen."""
     found = np.zeros(len(kept.keys), dtype=bool)
     for stratum, (below, ties) in enumerate(bounds):

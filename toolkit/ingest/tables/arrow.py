@@ -1,14 +1,22 @@
-"""Record batches of Arrow as documents: what is shared by the formats whose rows pyarrow reads."""
+"""Rows that pyarrow reads, as documents, and the types of the columns of Parquet files."""
 
+import io
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import IO, Any
 
 import msgspec
 
 from toolkit.data.documents import BAD_ROW
-from toolkit.data.tables.values import HELD, not_finite, objects
+from toolkit.data.schema import Type
+from toolkit.data.tables.columns import types_of
+from toolkit.data.tables.footers import table
+from toolkit.data.tables.seekable import Ranges
+from toolkit.data.tables.values import HELD, READ, not_finite, objects
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
+from toolkit.storage import store_of
+from toolkit.storage.paths import stat
 
 
 def drafts(
@@ -51,3 +59,33 @@ def _rows(piece: Any, schema: Any, source: Input) -> list[dict[str, Any] | Excep
             source.counts["not_finite"] += count
         return [*found]
     return [row for i in range(piece.num_rows) for row in _rows(piece.slice(i, 1), schema, source)]
+
+
+_MAGIC = b"PAR1"
+
+
+def column_types(source: Input) -> tuple[dict[str, Type], Any]:
+    """Return the types of the columns of a Parquet file, by its footer, and those of Arrow as a schema.
+
+    Raises:
+        DataError: if it has no sound footer.
+    """
+    import pyarrow as pa
+
+    try:
+        with _opened(source) as stored, table(stored, source.path) as file:
+            return types_of(file.metadata), file.schema_arrow
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"expected a Parquet file, got: {error}", path=source.path) from None
+
+
+@contextmanager
+def _opened(source: Input) -> Iterator[IO[bytes]]:
+    """Give a file in which one can seek: of a bucket only what is asked for is fetched, unless it is compressed."""
+    found = stat(source.path)
+    store = store_of(source.path)
+    if found is None or store.is_local or store.read(source.path, 0, len(_MAGIC)) != _MAGIC:
+        with source.file() as file:
+            yield file
+        return
+    yield io.BufferedReader(Ranges(source.path, found.size), READ)

@@ -1,4 +1,10 @@
-"""Pieces with the hash that they are sorted by before them: 8 bytes, big-endian, so that bytes sort as numbers do."""
+"""Shuffled outputs: the documents, or lines, of each label in the order of their hashes, out of core.
+
+Stage 1 puts a hash before each piece (8 bytes, big-endian, so that bytes sort as numbers do) and writes runs: as many
+pieces as it may hold, sorted, in members that say between which hashes they are, and beside them the hash and size of
+each. The plan (`plan`) finds in these the hashes at which parts of equal size end. Stage 2 (`assemble`) reads, for a
+part, what of all runs is between two hashes, in ranges that fit into memory, and sorts these.
+"""
 
 import struct
 from collections.abc import Iterable, Iterator

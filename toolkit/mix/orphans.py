@@ -1,4 +1,15 @@
-"""Finds the orphans of a whole mix from what was noted of its shards: out of core, in memory of a bounded size.
+"""Orphans: documents that a mix drops as copies of documents that it does not keep.
+
+A rule drops a document *as a copy* if it mentions ``KEY.duplicate_of`` of a set that tells for each document which one
+it is a copy of (``[source, id]``, or null). That is safe as long as the other one stays. `Copies` notes while a shard
+is mixed (or previewed) which documents stay and which are dropped as copies; `judge` then tells for the whole mix
+which of them nothing stands for.
+
+- A document stands for a copy if no rule drops it, or if it is itself dropped as a copy of one that stands for it: what
+  is the same text as a page that is nearly the same as a third has not been lost.
+- A copy that another rule drops as well is no orphan: it would not be in the output either.
+- Samples, the draws of repeats and budgets, and the weights of streams count for nothing here: they take documents away
+  at random, copies or not. An amount of 0 is no draw.
 
 What is noted is spread over partitions by hash; each fits in memory, with several on local disk. Which copies somebody
 stands for is found in rounds: first those of documents that stay, then copies of these, until a round finds nothing.
@@ -6,19 +17,196 @@ There are as many rounds as the longest chain of copies has documents, which is 
 set names documents that it keeps itself.
 """
 
+import contextlib
 import os
+import struct
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolkit.mix.orphans.copies import COPY, ELSEWHERE, GONE, ONLY
+import msgspec
+
+from toolkit.data import schema
+from toolkit.data.row_index import row_hash
+from toolkit.errors import DataError
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules
+from toolkit.rules import Outcome, RuleSet
+from toolkit.rules.expressions import paths_in
 from toolkit.storage.reading import open_stored
 from toolkit.storage.stores.local.scratch import open_scratch, remove_scratch
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from toolkit.mix.join import JoinedShard
+
+FIELD = "duplicate_of"
+"""The field of a value that names the document which this one is a copy of: ``[source, id]``, or null.
+
+Where ids are not unique, it is ``[source, id, SHARD:ROW]``.
+"""
+
+_COPY_OF = schema.nullable(schema.list_of(schema.STR))
+
+COPY = struct.Struct("<QQIHBB")
+"""A copy: hashes of (source, id) of the document and of the other one; its row, from 1; the rule by index; the set by
+index; bits `ONLY`, `ELSEWHERE`, `GONE`."""
+
+ONLY, ELSEWHERE, GONE = 1, 2, 4
+"""No other rule drops it; the other one may be in another dataset that the set was held against; none of that: just a
+document that is dropped."""
+
+
+class Fates(msgspec.Struct):
+    """What became of some documents.
+
+    Attributes:
+        kept: xxh3-64 of (source, id) of those that stay, 8 bytes each, little-endian.
+        copies: of those that are dropped as copies, as `COPY` has it; one for each rule and key. If a set was held
+            against other datasets, also of all that are dropped, with `GONE`.
+        written: documents in the output, as `toolkit.records.identity.NOTED` has them, where these are noted.
+    """
+
+    kept: bytes = b""
+    copies: bytes = b""
+    written: bytes = b""
+
+
+class _CopyRule(NamedTuple):
+    """A rule that drops copies.
+
+    Attributes:
+        rule: its index.
+        set: index of a set whose key it mentions.
+        key: the name of that in values.
+        elsewhere: `ELSEWHERE` if the set was held against other datasets.
+    """
+
+    rule: int
+    set: int
+    key: str
+    elsewhere: int
+
+
+def keys_of_copies(sets: Sequence[JoinedSet]) -> dict[str, tuple[int, str, int]]:
+    """Return the keys whose values say what a document is a copy of, as `_CopyRule` has them, by name in the mix."""
+    found = {}
+    for i, joined in enumerate(sets):
+        for key in joined.keys:
+            declared = key.declared.not_null
+            if declared and declared.kind == "object" and declared.get(FIELD) == _COPY_OF and not key.hidden:
+                against = bool(key.settings and key.settings.get("against"))
+                found[key.name] = i, schema.field_name(key.key), ELSEWHERE * against
+    return found
+
+
+class Copies:
+    """Tells which documents rules drop as copies.
+
+    Args:
+        rules: of a stream, compiled.
+        work: a shard of the stream, with the sets that it joins.
+
+    Attributes:
+        rules: those that do; if there are none, nothing has to be noted.
+    """
+
+    def __init__(self, rules: RuleSet, work: "JoinedShard") -> None:
+        sets, self._root = work.sets, work.dataset.documents if work.dataset.duplicate_ids == "allow" else ""
+        self._compiled = rules.compiled
+        keys, names = keys_of_copies(sets), names_for_rules(sets)
+        self.rules = [
+            _CopyRule(i, *keys[name])
+            for i, each in enumerate(rules.compiled)
+            if each.rule.drops
+            for name in sorted(each.keys & keys.keys())
+            if _mentions(rules, i, name, names)
+        ]
+        copying = {each.rule for each in self.rules}
+        self._others = [each for i, each in enumerate(rules.compiled) if each.rule.drops and i not in copying]
+        self._notes_gone = any(each.elsewhere for each in self.rules)
+        for name, (set_, key, _) in keys.items():
+            if any((each.set, each.key) == (set_, key) for each in self.rules):
+                rules.needs.keys.add(name)
+                rules.needs.fields.setdefault(name, set()).add(FIELD)
+        rules.needs.source |= bool(self.rules)
+        self.start()
+
+    def start(self) -> None:
+        """Forget the documents that have been noted."""
+        self._kept: list[int] = []
+        self._copies: list[bytes] = []
+
+    def note(self, outcome: Outcome, number: int, values: Sequence[Any]) -> None:
+        """Note what becomes of a document.
+
+        Args:
+            outcome: the decision on it.
+            number: its row, from 1.
+            values: one for each argument of the rules, the document last.
+
+        Raises:
+            DataError: if a value names no document.
+        """
+        document = values[-1]
+        hash_ = self._hash(document.source, document.id, getattr(document, "place", ""))
+        # sets made where ids were unique, or by others, name no place
+        known_by = dict.fromkeys([hash_, self._hash(document.source, document.id)])
+        if not isinstance(outcome, int):
+            self._kept.extend(known_by)
+            return
+        found = [each for each in self.rules if each.rule >= outcome and self._drops(self._compiled[each.rule], values)]
+        named = [(each, copied) for each in found if (copied := self._copied(each, values)) is not None]
+        others = {each.rule for each in found} != {each.rule for each, _ in named}  # which asks for something else, too
+        others = others or any(self._drops(each, values) for each in self._others)
+        for each, name in named:
+            for own in known_by:
+                flags = each.elsewhere | ONLY * (not others and own == hash_)
+                self._copies.append(COPY.pack(own, self._hash(*name), number, each.rule, each.set, flags))
+        if not (found or others):  # a sample alone
+            self._kept.extend(known_by)
+        elif self._notes_gone:
+            self._copies.extend(COPY.pack(own, own, number, 0, 0, GONE) for own in known_by)
+
+    def taken(self) -> Fates:
+        """Return what has been noted since the last call."""
+        found = Fates(struct.pack(f"<{len(self._kept)}Q", *self._kept), b"".join(self._copies))
+        self.start()
+        return found
+
+    def _hash(self, source: str, id: str, place: str = "") -> int:
+        """Return the hash of a document; where ids may repeat, that of its place in this dataset, if it has one."""
+        return row_hash(source, f"{id}\0{place}\0{self._root}" if place and self._root else id)
+
+    @staticmethod
+    def _drops(rule: Any, values: Sequence[Any]) -> bool:
+        """Return whether a rule drops a document, drawn or not; one that cannot use its values does not."""
+        with contextlib.suppress(DataError):
+            return bool(rule.rules_out(values))
+        return False
+
+    @staticmethod
+    def _copied(rule: _CopyRule, values: Sequence[Any]) -> Sequence[str] | None:
+        value = getattr(values[rule.set], rule.key)
+        copied: Sequence[str] | None = None if value is None else getattr(value, FIELD)
+        if copied is not None and len(copied) not in (2, 3):
+            raise DataError(f"expected [source, id] as `{FIELD}`, got {list(copied)!r}")
+        return copied
+
+
+def _mentions(rules: RuleSet, i: int, name: str, names: Any) -> bool:
+    """Return whether a rule asks what a document is a copy of, of this key."""
+    rule = rules.rules[i]
+    if rule.foreign:
+        return any(FIELD in text for text in rule.foreign.texts)
+    for text in rule.expressions:
+        for path in paths_in(text, names):
+            if f"{path}.".startswith(f"{name}.{FIELD}.") or (path == name and FIELD in text):
+                return True
+    return False
+
 
 MEMORY = 32 << 20
 """Bytes of a partition as noted; what is computed from them takes several times as much beside them."""
