@@ -10,14 +10,16 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolkit.data import schema
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.data.schema import Type
+from toolkit.errors import ConfigError, ToolkitError, short
 from toolkit.mix import joined_sets
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
-from toolkit.records.foreign import Seen, look_at
+from toolkit.records.foreign import Seen, look_at, values_of
 from toolkit.runs.executors import Result, Task
 from toolkit.stages import state_of
 
@@ -66,6 +68,27 @@ class Resolved:
         if self.unreadable:
             raise ToolkitError("\n".join(self.unreadable.values()))
         return self
+
+    def place_of(self, check: Callable[[list[JoinedSet]], object]) -> str:
+        """Return which row of an external set makes a check of types fail, where other rows pass it; else nothing.
+
+        Args:
+            check: Raises ConfigError if sets have keys of types that cannot be used.
+        """
+        for i, joined in enumerate(self.sets):
+            for key in [] if joined.ours else joined.keys:
+                passed, first = set[bool](), ""
+                for type_, place in _types_of_rows(self.stream.dataset, joined.set, self.shards, key).items():
+                    keys = [_retyped(key, type_) if each is key else each for each in joined.keys]
+                    sets = [*self.sets[:i], msgspec.structs.replace(joined, keys=keys), *self.sets[i + 1 :]]
+                    try:
+                        check(sets)
+                        passed.add(True)
+                    except ConfigError:
+                        first = first or place
+                if first and passed:
+                    return f"; {first}"
+        return ""
 
     def joined(self, max_document_bytes: int) -> list[JoinedShard]:
         """Return the shards that can be read, with all sets."""
@@ -160,6 +183,30 @@ class Source:
             elif result.failure and task.payload.shard in mine:
                 unreadable.setdefault(task.payload.shard, result.failure.message)
         return seen, unreadable
+
+
+def _types_of_rows(dataset: Dataset, name: str, shards: Iterable[str], key: Key) -> dict[Type, str]:
+    """Return the types that single rows of an external set give a key, each with the first row and its value."""
+    found: dict[Type | None, str] = {}  # None: rows without the key
+    for shard in shards:
+        for number, values in values_of(dataset, name, shard):
+            type_ = schema.infer(values[key.key]) if key.key in values else None
+            if type_ not in found:
+                value = f"has {short(values[key.key])} as {key.key}" if type_ else f"has no {key.key}"
+                found[type_] = f"{dataset.attribute_file(name, shard)}:{number} {value}"
+    types = {schema.SPANS if type_ == schema.list_of(schema.NEVER) else type_: place for type_, place in found.items()}
+    present = schema.SPANS if schema.SPANS in types else key.declared.not_null
+    lacking = schema.SPANS if present == schema.SPANS else schema.nullable(present)
+    result: dict[Type, str] = {}
+    for type_, place in types.items():
+        own = lacking if type_ is None else schema.nullable(present) if type_.kind == "null" else type_
+        result.setdefault(own, place)
+    return result
+
+
+def _retyped(key: Key, type_: Type) -> Key:
+    """Return a key with another type, which all rows have."""
+    return msgspec.structs.replace(key, type=schema.to_json(type_), default=False, present_type=None)
 
 
 def only(stream: Stream, names: Iterable[str], place: str) -> Stream:

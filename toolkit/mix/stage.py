@@ -245,11 +245,24 @@ def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> S
     with nullcontext(group) if group else _group(work) as own:
         with ExitStack() as stack:
             output = stack.enter_context(StageOutput(work, own))
-            for encoded in in_order(Encoder, work, joint_blocks(work, stack), work.processes, work.path):
+            for encoded in _encoded(work, stack, report):
                 output.write(encoded)
-                report(encoded.counted.totals.rows, encoded.stored)
         output.record(state, inputs)
     return ShardMixed(shard=work.shard, skipped=False, documents=state.rows)
+
+
+def check_shard(work: ShardToMix, report: Report) -> None:
+    """Encode one shard as `mix_shard` does, and write nothing; errors are the same."""
+    inputs_of(work)
+    with ExitStack() as stack:
+        for _ in _encoded(work, stack, report):
+            pass
+
+
+def _encoded(work: ShardToMix, stack: ExitStack, report: Report) -> Iterator[Encoded]:
+    for encoded in in_order(Encoder, work, joint_blocks(work, stack), work.processes, work.path):
+        yield encoded
+        report(encoded.counted.totals.rows, encoded.stored)
 
 
 def _group(work: ShardToMix) -> Group:

@@ -3,7 +3,7 @@
 ``.toolkit/sets/<set>/seen/<shard>.json``  a `Seen`
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -87,6 +87,19 @@ def types_of(seen: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type |
             type_ = schema.nullable(type_)
         result[key] = (type_, present)
     return result
+
+
+def values_of(dataset: Dataset, set_name: str, shard: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of an attribute file that another program wrote: number and values.
+
+    Raises:
+        DataError: as `look_at`.
+    """
+    path = dataset.attribute_file(set_name, shard)
+    with attribute_lines(path) as lines:
+        rows = Rows(lines, _DECODER, path)
+        for row, _ in rows:
+            yield rows.number, _plain(row, rows)
 
 
 def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:

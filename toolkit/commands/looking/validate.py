@@ -4,12 +4,13 @@ import os
 from typing import Annotated, Any, ClassVar, Literal
 
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Shared, Words
+from toolkit.commands.mixing import preparation
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
+from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, NoDocuments, amount
+from toolkit.errors import ConfigError, NoDocuments, ToolkitError, amount
 from toolkit.ingest import attempts, inputs
 from toolkit.inspect import targets
 from toolkit.inspect.describe import check
@@ -24,8 +25,10 @@ from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.inspect.validate.output import check_folder, check_lock
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
+from toolkit.mix.joined_sets import foreign_sets
 from toolkit.mix.lock import Lock
 from toolkit.mix.lock import load as load_lock
+from toolkit.mix.stage import check_shard, shard_tasks
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
@@ -132,6 +135,8 @@ class _Validation:
             self._check_settings()
         for name in context.sections:
             self._check_whole(name)
+        if settings and self.whole:
+            self._check_mix(settings)
         if settings and is_folder(settings.output.path):
             self._check_output(settings.output.path, settings.rejected)
             if not self.options.shard:
@@ -244,6 +249,18 @@ class _Validation:
                 f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"
                 for line in different
             ]
+
+    def _check_mix(self, settings: mix_settings.MixSettings) -> None:
+        """Check that the mix can use external sets: it is done, and nothing written."""
+        if not any(foreign_sets(stream, {}) for stream in settings.streams):
+            return
+        try:
+            prepared = preparation.prepare(self.context, settings)
+            works = [work for work in prepared.works if not all(joined.ours for joined in work.sets)]
+            found = [*prepared.unreadable.values(), *failures(self.context.run("mix", check_shard, shard_tasks(works)))]
+        except ToolkitError as error:
+            found = [str(error)]
+        self.findings += [finding for finding in found if finding not in self.findings]
 
     def _check_whole(self, section_name: str) -> None:
         """Check that the sets of a section, made of the whole dataset, were made as the configuration says."""

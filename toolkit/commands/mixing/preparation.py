@@ -5,6 +5,7 @@ import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -303,10 +304,11 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     prepared.sets[stream.name] = joined
     try:
         bindings, set_bindings = bound(prepared.settings, stream, joined)
-    except ConfigError:
+    except ConfigError as error:
         if unreadable:  # what rules lack may be in there
             raise ToolkitError("\n".join(unreadable.values())) from None
-        raise
+        place = resolved.place_of(partial(bound, prepared.settings, stream))
+        raise ConfigError(f"{error}{place}") from None
     for shard in shards:
         work = ShardToMix(
             settings=prepared.settings,

@@ -22,7 +22,7 @@ from toolkit.inspect.targets import Format
 from toolkit.inspect.validate.copies import CopyCheck
 from toolkit.mix.settings import COPY
 from toolkit.mix.writer import Writer
-from toolkit.records import outdated, sets
+from toolkit.records import foreign, outdated, sets
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.paths import exists, stat
@@ -202,6 +202,8 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
         findings.add(missing_file(path, dataset, shard, command))
         return
     ours = sets.load_schema(dataset, work.set)
+    if not ours and work.first is None:
+        foreign.look_at(dataset, work.set, shard)
     if ours and work.first is None and _fits_index(dataset, work, ours, report):
         _check_record(work, dataset, path, findings)
         return
