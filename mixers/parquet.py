@@ -7,7 +7,6 @@ read without being told the types.
 import functools
 import re
 from collections.abc import Collection, Generator, Iterable, Iterator
-from importlib.util import find_spec
 from typing import IO, Annotated, Any, Literal, Self
 
 import msgspec
@@ -25,8 +24,8 @@ from toolkit import (
     arrow_rows,
     arrow_schema,
     merge_fields,
-    missing_extra,
     open_parquet,
+    require_extra,
 )
 
 _NULL = msgspec.Raw(b"null")
@@ -140,8 +139,7 @@ class Parquet(Labelling, Writer):
     ] = "zstd"
 
     def check_installed(self) -> None:
-        if find_spec("pyarrow") is None:
-            raise missing_extra("parquet", "Parquet files", "pyarrow")
+        require_extra("parquet", "Parquet files", "pyarrow")
 
     def takes_all(self) -> bool:
         return self.attributes

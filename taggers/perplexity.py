@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 
 from taggers._options import Label
-from toolkit import ConfigError, Document, Example, Files, Tagger, for_language, missing_extra
+from toolkit import ConfigError, Document, Example, Files, Tagger, for_language, require_extra
 from toolkit.text import shortest_float32
 
 MODELS = (".arpa", ".binary", ".arpa.bin", ".bin")
@@ -72,6 +72,11 @@ class Perplexity(Tagger):
     ] = None
     language: Annotated[Label, msgspec.Meta(description="the language of the text; names the file in a folder")] = None
 
+    def check(self) -> None:
+        require_extra("kenlm", "perplexity", "kenlm")
+        if self.sentencepiece:
+            require_extra("kenlm", "perplexity of pieces", "sentencepiece")
+
     def tag(self, document: Document) -> float | None:
         score = self._score_for(document.given(self.language)) if document.text else None
         return score(document.text) if score else None
@@ -110,10 +115,9 @@ def _normal(text: str) -> str:
 
 @functools.lru_cache(maxsize=128)
 def _kenlm(path: str) -> Any:
-    try:
-        import kenlm
-    except ImportError:
-        raise missing_extra("kenlm", "perplexity", "kenlm") from None
+    require_extra("kenlm", "perplexity", "kenlm")
+    import kenlm
+
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
@@ -125,10 +129,9 @@ def _kenlm(path: str) -> Any:
 
 @functools.lru_cache(maxsize=128)
 def _sentencepiece(path: str) -> Callable[[str], list[str]]:
-    try:
-        import sentencepiece
-    except ImportError:
-        raise missing_extra("kenlm", "perplexity of pieces", "sentencepiece") from None
+    require_extra("kenlm", "perplexity of pieces", "sentencepiece")
+    import sentencepiece
+
     try:
         cut: Callable[[str], list[str]] = sentencepiece.SentencePieceProcessor(model_file=path).encode_as_pieces
     except (OSError, RuntimeError, ValueError) as error:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Example, Span, Tagger, missing_extra
+from toolkit import Document, Example, Span, Tagger, require_extra
 
 _INTERNATIONAL = re.compile(
     r"""
@@ -59,6 +59,10 @@ class PhoneNumbers(Tagger):
         ),
     ] = None
 
+    def check(self) -> None:
+        if self.region:
+            _valid("", self.region)
+
     def tag(self, document: Document) -> list[Span]:
         if self.region:
             return _valid(document.text, self.region)
@@ -75,9 +79,8 @@ class PhoneNumbers(Tagger):
 
 
 def _valid(text: str, region: str) -> list[Span]:
-    try:
-        import phonenumbers
-    except ImportError:
-        raise missing_extra("phone", "phone numbers of a region", "phonenumbers") from None
+    require_extra("phone", "phone numbers of a region", "phonenumbers")
+    import phonenumbers
+
     found = phonenumbers.PhoneNumberMatcher(text, region, max_tries=len(text))
     return [Span(match.start, match.end) for match in found]

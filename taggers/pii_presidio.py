@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import ConfigError, Document, Example, Files, Span, Tagger, missing_extra
+from toolkit import ConfigError, Document, Example, Files, Span, Tagger, require_extra
 
 MAX_CHARS = 5_000
 """A longer text is looked at in pieces, cut at line feeds or blanks: some recognisers look at all of it many times."""
@@ -77,6 +77,9 @@ class PiiPresidio(Tagger):
         ),
     ] = None
 
+    def check(self) -> None:
+        _require()
+
     def tag(self, document: Document) -> Found:
         found = set()
         for start, piece in _pieces(document.text):
@@ -98,15 +101,17 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
         start = end
 
 
+def _require() -> None:
+    require_extra("presidio", "pii_presidio", "presidio-analyzer", "presidio_analyzer")
+
+
 @functools.lru_cache(maxsize=8)
 def _analyzer(language: str, model: str | None, entities: tuple[str, ...]) -> Any:
-    try:
-        import spacy
-        import tldextract.tldextract
-        from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
-        from presidio_analyzer.nlp_engine import SpacyNlpEngine
-    except ImportError:
-        raise missing_extra("presidio", "pii_presidio", "presidio-analyzer") from None
+    _require()
+    import spacy
+    import tldextract.tldextract
+    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+    from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
     # else the list of domain suffixes is fetched, and what is found depends on the day
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(cache_dir=None, suffix_list_urls=())

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit import ConfigError, Document, Example, Span, Tagger, missing_extra
+from toolkit import ConfigError, Document, Example, Span, Tagger, require_extra
 
 MAX_CHARS = 1000
 """Longer lines are looked at in pieces: the time of some detectors is the square of what they are given, or worse."""
@@ -67,6 +67,9 @@ class Secrets(Tagger):
         tuple[str, ...], msgspec.Meta(description="types not to look for, as detect-secrets names them")
     ] = ("Public IP (ipv4)",)
 
+    def check(self) -> None:
+        _detectors(self.leave_out)
+
     def tag(self, document: Document) -> Found:
         found: set[tuple[int, int, str]] = set()
         for start, line in zip((start for start, _ in document.line_spans), document.lines, strict=True):
@@ -107,10 +110,9 @@ def _places(type_: str, detector: Any, text: str) -> Iterator[tuple[int, int]]:
 
 @functools.cache
 def _detectors(leave_out: tuple[str, ...]) -> list[tuple[str, Any]]:
-    try:
-        from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
-    except ImportError:
-        raise missing_extra("secrets", "secrets", "detect-secrets") from None
+    require_extra("secrets", "secrets", "detect-secrets", "detect_secrets")
+    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+
     classes: dict[str, Any] = get_mapping_from_secret_type_to_class()
     if unknown := [type_ for type_ in leave_out if type_ not in classes]:
         raise ConfigError(f"expected types of {', '.join(sorted(classes))}, got {unknown[0]!r}")

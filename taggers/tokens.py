@@ -38,6 +38,9 @@ class Tokens(Tagger):
         False
     )
 
+    def check(self) -> None:
+        Tokenizer(self.tokenizer, special=self.add_special_tokens)
+
     def tag_batch(self, documents: Sequence[Document]) -> list[int]:
         return self._loaded.counts([document.text for document in documents])
 

@@ -108,14 +108,18 @@ def test_only_one_module_writes_the_name_or_an_install_line() -> None:
 def test_missing_packages_belong_to_the_extra_that_the_error_names() -> None:
     calls = [
         (getattr(node.func, "id", getattr(node.func, "attr", "")), node.args)
-        for path in _having("missing_extra", "Library")
+        for path in _having("missing_extra", "require_extra", "Library")
         for node in sources.nodes(path)
         if isinstance(node, ast.Call)
     ]
-    places = {"missing_extra": (0, 2), "Library": (0, 1)}  # a library of words says what its error has
+    places = {
+        "missing_extra": (0, 2),
+        "require_extra": (0, 2),
+        "Library": (0, 1),
+    }  # a library of words says what its error has
     named = [[arguments[place] for place in places[name]] for name, arguments in calls if name in places]
     known = [[each.value for each in pair if isinstance(each, ast.Constant)] for pair in named]
-    assert len([pair for pair in known if len(pair) < 2]) == 1, "all but the one that takes both from its library"
+    assert len([pair for pair in known if len(pair) < 2]) == 2, "all but `require_extra`, and what a library says"
     for extra, package in filter(None, known):
         listed = EXTRAS[str(extra)] if extra else PROJECT["dependencies"]
         names = {re.split(r"[^\w.-]", requirement)[0].lower() for requirement in listed}

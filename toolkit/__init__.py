@@ -29,7 +29,7 @@ from toolkit.data.tables.footers import open_parquet
 from toolkit.data.tables.restored import arrow_array, arrow_schema
 from toolkit.data.tables.values import arrow_rows
 from toolkit.distribution import VERSION as _VERSION
-from toolkit.distribution import missing_extra
+from toolkit.distribution import missing_extra, require_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
 from toolkit.in_python.calls import align, annotate, calibrate, dedup, ingest, mix, run, sample, tag, tokenize, train
 from toolkit.in_python.dataset import Dataset
@@ -114,6 +114,7 @@ __all__ = [
     "publish",
     "read_list",
     "report",
+    "require_extra",
     "resolve",
     "run",
     "sample",

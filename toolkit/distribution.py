@@ -12,7 +12,7 @@ VERSION = "0.1.0"
 COMMANDS = ("toolkit", NAME)
 """The commands that it installs; the second is another name for the first."""
 
-_EXTRAS = rf"""\b{NAME}\[([\w,-]+)\]|\bmissing_extra\(\s*["']([\w-]+)["']"""
+_EXTRAS = rf"""\b{NAME}\[([\w,-]+)\]|\b(?:missing|require)_extra\(\s*["']([\w-]+)["']"""
 
 
 def version() -> str:
@@ -42,6 +42,21 @@ def missing_extra(extra: str, what: str, package: str) -> "MissingExtra":
     from toolkit.errors import MissingExtra
 
     return MissingExtra(f"expected the package {package} for {what}, got none: {install_line(extra)}")
+
+
+def require_extra(extra: str, what: str, package: str, module: str = "") -> None:
+    """Raise MissingExtra unless a package is installed; arguments as of `missing_extra`.
+
+    Args:
+        extra: Name of the extra.
+        what: Name of what needs the package.
+        package: Name of the package on package indexes.
+        module: Name by which it is imported, where that is another.
+    """
+    from importlib.util import find_spec
+
+    if find_spec(module or package) is None:
+        raise missing_extra(extra, what, package)
 
 
 def extras_named(text: str) -> list[str]:

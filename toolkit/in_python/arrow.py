@@ -1,13 +1,12 @@
 """Rows as Arrow's record batches, and as examples of Hugging Face's `datasets`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from toolkit.data.documents import NO_ATTRIBUTES
 from toolkit.data.schema import Type
 from toolkit.data.tables.typed import Value, arrow_type, shape_of
-from toolkit.distribution import missing_extra
+from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ def reader(
     rows_of: Reading, shards: Sequence[str], types: Mapping[str, Type], columns: Sequence[str] | None, *, text: bool
 ) -> "pa.RecordBatchReader":
     """Return a reader of the record batches of some shards; see `toolkit.in_python.rows.Rows.to_arrow`."""
-    if find_spec("pyarrow") is None:
-        raise missing_extra("parquet", "Arrow's record batches", "pyarrow")
+    require_extra("parquet", "Arrow's record batches", "pyarrow")
     import pyarrow as pa
 
     names = _columns(types, columns, text=text)
@@ -44,8 +42,7 @@ def iterable_dataset(
     rows_of: Reading, shards: Sequence[str], types: Mapping[str, Type], *, text: bool
 ) -> "datasets.IterableDataset":
     """Return a dataset of some shards; see `toolkit.in_python.rows.Rows.to_iterable_dataset`."""
-    if find_spec("datasets") is None:
-        raise missing_extra("datasets", "an IterableDataset", "datasets")
+    require_extra("datasets", "an IterableDataset", "datasets")
     import datasets
     import pyarrow as pa
 

@@ -68,6 +68,10 @@ class Workers:
         self._open = ExitStack()
         self._kept: Executor | None = None
 
+    def check(self) -> None:
+        """Raise MissingExtra if the executor needs a package that is not installed."""
+        self._made.check()
+
     def begin(self) -> None:
         """Begin what processes are forked from, if there may be several; to be followed by `close`."""
         if self._made.processes > 1:

@@ -6,12 +6,10 @@ DuckDB opens no file itself: `streams` and `parts` read, check as a mix does, an
 asks for. What is JSON stays so until DuckDB has it, whose threads parse it.
 """
 
-from importlib.util import find_spec
-
-from toolkit.distribution import missing_extra
+from toolkit.distribution import require_extra
 
 
 def check_installed() -> None:
     """Raise MissingExtra if DuckDB, or pyarrow, is not there."""
-    if find_spec("duckdb") is None or find_spec("pyarrow") is None:
-        raise missing_extra("sql", "queries in SQL", "duckdb")
+    require_extra("sql", "queries in SQL", "duckdb")
+    require_extra("sql", "queries in SQL", "pyarrow")

@@ -8,14 +8,27 @@ narrow no-break space between digits, and white space with the marks behind it.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
+
+import msgspec
 
 from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import Characters, characters
 
-Splitter = Literal["unicode", "segments", "white_space", "word_punct", "icu"]
+
+def check_splitter(splitter: str) -> None:
+    """Raise MissingExtra if a package that a splitter needs is not installed."""
+    if splitter == "icu":
+        from toolkit.text.languages.icu_words import check_icu
+
+        check_icu()
+
+
+Splitter = Annotated[
+    Literal["unicode", "segments", "white_space", "word_punct", "icu"], msgspec.Meta(extra={"check": check_splitter})
+]
 
 HAS_ALPHA, HAS_ALNUM, ALL_ALNUM, ALL_PUNCTUATION, HAS_ASCII_LETTER, IS_UPPER, IS_LOWER, IS_TITLE = (
     1 << bit for bit in range(8)

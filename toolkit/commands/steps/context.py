@@ -250,6 +250,8 @@ class Context(Running):
         return bool(getattr(self.config, name))
 
     def __enter__(self) -> Self:
+        if self._writes:
+            self._workers.check()
         self._workers.begin()
         self._before = journals.begin(uuid.uuid4().hex)
         return self
@@ -258,10 +260,14 @@ class Context(Running):
         """End the processes that worked for it, and merge what they, or those of a run that failed, have noted."""
         self._workers.close()
         try:
-            if kind is None and self.options.command in WRITES and not self.options.only_shows:
+            if kind is None and self._writes:
                 self.merge_records()
         finally:
             journals.begin(self._before)
+
+    @property
+    def _writes(self) -> bool:
+        return self.options.command in WRITES and not self.options.only_shows
 
     def merge_records(self) -> None:
         """Merge the records that were asked for, of which the command, or a run that failed, has noted some."""

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
 from typing import Any
 
 import msgspec
 
 from toolkit.data.documents import MAX_NESTING
 from toolkit.data.tables.declared import ROW, plain_of, types_in
-from toolkit.distribution import missing_extra
+from toolkit.distribution import require_extra
 from toolkit.errors import DAMAGED, DataError
 
 READ = 1 << 20
@@ -21,8 +20,7 @@ HELD = 4 << 20
 
 def check_installed(what: str) -> None:
     """Raise MissingExtra if pyarrow is not there, which reads such files."""
-    if find_spec("pyarrow") is None:
-        raise missing_extra("parquet", what, "pyarrow")
+    require_extra("parquet", what, "pyarrow")
 
 
 def damage(what: str, error: BaseException, path: str, place: str, row: int | None = None) -> DataError:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from toolkit.data.excerpts import head
-from toolkit.distribution import missing_extra
+from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, amount
 from toolkit.inspect.stats.distributions import Distribution, numbers
 from toolkit.inspect.stats.lengths import Lengths, binned, binned_lengths, quantile
@@ -194,8 +194,7 @@ INK, BAR, MARK, GRID = "#1b2733", "#3b6ea5", "#b3541e", "#d5dbe1"
 
 def check_installed() -> None:
     """Raise MissingExtra without matplotlib."""
-    if find_spec("matplotlib") is None:
-        raise missing_extra("plots", "pictures", "matplotlib")
+    require_extra("plots", "pictures", "matplotlib")
 
 
 def is_installed() -> bool:

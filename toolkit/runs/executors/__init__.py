@@ -135,6 +135,9 @@ class Executor:
         self.processes = processes
         self.settings = self.Settings() if settings is None else settings
 
+    def check(self) -> None:
+        """Raise MissingExtra if a package that it needs is not installed; called before anything is written."""
+
     def __enter__(self) -> Self:
         return self
 

@@ -23,7 +23,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.config.sizes import Size
-from toolkit.distribution import NAME, missing_extra
+from toolkit.distribution import NAME, require_extra
 from toolkit.errors import ConfigError, ToolkitError, amount, duration
 from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
 from toolkit.runs.lifeline import TOKEN_BYTES, Lifeline
@@ -104,6 +104,9 @@ class Ray(Executor):
         super().__init__(*given, **options)
         self._connected = False
         self._ray: Any = None
+
+    def check(self) -> None:
+        _import()
 
     def __enter__(self) -> Self:
         self._ray = _import()
@@ -366,10 +369,9 @@ def _obituary(error: str) -> str:
 
 
 def _import() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise missing_extra("ray", "executor ray", "ray") from None
+    require_extra("ray", "executor ray", "ray")
+    import ray
+
     return ray
 
 

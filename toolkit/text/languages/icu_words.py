@@ -2,13 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from toolkit.distribution import missing_extra
+from toolkit.distribution import require_extra
 from toolkit.text.kernels.signatures import Array
 
 if TYPE_CHECKING:
     from toolkit.text.line_table import LineTable
 
 _NO_WORD = 100  # UBRK_WORD_NONE_LIMIT: below it are segments without letters and numbers
+
+
+def check_icu() -> None:
+    """Raise MissingExtra without PyICU."""
+    require_extra("icu", "words of ICU", "PyICU", "icu")
 
 
 def boundaries(lines: "LineTable", language: str) -> tuple[Array, Array]:
@@ -23,10 +28,8 @@ def boundaries(lines: "LineTable", language: str) -> tuple[Array, Array]:
     Raises:
         MissingExtra: without PyICU.
     """
-    try:
-        import icu
-    except ImportError:
-        raise missing_extra("icu", "words of ICU", "PyICU") from None
+    check_icu()
+    import icu
     import numpy as np
 
     iterator = icu.BreakIterator.createWordInstance(icu.Locale(language or "root"))

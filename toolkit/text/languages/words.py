@@ -59,6 +59,7 @@ def check_word_language(language: str | None) -> None:
     if tokenizer_of(language) is None:
         raise ConfigError(f"expected a label of lid.176 (`de`) or GlotLID (`deu_Latn`), got {language!r}")
     _splitter(language)
+    _splitter(language)
 
 
 _ASCII = re.escape(string.punctuation.replace("\\", ""))  # all but the backslash

@@ -11,7 +11,6 @@ same.
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -19,7 +18,7 @@ import xxhash
 
 from toolkit.data.documents import value_at
 from toolkit.data.tables.footers import open_parquet
-from toolkit.distribution import missing_extra
+from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.storage.paths import expand, is_folder, is_glob, join, lacking, list_files, not_in, stat, strip_suffix
 from toolkit.storage.reading import READ, Decompressed, Lines, stored_digest
@@ -176,8 +175,7 @@ def _rows(path: str) -> Iterator[Any]:
 
 
 def _parquet(path: str, fields: Sequence[str]) -> Iterator[Any]:
-    if find_spec("pyarrow") is None:
-        raise missing_extra("parquet", "Parquet files", "pyarrow")
+    require_extra("parquet", "Parquet files", "pyarrow")
     import pyarrow as pa
 
     try:
