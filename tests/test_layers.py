@@ -189,7 +189,7 @@ def _names_of_plugins() -> set[str]:
 def _texts(path: Path) -> Iterator[str]:
     """The texts in a module that are no docstrings, and no extras of the distribution."""
     calls = [node for node in nodes(path) if isinstance(node, ast.Call)]
-    extras = [call for call in calls if ast.unparse(call.func).endswith("missing_extra")]
+    extras = [call for call in calls if ast.unparse(call.func).endswith(("missing_extra", "require_extra"))]
     return texts(path, besides=frozenset(id(argument) for call in extras for argument in call.args))
 
 
