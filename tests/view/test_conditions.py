@@ -13,8 +13,8 @@ from tests.pipeline.conftest import attributes, document, write_rows
 from tests.view.sites import Site, serving
 from tests.waiting import PATIENCE, wait_until
 from toolkit.view import queries
+from toolkit.view.corpus import Ended, Stop
 from toolkit.view.queries import Query
-from toolkit.view.stopping import Ended, Stop
 
 LANGUAGES: list[dict[str, Any] | None] = [
     {"label": "fi", "prob": 0.95}, {"label": "fi", "prob": 0.7}, {"label": "en", "prob": 0.7},

@@ -1,18 +1,89 @@
-"""Carrying out a command: on the command line, and from Python."""
+"""Carrying out a command, on the command line and from Python: its configuration is opened, and it runs."""
 
 import os
 from collections.abc import Callable
 from typing import cast
 
+import msgspec
+
 from toolkit.commands.command_line import parser
 from toolkit.commands.command_line.options import Looking, Options
-from toolkit.commands.opening import open_context
+from toolkit.commands.stages import STAGES
+from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
-from toolkit.config.root import with_root
+from toolkit.config import recipes
+from toolkit.config import settings as config
+from toolkit.config.root import apply_root, with_root
+from toolkit.config.settings import Config, Source
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
+from toolkit.interop import foreign
+from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.storage.journal import apart
+from toolkit.storage.options import set_options
 from toolkit.storage.retrying import forget_hosts
 from toolkit.storage.roots import forget_roots, note_roots
+
+
+def open_context(options: Options) -> Context:
+    """Read the configuration; without one, settings that the command line does not give have their defaults.
+
+    Raises:
+        ConfigError: if it is not what it should be. `status` goes on without what is not (`Context.faults`).
+    """
+    foreign.name_fields(getattr(options, "text_field", None), getattr(options, "id_field", None))
+    if options.config is None:
+        return _without_file(options)
+    source = options.given
+    if source is None:
+        path = recipes.resolved(options.config)
+        options = msgspec.structs.replace(options, config=path)
+        source = config.load_source(path, list(options.overrides))
+    apply_root(source, os.path.dirname(source.name))
+    pointers.check(source, options.command)
+    if is_dolma(source):
+        return Context(options, Config(), source)
+    looks = options.command == "status"
+    found, faults = _read_what_can_be(source) if looks else (config.convert(source, Config), [])
+    set_options(found.storage)
+    output = found.mix.get("output")
+    places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
+    note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
+    try:
+        context = Context(options, found, source)
+    except ConfigError as error:
+        if not looks:
+            raise
+        faults.append(str(error))
+        context = Context(options, msgspec.structs.replace(found, executor={}), source)
+    context.faults = faults
+    if found.max_disk is not None and options.command in ("run", *STAGES):
+        _ = context.disk  # or what it bounds cannot be bound
+    return context
+
+
+def _without_file(options: Options) -> Context:
+    """Return the context where there is no configuration; how remote files are reached stays, unless it is given."""
+    source = Source({}, "command line")
+    for assignment in options.overrides if options.SETTINGS else ():
+        config.override(source, assignment)
+    found = config.convert(source, Config)
+    if "storage" in source.value:
+        set_options(found.storage)
+    return Context(options, found, source)
+
+
+def _read_what_can_be(source: Source) -> tuple[Config, list[str]]:
+    """Return the settings at the top that are what they should be, and what is wrong with the others."""
+    good, _ = config.divide(source, ())
+    faults = []
+    for key, value in source.value.items():
+        try:
+            config.convert(config.divide(source, {key})[0], Config)
+        except ConfigError as error:
+            faults.append(str(error))
+        else:
+            good.value[key] = value
+    return config.convert(good, Config), faults
 
 
 def carry_out(options: Options, begun: Callable[[], None] = lambda: None) -> Outcome:

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toolkit.config.settings import Source
 from toolkit.data.documents import Document
-from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.data.schema import is_number
+from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.in_python import carrying
 from toolkit.in_python.carrying import Configuration, Overrides
 from toolkit.in_python.rows import Row, Rows, rules_of
@@ -18,11 +19,73 @@ if TYPE_CHECKING:
 
     from toolkit.commands.steps.context import Context
     from toolkit.data.dataset import Dataset as Places
-    from toolkit.in_python.vectors import Vectors
     from toolkit.mix.join import JoinedShard
     from toolkit.mix.joined_sets import JoinedSet
     from toolkit.mix.settings import Stream
     from toolkit.storage.options import StorageOptions
+    from toolkit.text.kernels.signatures import Array
+
+
+_TOGETHER = 4096
+
+
+class Vectors(NamedTuple):
+    """The vectors of documents, in the order of shards and rows.
+
+    Attributes:
+        ids: of the documents.
+        sources: of the documents; source and id identify one.
+        values: float16 (documents, numbers).
+    """
+
+    ids: list[str]
+    sources: list[str]
+    values: "Array"
+
+
+def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Vectors:
+    """Return the vectors of rows.
+
+    Args:
+        rows: joined with the set.
+        attribute: as it was asked for, for messages.
+        path: its key, and fields inside.
+
+    Raises:
+        DataError: if a row has no vector, or of another length than the first.
+    """
+    import numpy as np
+
+    found = Vectors([], [], np.empty((0, 0), np.float16))
+    parts: list[Array] = []
+    block: list[list[float]] = []
+    length = 0
+
+    def add(row: "Row") -> None:
+        nonlocal length
+        value: Any = row.attributes
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        length = length or (len(value) if isinstance(value, list) else 0)
+        if not isinstance(value, list) or not value or len(value) != length or not all(map(is_number, value)):
+            wanted = f"{length:,} numbers" if length else "a list of numbers"
+            got = f"{len(value):,} values" if isinstance(value, list) else "null" if value is None else str(value)[:40]
+            hint = "; leave out documents without by `where`" if value is None else ""
+            message = f"{attribute}: expected {wanted}, got {got}{hint}"
+            raise DataError(message, path=row.shard, line=row.number, id=row.document.id)
+        found.ids.append(row.document.id)
+        found.sources.append(row.document.source)
+        block.append(value)
+
+    for row in rows:
+        add(row)
+        if len(block) == _TOGETHER:
+            parts.append(np.array(block, np.float16))
+            block.clear()
+    if block:
+        parts.append(np.array(block, np.float16))
+    return found._replace(values=np.concatenate(parts)) if parts else found
+
 
 Set = str | Mapping[str, Any]
 """An attribute set, or ``{"set": NAME, "as": {KEY: ITS_NAME}}``."""
@@ -141,8 +204,6 @@ class Dataset:
             ConfigError: as `joined` does.
             DataError: if a document has none, or of another length, with its place.
         """
-        from toolkit.in_python.vectors import vectors_of
-
         set_name, *path = attribute.split(".") if isinstance(attribute, str) else [""]
         if not path or not all((set_name, *path)):
             raise ConfigError(f"array: expected SET.KEY[.field], got {attribute!r}")
@@ -163,7 +224,7 @@ class Dataset:
         from toolkit.sql import check_installed
 
         check_installed()
-        from toolkit.commands.looking import sql
+        from toolkit.commands.steps.catalog import catalog_of
         from toolkit.config.sizes import Size
         from toolkit.sql import session
 
@@ -172,7 +233,7 @@ class Dataset:
         except ValueError as error:
             raise ConfigError(f"memory: {error}") from None
         with self._context() as context:
-            return session.reader(query, sql.catalog_of(context, ()), memory=size, threads=2)
+            return session.reader(query, catalog_of(context, ()), memory=size, threads=2)
 
     def __repr__(self) -> str:
         return f"Dataset({self._name!r})"
@@ -180,8 +241,8 @@ class Dataset:
     # --- how they are read --------------------------------------------------------------------------------------------
 
     def _context(self, shard: tuple[int, int] | None = None) -> "Context":
+        from toolkit.commands.carrying_out import open_context
         from toolkit.commands.command_line.options import Options
-        from toolkit.commands.opening import open_context
 
         context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=carrying.share(shard)))
         if context.is_dolma:

@@ -1,11 +1,66 @@
 """What is browsed: documents by their places, with values beside them, and questions that are asked of all of them."""
 
+import ctypes
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from toolkit.data.schema import Type
-from toolkit.view.stopping import Stop
+
+
+class Ended(BaseException):
+    """The question is not asked any more. Nothing that looks for errors catches it."""
+
+
+class Stop:
+    """Ends the work of one thread.
+
+    Attributes:
+        ended: whether it was ended.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._computing: int | None = None
+        self._lock = threading.Lock()
+
+    def end(self) -> None:
+        """End the work, at once where it computes."""
+        if self.ended:
+            return
+        with self._lock:
+            self.ended = True
+            if self._computing is not None:
+                _raise_in(self._computing, Ended)
+
+    def check(self) -> None:
+        """Raise `Ended` if the work was ended."""
+        if self.ended:
+            raise Ended
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Let the thread be interrupted in the block, which computes and reads nothing."""
+        with self._lock:
+            self.check()
+            self._computing = threading.get_ident()
+        try:
+            yield
+        finally:
+            with self._lock:
+                mine, self._computing = self._computing, None
+                if self.ended and mine is not None:
+                    _raise_in(mine, None)  # it may be under way yet
+        self.check()
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raise an error in a thread when it next runs code of Python; None takes one back that it has not met."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), ctypes.py_object(error) if error is not None else ctypes.py_object()
+    )
 
 
 class At(NamedTuple):

@@ -11,9 +11,8 @@ from toolkit.mix.effects.explain import explain_one
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import Joiner, JointBlock, ShardToMix, inputs_of
 from toolkit.runs.blocks import Block
-from toolkit.view.corpus import At, Question, Scanned
+from toolkit.view.corpus import At, Question, Scanned, Stop
 from toolkit.view.dataset import DatasetCorpus
-from toolkit.view.stopping import Stop
 
 
 class Explainer:

@@ -16,9 +16,8 @@ from toolkit.mix.writer import Writer
 from toolkit.rules import expressions
 from toolkit.rules.expressions import check_condition
 from toolkit.rules.running import compile_function
-from toolkit.view.corpus import At, Found, Scanned, Shard, Values
+from toolkit.view.corpus import At, Found, Scanned, Shard, Stop, Values
 from toolkit.view.questions import FILTER, condition_of, score, score_of
-from toolkit.view.stopping import Stop
 
 HELD = 400
 """Documents that are kept: those that were looked at last."""

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from toolkit.errors import ToolkitError
-from toolkit.view.corpus import At, Corpus, Question, Scanned
-from toolkit.view.stopping import Ended, Stop
+from toolkit.view.corpus import At, Corpus, Ended, Question, Scanned, Stop
 
 MOST = 1_000_000
 """Places that a query keeps. To order them takes 200 MB for a moment."""

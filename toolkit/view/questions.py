@@ -23,8 +23,7 @@ from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.rule import LABEL, Compiler
 from toolkit.rules.running import compile_function
-from toolkit.view.corpus import Scanned
-from toolkit.view.stopping import Stop
+from toolkit.view.corpus import Scanned, Stop
 from toolkit.whole.expressions import names_of, reference
 
 FILTER = "filter"

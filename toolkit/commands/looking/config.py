@@ -1,14 +1,126 @@
 """Check a configuration and print it with overrides, variables and defaults, or print the JSON Schema for editors."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Annotated, ClassVar
 
-from toolkit.commands import judging
+from toolkit.align import section as align_section
+from toolkit.annotate import section as annotate_section
 from toolkit.commands.command_line.options import Flag, Words
 from toolkit.commands.command_line.options import Options as CommonOptions
+from toolkit.commands.mixing import editions, tokenizing
+from toolkit.commands.steps.conflicts import Faults
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.commands.steps.showing import show_settings
-from toolkit.errors import ConfigError
+from toolkit.config.settings import Source
+from toolkit.data.metadata_fields import METADATA
+from toolkit.data.schema import ANY, Type
+from toolkit.errors import ConfigError, MissingExtra, MissingModel
+from toolkit.inspect.describe.about import read_about
+from toolkit.rules import Rule, RuleSet, expressions
+from toolkit.rules.checker import Name
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.tag import plan as tag_plan
+from toolkit.train import section as train_section
+from toolkit.whole import section as whole_section
+
+
+def faults(context: Context) -> list[str]:
+    """Return what is wrong with each section, in the order in which a run does them."""
+    found = _Faults()
+    with found.noted():
+        _ = context.dataset if context.has_dataset else None
+    with found.noted():
+        _ = context.entries
+    if context.has("align"):
+        with found.noted():
+            align_section.read_section(context.section("align"))
+    if context.has("tag"):
+        _tag(context.section("tag"), found)
+    for name in filter(context.has, (*whole_section.SECTIONS, "train")):
+        _whole(context.section(name), name, found)
+    if context.has("annotate"):
+        _annotate(context, found)
+    if context.has("mix"):
+        _mix(context, found)
+        with found.noted():
+            for edition in editions.of(context).values():
+                _mix(edition, found)
+    if context.has(tokenizing.SECTION):
+        with found.noted():
+            _mix(tokenizing.of(context), found)
+    if context.has("about"):
+        with found.noted():
+            read_about(context.section("about"), required=())
+    return list(found.messages)
+
+
+class _Faults(Faults):
+    """Collects errors; what is not installed here, or not known, is none."""
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        with super().noted(), suppress(MissingExtra, MissingModel, _NotKnown):
+            yield
+
+
+class _NotKnown(Exception):
+    """What stands in the configuration depends on sets of which it does not say how they are made."""
+
+
+def _others() -> Mapping[str, Mapping[str, Type]]:
+    """Stand for the sets that are on disk."""
+    raise _NotKnown
+
+
+def _tag(section: Source, found: _Faults) -> None:
+    if not isinstance(section.value, dict):
+        with found.noted():
+            tag_plan.read_section(section)
+        return
+    for name in section.value:
+        with found.noted():
+            tag_plan.read_sets(section, [name], _others)
+
+
+def _whole(section: Source, name: str, found: _Faults) -> None:
+    for set_name in section.value:
+        with found.noted():
+            place = section.at(set_name)
+            if name == "train":
+                place.value = train_section.as_whole(place, set_name)
+            whole_section.check_entry(place, set_name, name)
+
+
+def _annotate(context: Context, found: _Faults) -> None:
+    section = context.section("annotate")
+    for name in section.value:
+        with found.noted():
+            tag_plan.read_sets(annotate_section.as_tag(section, name, context.dataset), [name], _others)
+
+
+def _mix(context: Context, found: _Faults) -> None:
+    with found.noted():
+        settings = context.mix
+        label = settings.label  # that of a format is our own
+        _compile([], label, found)
+        for stream in settings.streams:
+            for rule in stream.all_rules:
+                _compile([rule], label, found)
+
+
+def _compile(rules: list[Rule], label: str | None, found: _Faults) -> None:
+    """Compile a rule for documents that may have whatever attributes it names, of any types."""
+    with found.noted():
+        texts = [text for rule in rules for text in rule.expressions] + ([label] if label else [])
+        parameters = {name for rule in rules for name in rule.parameters}
+        keys = {"document", METADATA}  # whose own fields have types that the documents tell
+        for text in texts:
+            with suppress(ExpressionError):  # which is told where it is compiled
+                keys |= expressions.keys_in(text)
+        names = {key: Name(ANY, f"document.{key}") for key in keys - parameters}
+        RuleSet(rules, names, ("document",), label)
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):
@@ -38,7 +150,7 @@ def run(context: Context, options: Options) -> Outcome:
         raise ConfigError(f"{options.config}: expected a configuration of this toolkit, got one of Dolma's")
     shown = show_settings(context)
     shown.text = shown.text.rstrip("\n")
-    if found := judging.faults(context):
+    if found := faults(context):
         raise ConfigError("\n".join(found))
     return shown
 

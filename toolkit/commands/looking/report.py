@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
+from toolkit.commands.carrying_out import open_context
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
 from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.opening import open_context
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values
 from toolkit.config import settings as config
@@ -34,8 +34,7 @@ from toolkit.records import sets as records
 from toolkit.records.origins import Origin
 from toolkit.report import facts
 from toolkit.report.gather import Gathered, gather
-from toolkit.report.languages import languages_of
-from toolkit.report.of_output import run_of_output
+from toolkit.report.of_output import languages_of, run_of_output
 from toolkit.report.one_shard import VERSION as FACTS_VERSION
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of

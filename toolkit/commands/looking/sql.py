@@ -1,152 +1,14 @@
 """Query documents, attributes and outputs in SQL."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-import msgspec
-
 from toolkit.commands.command_line.options import Flag, Limited, Words
-from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config.sizes import Size
-from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError
-from toolkit.inspect import targets
-from toolkit.mix import publish
-from toolkit.mix.settings import Stream
-from toolkit.source import Resolved, only
-from toolkit.sql import parts, views
-from toolkit.sql.streams import Faults
-from toolkit.sql.views import Reading, View
 from toolkit.storage.outputs import NamedOutput
-
-DOCUMENTS, JOINED, OUTPUT = "documents", "joined", "output"
-"""Names of views; all others are called as sets."""
-
-
-@dataclass
-class Catalog:
-    """The views there are.
-
-    Attributes:
-        makers: what makes each, by name.
-        faults: that all of them have.
-    """
-
-    makers: dict[str, Callable[[], View]] = field(default_factory=dict)
-    faults: Faults = field(default_factory=Faults)
-
-    def add(self, name: str, make: Callable[[], View]) -> None:
-        """Add a view.
-
-        Raises:
-            ConfigError: if another one has its name.
-        """
-        if name.casefold() in map(str.casefold, self.makers):
-            raise ConfigError(
-                f"expected views of different names, got two that are called {name!r}; query one dataset or output "
-                "at a time"
-            )
-        self.makers[name] = make
-
-    def add_set(self, prefix: str, name: str, make: Callable[[], View]) -> None:
-        """Add the view of a set; underscores follow its name where another view has it, or may have it."""
-        taken = {*map(str.casefold, self.makers), OUTPUT}
-        name = prefix + name
-        while name.casefold() in taken:
-            name += "_"
-        self.makers[name] = make
-
-
-def catalog_of(context: Context, paths: Sequence[str]) -> Catalog:
-    """Return the views of paths; without any, those of the configuration.
-
-    Raises:
-        ConfigError: if there is nothing that can be queried.
-    """
-    found = Catalog()
-    for path in paths:
-        target = targets.expected(path.rstrip("/") or path)
-        if target.kind == "dataset":
-            _add_stream(context, found, _stream_of(open_dataset(target.path, None, None)), "", sets=None)
-        else:
-            found.add(OUTPUT, partial(_of_parts, context, found, target))
-    if not paths:
-        _add_configured(context, found)
-    return found
-
-
-def _add_configured(context: Context, found: Catalog) -> None:
-    if not context.has("mix"):
-        _add_stream(context, found, _stream_of(context.dataset), "", sets=None)
-        return
-    mix = context.mix
-    for stream in mix.streams:
-        sets = [joined.set for joined in stream.attributes]
-        _add_stream(context, found, stream, f"{stream.name}_" if stream.name else "", sets=sets)
-    if publish.load_manifest(mix.output.path) is not None:
-        found.add(OUTPUT, lambda: _of_parts(context, found, targets.expected(mix.output.path)))
-
-
-def _stream_of(dataset: Dataset) -> Stream:
-    return Stream(name="", dataset=dataset, attributes=[], rules=[])
-
-
-def _add_stream(context: Context, found: Catalog, stream: Stream, prefix: str, sets: list[str] | None) -> None:
-    """Add the views of a dataset; `joined` has the sets of the mix, or all there are."""
-    there = stream.dataset.sets()
-    reading = _Reading(context, stream, found.faults)
-    found.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.get()))
-    found.add(prefix + JOINED, partial(_joined, reading, stream if sets else only(stream, there, "sql")))
-    for name in there:
-        found.add_set(prefix, name, partial(_set, reading, only(stream, [name], "sql")))
-
-
-class _Reading:
-    """The shards of a dataset, listed when the first view of it is made."""
-
-    def __init__(self, context: Context, stream: Stream, faults: Faults) -> None:
-        self._context, self._stream, self._faults = context, stream, faults
-        self._found: tuple[list[str], Reading] | None = None
-
-    def get(self) -> Reading:
-        return self._both()[1]
-
-    def sets(self, stream: Stream) -> Any:
-        source = self._context.source_of(stream.dataset, self._both()[0])
-        return source.resolve(stream, check="warn").refuse_unreadable().sets
-
-    def _both(self) -> tuple[list[str], Reading]:
-        if self._found is None:
-            context = self._context
-            shards = context.limited(sharing.shards(context, self._stream.dataset)[0])
-            resolved = Resolved(only(self._stream, [], "sql"), shards, [])
-            works = resolved.joined(context.config.max_document_bytes)
-            self._found = shards, Reading(works, context.config.storage, self._faults)
-        return self._found
-
-
-def _joined(reading: _Reading, stream: Stream) -> View:
-    return views.of_joined(reading.get(), reading.sets(stream))
-
-
-def _set(reading: _Reading, stream: Stream) -> View:
-    (joined,) = reading.sets(stream)
-    return views.of_set(reading.get(), joined)
-
-
-def _of_parts(context: Context, found: Catalog, target: targets.Target) -> View:
-    """Return the view of an output, or of files of others."""
-    limit = 2 * context.config.max_document_bytes
-    listed = parts.parts_of(target, limit)
-    if context.options.limit is not None:
-        listed = msgspec.structs.replace(listed, files=listed.files[: context.options.limit])
-    return parts.of_parts(listed, found.faults, context.config.storage)
-
 
 MEMORY = "2 GB"
 """What DuckDB may take, unless `--memory` says otherwise."""
@@ -214,7 +76,7 @@ def run(context: Context, options: Options) -> Outcome:
     from toolkit.sql import check_installed
 
     check_installed()
-    # gone
+    from toolkit.commands.steps.catalog import catalog_of
     from toolkit.sql import printing, shell
     from toolkit.sql.session import Session, aliases_of
 

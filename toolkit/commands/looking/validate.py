@@ -20,8 +20,8 @@ from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.inspect.validate import one_file
 from toolkit.inspect.validate import output as whole_dataset
-from toolkit.inspect.validate.line_index import check as check_line_index
 from toolkit.inspect.validate.one_file import ValidateJob
+from toolkit.inspect.validate.output import check as check_line_index
 from toolkit.inspect.validate.output import check_folder, check_lock
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings

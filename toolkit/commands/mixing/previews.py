@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit.commands.carrying_out import open_context
 from toolkit.commands.mixing import budgets, orphans, preparation, publishing, tables
 from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.opening import open_context
 from toolkit.commands.sampling import using
 from toolkit.commands.steps import tracing
 from toolkit.commands.steps.context import Context

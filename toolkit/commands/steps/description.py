@@ -14,8 +14,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect import targets
 from toolkit.inspect.describe.facts import Facts, lineage, of_dataset, of_output
-from toolkit.inspect.describe.facts.data_file import Looked, LookJob, look
-from toolkit.inspect.describe.facts.rows import Asked
+from toolkit.inspect.describe.facts.data_file import Asked, Looked, LookJob, look
 from toolkit.inspect.describe.facts.splits import SplitJob
 from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.mix import publish

@@ -9,11 +9,10 @@ import msgspec
 
 from toolkit.errors import DataError
 from toolkit.inspect.describe.about import listed
-from toolkit.inspect.describe.check import distribution, mlcroissant, properties, structure
+from toolkit.inspect.describe.check import distribution, mlcroissant, properties
 from toolkit.inspect.describe.check.distribution import FoundFiles
 from toolkit.inspect.describe.check.files import Checked, FileCheck, examples
-from toolkit.inspect.describe.check.nodes import Node, all_fields, nodes, read
-from toolkit.inspect.describe.check.values import Column
+from toolkit.inspect.describe.check.nodes import Column, Node, all_fields, nodes, read
 from toolkit.inspect.describe.facts.splits import MEDIA_TYPES
 from toolkit.runs.executors import Result
 from toolkit.storage import store_of
@@ -47,7 +46,7 @@ def check(path: str, first: int | None, max_bytes: int, run: Run) -> Checked:
     except DataError as error:
         return Checked([str(error)])
     files, faults = distribution.read(path, document)
-    faults = [*properties.faults(document), *structure.faults(document), *faults]
+    faults = [*properties.faults(document), *properties.node_faults(document), *faults]
     faults += [*distribution.path_faults(document, files), *distribution.language_faults(document)]
     checked = Checked([*findings, *(f"{path}: {fault}" for fault in faults)])
     done = _run(_files(document, files, first, max_bytes), run, checked)

@@ -12,8 +12,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import DataError, ToolkitError
 from toolkit.inspect.describe.about import listed
-from toolkit.inspect.describe.check.nodes import FieldNode, Node, fields_of, nodes, one_group
-from toolkit.inspect.describe.check.values import Column
+from toolkit.inspect.describe.check.nodes import Column, FieldNode, Node, fields_of, nodes, one_group
 from toolkit.inspect.describe.croissant.document import CUT
 from toolkit.inspect.describe.croissant.jsonld import path_part
 from toolkit.inspect.describe.facts.data_file import DATES, EXACT, NUMERIC

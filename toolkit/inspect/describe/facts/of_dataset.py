@@ -13,18 +13,20 @@ from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import ConfigError
 from toolkit.ingest import inputs
 from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
-from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types
-from toolkit.inspect.describe.facts.fields import fields_of, spans_of
-from toolkit.inspect.describe.facts.rows import (
+from toolkit.inspect.describe.facts.data_file import (
     DOCUMENT,
     Asked,
+    Looked,
+    LookJob,
     changed_notes,
     documents,
     first_rows,
     json_rows,
+    merge_types,
     origins,
     unreadable_notes,
 )
+from toolkit.inspect.describe.facts.fields import fields_of, spans_of
 from toolkit.inspect.describe.facts.splits import (
     MEDIA_TYPES,
     group_of,

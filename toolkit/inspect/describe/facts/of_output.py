@@ -14,18 +14,21 @@ from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.inspect import targets
 from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
-from toolkit.inspect.describe.facts.data_file import Looked, LookJob, merge_types, sha256_of
-from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
-from toolkit.inspect.describe.facts.labels import ANY_LABEL, labelling, suffix_in
-from toolkit.inspect.describe.facts.rows import (
+from toolkit.inspect.describe.facts.data_file import (
     Asked,
+    Looked,
+    LookJob,
     changed_notes,
     documents,
     first_rows,
     json_rows,
+    merge_types,
     origins,
+    sha256_of,
     unreadable_notes,
 )
+from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
+from toolkit.inspect.describe.facts.labels import ANY_LABEL, labelling, suffix_in
 from toolkit.inspect.describe.facts.splits import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note
 from toolkit.inspect.documents import FileDocuments, expected_format
 from toolkit.inspect.targets import recorded_format

@@ -22,7 +22,7 @@ from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import STR
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.facts import Facts, Field, File, Group, PathField, RecordType, Split
-from toolkit.inspect.describe.facts.rows import apart
+from toolkit.inspect.describe.facts.data_file import apart
 from toolkit.inspect.documents import text_at
 from toolkit.mix.settings import split_of
 from toolkit.runs.executors import Report
