@@ -21,7 +21,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
 from toolkit.records.foreign import Seen, look_at, values_of
 from toolkit.runs.executors import Result, Task
-from toolkit.stages import state_of
+from toolkit.stages import State, state_of
 
 Check = Literal["strict", "warn"]
 """What a set is for that is out of date: `strict` refuses it, for what writes; `warn` says so, for what only looks."""
@@ -158,8 +158,10 @@ class Source:
             self.check_settings(self.dataset, _made_from(self.dataset, names))
         except ConfigError as error:
             faults.append(error)
-        states = [state_of(self.dataset, name, self.shards, complete=self.complete) for name in names]
-        faults += [state.error for state in states if state.error]
+        known: dict[str, State] = {}
+        for name in names:
+            state = state_of(self.dataset, name, self.shards, complete=self.complete, known=known)
+            faults += [state.error] if state.error else []
         if check == "strict" and faults:
             raise faults[0]
         self.warn(str(fault) for fault in faults)

@@ -9,6 +9,7 @@ import pytest
 import toolkit
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
+from toolkit.records import aligned
 
 COUNT = 12
 PATHS = ("a.jsonl.gz", "b.jsonl.gz")
@@ -137,3 +138,51 @@ def _joined(project: Project) -> list[dict[str, Any]]:
             strict=True,
         )
     ]
+
+
+def test_a_set_is_out_of_date_when_its_model_is_or_what_the_model_learnt_from(project: Project, tmp_path: Path) -> None:
+    """Also where no section names the set any more; inputs that several sets share are looked at once."""
+    _scores(tmp_path / "scores.jsonl", 1.0)
+    learning = {"labels": "q-0.quality", "task": "regression", "buckets": 1 << 12, "minimum": 1, "path": "model-0"}
+    project.config |= {
+        "root": str(tmp_path),
+        "train": {"model-0": learning},
+        "tag": {name: {"tagger": "linear", "model": "model-0"} for name in ("edu-0", "edu-1")},
+    }
+    project.ok("align")
+    project.ok("train")
+    project.config["mix"] |= {"attributes": ["edu-0"], "rules": []}
+    project.ok("run")
+    del project.config["tag"]
+    project.ok("validate")
+    _scores(tmp_path / "scores.jsonl", -1.0)
+    assert "edu-0 was made from q-0, which is out of date: " in project("mix").err
+    _scores(tmp_path / "scores.jsonl", 1.0)
+    project.ok("mix")
+    learning["buckets"] = 1 << 13
+    project.ok("train", "--overwrite")
+    told = "model-0 as it is now, got those of an earlier version; run `toolkit tag --overwrite`"
+    refused = project("mix")
+    assert (refused.code != 0, told in refused.err) == (True, True), refused.err
+    assert told in project("validate").out
+    looked = project("sql", "SELECT count(*) FROM joined")
+    assert (looked.code, told in looked.err) == (0, True)
+
+
+def test_inputs_that_sets_share_are_looked_at_once(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _scores(tmp_path / "scores.jsonl", 1.0)
+    project.config["calibrate"]["rank-1"] = {"kind": "rank", "score": "q-0.quality", "as": "other"}
+    project.config["mix"] |= {"attributes": ["rank-0", "rank-1"]}
+    project.ok("run")
+    names: list[str] = []
+    check = aligned.check_inputs
+
+    def noted(dataset: Any, name: str) -> None:
+        names.append(name)
+        check(dataset, name)
+
+    monkeypatch.setattr(aligned, "check_inputs", noted)
+    project.ok("mix")
+    assert sorted(names) == ["q-0", "rank-0", "rank-1"]

@@ -1,11 +1,14 @@
 """The state of an attribute set: whether it is what its inputs, as they are now, make of it."""
 
+import os
 from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 from toolkit.data.dataset import Dataset
-from toolkit.errors import StaleError
+from toolkit.errors import ConfigError, StaleError
 from toolkit.records import aligned, sets
+from toolkit.storage import models
+from toolkit.train import folder as models_of_ours
 from toolkit.whole import check as resolutions
 
 
@@ -21,29 +24,79 @@ class State(NamedTuple):
     error: StaleError | None = None
 
 
-def state_of(dataset: Dataset, set_name: str, shards: Collection[str], *, complete: bool) -> State:
+def state_of(
+    dataset: Dataset,
+    set_name: str,
+    shards: Collection[str],
+    *,
+    complete: bool,
+    known: dict[str, State] | None = None,
+) -> State:
     """Return the state of a set as a whole; rows of single shards are checked when they are joined.
 
-    A set is stale if an input of it has changed: a file that it was aligned with, or the shards that
-    it was resolved over; or if a set that it was made from is stale.
+    A set is stale if an input of it has changed: a file that it was aligned with, the file of a model, or the shards
+    that it was resolved over; or if a set that it was made from, or that a model of it learnt from, is stale.
 
     Args:
         dataset: Dataset of the set.
         set_name: Name of the set.
         shards: Shards that are used with the set.
         complete: True if these are all shards of the dataset.
+        known: States of other sets of the same question, to which this one adds.
     """
+    known = {} if known is None else known
+    if set_name not in known:
+        known[set_name] = State("done")  # no set reads itself
+        known[set_name] = _state(dataset, set_name, shards, complete=complete, known=known)
+    return known[set_name]
+
+
+def _state(
+    dataset: Dataset, set_name: str, shards: Collection[str], *, complete: bool, known: dict[str, State]
+) -> State:
     schema = sets.load_schema(dataset, set_name)
     if schema is None:
         return State("external" if set_name in dataset.sets() else "missing")
     try:
         aligned.check_inputs(dataset, set_name)
         resolutions.check_resolved(dataset, set_name, shards, whole=complete)
+        learnt_from = _check_models(dataset, set_name, schema)
     except StaleError as error:
         return State("stale", error)
-    for name in schema.reads:
-        state = state_of(dataset, name, shards, complete=complete)
+    for name in (*schema.reads, *learnt_from):
+        state = state_of(dataset, name, shards, complete=complete, known=known)
         if state.error:
             message = f"{set_name} was made from {name}, which is out of date: {state.error}"
             return State("stale", StaleError(message))
     return State("done")
+
+
+def _check_models(dataset: Dataset, set_name: str, schema: sets.SetSchema) -> list[str]:
+    """Check that the files of models are those that a set was made with; one that is not there has not changed.
+
+    Returns:
+        The sets of the dataset that the models learnt from.
+
+    Raises:
+        StaleError: naming the model that has changed.
+    """
+    learnt_from: dict[str, None] = {}
+    for key in schema.keys.values():
+        for option, path in key.models.items():
+            if path in models.SHA256 or not os.path.exists(path):
+                continue
+            try:
+                digest = models.digest(path)
+            except ConfigError as error:
+                raise StaleError(str(error)) from None
+            if digest != key.settings["options"][option]["sha256"]:
+                command = sets.command_of(dataset, set_name)
+                message = (
+                    f"expected values of the model {path} as it is now, got those of an earlier version; run "
+                    f"`toolkit {command} --overwrite`, or restore the model"
+                )
+                raise StaleError(message, path=dataset.attribute_path(set_name, ""))
+            card = models_of_ours.load(path) if os.path.isdir(path) else None
+            there = card.settings.get("attributes", ()) if card else ()
+            learnt_from |= {joined["set"]: None for joined in there if sets.load_schema(dataset, joined["set"])}
+    return [*learnt_from]

@@ -32,7 +32,7 @@ from toolkit.mix.stage import check_shard, shard_tasks
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.stages import state_of
+from toolkit.stages import State, state_of
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
@@ -202,13 +202,14 @@ class _Validation:
         shards = self.context.limited(mine)
         self.checked.append(f"{amount(len(shards), 'shard')} of {dataset.documents}")
         self._run("documents", [self._job("documents", shard, dataset=dataset) for shard in shards])
+        states: dict[str, State] = {}
         for set_name in dataset.sets():
             extra = [] if self.context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
             covered = inputs.carried_shards(dataset, set_name)
             self.checked.append(f"the set {set_name}")
             listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
             self._run(set_name, [self._job("attributes", shard, dataset=dataset, set=set_name) for shard in listed])
-            state = state_of(dataset, set_name, shards, complete=not self.context.in_part)
+            state = state_of(dataset, set_name, shards, complete=not self.context.in_part, known=states)
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
             self.findings += whole_dataset.check_ingested(dataset)

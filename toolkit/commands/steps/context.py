@@ -412,12 +412,15 @@ class Context(Running):
         if not names or not self.has_dataset or dataset != self.dataset:
             return
         planned = ingest_section.set_schemas(self.entries)
-        if self.has("tag"):
+        if {*self.config.tag} & {*names}:
             others = self.others(lambda: dataset, lambda: planned)
             self.warn(tag_check.check(self.section("tag"), dataset, names, planned, others, self.own_types_known))
-        if plans := {name: plan for name, plan in self.annotations().items() if name in names}:
+        if {*self.config.annotate} & {*names}:
+            plans = {name: plan for name, plan in self.annotations().items() if name in names}
             annotate_section.schemas_of(plans, dataset, self.known_sets("annotate"), overwrite=False)
         for name in self.sections:
+            if not {*getattr(self.config, name)} & {*names}:
+                continue
             known, own = self.known_sets(name), self.own_types_known()
             dedup_check.check_made(self.section(name), dataset, names, known, name, own, external=self.external)
 
