@@ -214,6 +214,14 @@ def test_a_copy_of_a_document_that_is_dropped_is_an_orphan_though_another_has_it
     assert "7 (s, c.jsonl.gz:8) is a duplicate of 7 (s, a.jsonl.gz:8)" in shown
 
 
+def test_a_number_that_is_an_id_is_explained(numbering: Project) -> None:
+    numbering.config |= {"duplicate_ids": "allow", "dedup": {}}
+    numbering.config["mix"] |= {"attributes": [], "rules": [{"drop": "document.chars < 0"}]}
+    found = numbering.ok("mix", "--explain", "19", "--json").json["documents"]
+    assert [each["place"].rpartition("/")[2] for each in found] == [f"{name}.jsonl.gz:20" for name in FILES]
+    assert numbering.ok("mix", "--explain", str(ROWS), "--json").json["documents"] == []
+
+
 def test_equal_hashes_of_different_ids_are_no_duplicates(
     numbering: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -286,8 +286,9 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
     if options.compare is not None:
         outcome = previews.compare(context, prepared, options.compare, options.shown, options.other, sampled=bool(over))
     elif options.explain is not None:
-        is_id = bool(options.explain) and not options.explain.isdecimal()
-        outcome = previews.explain(context, prepared, options.explain if is_id else None, options.shown)
+        asked = options.explain
+        is_id = bool(asked) and (not asked.isdecimal() or previews.has_id(prepared, asked))
+        outcome = previews.explain(context, prepared, asked if is_id else None, options.shown)
     else:
         outcome = shards.told(context, previews.dry_run(context, prepared))
     outcome.data["sample"] = over or None

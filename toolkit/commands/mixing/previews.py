@@ -16,6 +16,8 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import Source
 from toolkit.data import row_index
+from toolkit.data.alignment import MAX_ROW
+from toolkit.data.documents import DOCUMENT_DECODER
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.mix import stage
 from toolkit.mix.effects import compare as comparing
@@ -142,6 +144,20 @@ class Shown(NamedTuple):
     samples: int
     rule: str | None = None
     seed: int | None = None
+
+
+def has_id(prepared: PreparedMix, id: str) -> bool:
+    """Return whether a document has this id and the source of the first one in its shard, by the row indexes."""
+
+    def is_in(work: ShardToMix) -> bool:
+        state = row_index.current(work.dataset, work.shard)
+        if not state or not state.rows:
+            return False
+        with work.dataset.lines(work.shard, MAX_ROW) as lines:
+            source = DOCUMENT_DECODER.decode(next(lines.blocks())[0]).source
+        return bool(row_index.rows_of(work.dataset, work.shard, source, id))
+
+    return any(for_each(is_in, prepared.works))
 
 
 def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: Shown) -> Outcome:
