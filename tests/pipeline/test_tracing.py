@@ -10,7 +10,7 @@ from tests.pipeline.test_warc import HTML, http, page, record, write_warc
 
 
 def url(number: int) -> str:
-    return f"https://a.example/{number}"
+    return f"https://a.example/{number}?page=1&key=abcdefgh"  # has a query, which messages hide
 
 
 def begin(project: Project, **options: Any) -> None:

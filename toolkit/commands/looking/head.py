@@ -28,6 +28,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records import sets as records
 from toolkit.records.left_out import is_called
+from toolkit.storage.addresses import whole
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
 
 Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str, bytes]
@@ -42,7 +43,8 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     targets: Annotated[tuple[str, ...], Words("a shard; settings, which override those of the file")] = ()
     count: Annotated[int, Flag("number of documents (3)", "-n", metavar="N")] = 3
     id: Annotated[
-        str | None, Flag("show only the document with this id or URL, or why there is none", metavar="ID|URL")
+        str | None,
+        Flag("show only the document with this id or URL, or why there is none", metavar="ID|URL", parse=whole),
     ] = None
 
 

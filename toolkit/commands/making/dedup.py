@@ -18,6 +18,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, amount
+from toolkit.storage.addresses import whole
 from toolkit.storage.paths import exists
 from toolkit.storage.reading import Lines
 from toolkit.whole.section import Entry, Plan
@@ -175,7 +176,8 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = ("toolkit dedup -c my.yaml", "toolkit dedup -c my.yaml dedup.exact-0.keep=first --dry-run")
 
     explain: Annotated[
-        str | None, Flag("write nothing; show the duplicates of a document, and what differs", metavar="ID")
+        str | None,
+        Flag("write nothing; show the duplicates of a document, and what differs", metavar="ID", parse=whole),
     ] = None
 
     @property

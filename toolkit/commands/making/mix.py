@@ -23,6 +23,7 @@ from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.runs.grouped import Work
+from toolkit.storage.addresses import whole
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute
 from toolkit.storage.roots import note_roots
@@ -166,6 +167,7 @@ class Options(Locking, frozen=True, kw_only=True):
         Flag(
             "show why the rules keep or drop the document of this id or URL, or N documents of each rule (-n)",
             metavar="ID|URL|N",
+            parse=whole,
             alone="",
         ),
     ] = None
