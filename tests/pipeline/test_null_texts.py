@@ -124,7 +124,8 @@ def test_in_place_rows_are_those_that_an_ingest_would_make(format: str, project:
     assert rows == [("d1", 4), ("d3", 6), ("d5", 5)]
     (found,) = project.ok("head", "--id", "d5", "--json").json["documents"]
     assert (found["text"], found["attributes"]["length-0"]["length"]["chars"]) == ("Five.", 5)
-    project.ok("mix")
+    for options in ((), ("--dry-run",)):
+        assert "read in place: null_text: 2" in project.ok("mix", *options).out
     assert [row["id"] for row in project.output()] == ["d3", "d5"]
     project.ok("validate")
     place["null_text"] = "empty"

@@ -15,8 +15,12 @@ from toolkit.commands.steps import dolma, shards
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import Source
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.mix import lock, publish, stage
+from toolkit.mix.effects.counts import added
 from toolkit.mix.lock import Lock
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
 from toolkit.mix.settings import MixSettings, work_folder
@@ -259,8 +263,17 @@ def _run(context: Context, options: Options) -> Outcome:
         return publishing.failed(output, list(prepared.unreadable.values()))
     with context.claimed_output(output):
         outcome = _mix(context, prepared)
-    outcome.text += prepared.notes
+    outcome.text += prepared.notes + _in_place(prepared)
     return outcome
+
+
+def _in_place(prepared: PreparedMix) -> str:
+    """Return a line with the counts of items that the readers of files in place left out or changed."""
+    shards: dict[Dataset, list[str]] = {}
+    for work in prepared.works:
+        shards.setdefault(work.dataset, []).append(work.shard)
+    told = counted(added(row_index.counts(dataset, names) for dataset, names in shards.items()))
+    return f"\n\nread in place: {told}" if told else ""
 
 
 def _waits_for(context: Context, settings: MixSettings) -> str:
@@ -293,6 +306,7 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
         outcome = previews.explain(context, prepared, asked if is_id else None, options.shown)
     else:
         outcome = shards.told(context, previews.dry_run(context, prepared))
+        outcome.text += _in_place(prepared)
     outcome.data["sample"] = over or None
     outcome.text = f"{over}\n{outcome.text}" if over else outcome.text
     return outcome
