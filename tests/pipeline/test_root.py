@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conftest import Run
+from tests.conftest import ROOT, Run
 from tests.pipeline.conftest import document, tree, write_rows
 from toolkit import Dataset
 
@@ -35,10 +35,17 @@ CONFIG: dict[str, Any] = {
     "dedup": {"contamination-0": {"kind": "contamination", "against": ["raw/items.json"]}},
     "mix": {
         "attributes": ["size-0", "words-0"],
+        "label": "'en' if size > 0 else 'de'",
         "rules": [
             {"include": "rules/more.yaml"},
             {"drop": "blocklist", "files": "lists/gone.txt"},
             {"keep": "python", "function": "plugins/keep.py:kept"},
+            {
+                "group": "long",
+                "languages": "limits/*.yaml",
+                "rules": [{"drop": "size > most"}],
+                "parameters": {"most": 90},
+            },
         ],
         "output": {"format": "dolma", "path": "out/corpus"},
         "rejected": "out/rejected",
@@ -65,6 +72,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "lists/bad.txt": "bad",
         "lists/gone.txt": "d3",
         "rules/more.yaml": "- {drop: size == 3, name: three}",
+        "limits/en.yaml": "most: 80",
     }.items():
         (here / path).parent.mkdir(exist_ok=True)
         (here / path).write_text(text)
@@ -100,6 +108,51 @@ def test_nothing_is_done_again_from_another_folder(folder: Path, run: Run, monke
     ran = run("run", "-c", "deep/c.yaml", "--quiet")
     assert ran.code == 0, ran.err
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.gz") if path in before} == before
+
+
+def test_a_project_that_is_moved_is_up_to_date(folder: Path, tmp_path: Path, run: Run) -> None:
+    assert run("run", "-c", folder / "conf/deep/c.yaml", "--quiet").code == 0
+    values = tree(folder / "data/corpus/attributes")
+    folder = folder.rename(tmp_path / "moved")
+    path = folder / "conf/deep/c.yaml"
+    for command in ("tag", "mix"):
+        ran = run(command, "-c", path, "--quiet", "--json")
+        assert ran.code == 0, ran.err
+    assert tree(folder / "data/corpus/attributes") == values
+    assert str(tmp_path / "project") not in (folder / "data/corpus/.toolkit/sets/size-0/schema.json").read_text()
+
+
+def test_streams_annotate_train_align_and_tokenize_are_below_it(folder: Path, run: Run) -> None:
+    path = folder / "conf/deep/c.yaml"
+    write_rows(folder / "in/scores.jsonl", [{"id": f"d{i}", "score": i} for i in range(6)])
+    (folder / "in/prompt.yaml").write_bytes((ROOT / "configs/prompts/educational_value.en.yaml").read_bytes())
+    (folder / "in/tokenizer.json").write_bytes((ROOT / "configs/sample/tokenizer.json").read_bytes())
+    config = {
+        "dataset": "data/corpus",
+        "ingest": CONFIG["ingest"],
+        "align": {"score-0": {"from": "in/scores.jsonl"}},
+        "train": {"m-0": {"kind": "linear", "labels": "score-0.score", "task": "regression", "path": "models/m"}},
+        "annotate": {
+            "q-0": {"endpoint": "http://127.0.0.1:9", "model": "m", "prompt": "in/prompt.yaml", "answers": "said"}
+        },
+        "tokenize": {"path": "out/tokens", "tokenizer": "in/tokenizer.json", "eod": "</s>", "files": "megatron"},
+        "mix": {
+            "streams": {
+                "one": {"dataset": "data/corpus"},
+                "two": {"dataset": "data/corpus", "rules": [{"drop": "True"}]},
+            },
+            "output": {"format": "dolma", "path": "out/corpus"},
+        },
+    }
+    path.write_text(yaml.safe_dump({"root": "../..", **config}))
+    for command in ("ingest", "align", "mix", "tokenize"):
+        ran = run(command, "-c", path, "--quiet")
+        assert ran.code == 0, (command, ran.err)
+    assert run("train", "-c", path, "--quiet").code in (0, 1), "few documents may have too few labels"
+    assert run("annotate", "-c", path, "--quiet", "--dry-run").code == 0
+    assert list(Path().iterdir()) == []
+    assert tree(folder / "out/tokens")
+    assert {each.name for each in folder.iterdir()} >= {"data", "out"}
 
 
 def test_a_dry_run_shows_the_root(folder: Path, run: Run) -> None:

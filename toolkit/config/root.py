@@ -108,6 +108,12 @@ def _located_options(value: Any, info: Any, at: tuple[str | int, ...], source: S
     return value
 
 
+def recorded_reference(reference: str, root: str) -> str:
+    """Return the reference of a plugin for records: a file below the root relative to that, so that projects move."""
+    inside = root and reference.startswith(os.path.join(root, ""))
+    return os.path.relpath(reference, root) if inside else reference
+
+
 def with_root(error: ConfigError, root: str) -> ConfigError:
     """Return an error about a path that is not there, which names the root that the path is below."""
     return type(error)(f"{error} (`root:` is {root})") if root and root in str(error) else error

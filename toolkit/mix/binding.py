@@ -240,7 +240,7 @@ def _tagger(encoded: bytes) -> Tagger:
     settings, code, places = msgspec.json.decode(encoded)
     if "tagger" not in settings:
         raise ConfigError("no tagger made its set")
-    class_ = TAGGERS.find(settings["tagger"])
+    class_ = TAGGERS.find(places.pop("tagger", settings["tagger"]))
     options = {option: value for option, value in settings["options"].items() if not _is_model(value)} | places
     unknown = settings["options"].keys() - options.keys()
     for field in msgspec.structs.fields(class_):

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import glob
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -61,7 +62,7 @@ def read_scope(place: Source, base: str = "") -> Scope:
 def _of_table(place: Source, table: str, base: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the parameters of each label in a table."""
     try:
-        return thresholds(table if table in BUNDLED else os.path.join(base, table))
+        return thresholds(table if table in BUNDLED else _near(place, table, base))
     except ConfigError as error:
         raise place.error(("languages",), str(error)) from None
 
@@ -69,7 +70,7 @@ def _of_table(place: Source, table: str, base: str) -> Mapping[str, Mapping[str,
 def _of_files(place: Source, pattern: str, base: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the parameters of each label, which have a file each."""
     try:
-        paths = [path for path, _ in expand(os.path.join(base, pattern))]
+        paths = [path for path, _ in expand(_near(place, pattern, base))]
     except ConfigError as error:
         raise place.error(("languages",), str(error)) from None
     found: dict[str, dict[str, Any]] = {}
@@ -82,6 +83,12 @@ def _of_files(place: Source, pattern: str, base: str) -> Mapping[str, Mapping[st
                 raise source.error((name,), f"expected one file for the label {label!r}, got a second one")
             of_label[name] = value
     return found
+
+
+def _near(place: Source, pattern: str, base: str) -> str:
+    """Return the path of files beside those that have the rules, or else below the root."""
+    beside, below = (os.path.join(folder, pattern) for folder in (base, place.root))
+    return below if glob.glob(below) and not glob.glob(beside) else beside
 
 
 def is_table(languages: object) -> bool:

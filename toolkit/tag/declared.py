@@ -46,7 +46,7 @@ def set_schemas(
                 step.stored,
                 _settings(step, digest) | dataset.lineage,
                 step.entry.code,
-                tagger.model_options(step.tagger),
+                tagger.model_options(step.tagger) | step.entry.place_of_tagger,
             )
             for step in mine
         }
@@ -99,7 +99,7 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
     try:
         if digest is models.digest:  # or else the model need not be here
             tagger.check_models(step.tagger)
-        found = tagger.settings(step.tagger, step.entry.reference, step.key, digest)
+        found = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
         found |= {without.OPTION: step.entry.without} if step.without else {}
         asked = step.entry.when
         found |= {when.OPTION: asked.text} if asked else {}

@@ -12,6 +12,7 @@ import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
+from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.data import schema
 from toolkit.data.metadata_fields import ROOTS, MetadataField
@@ -41,6 +42,7 @@ class Entry(ConfigStruct):
         when: of which documents it is asked (see `toolkit.tag.when`).
         place: file, line and key, for messages.
         code: digests of the class's code when the plan was read (see `toolkit.config.plugin_code`).
+        recorded: Reference in records.
     """
 
     key: str
@@ -50,6 +52,12 @@ class Entry(ConfigStruct):
     when: When | None = None
     place: str = ""
     code: dict[str, str] = {}
+    recorded: str = ""
+
+    @property
+    def place_of_tagger(self) -> dict[str, str]:
+        """Return where the class is found, as an option `tagger`, if its reference is recorded relative to the root."""
+        return {"tagger": self.reference} if self.recorded not in ("", self.reference) else {}
 
 
 class Plan(ConfigStruct):
@@ -303,7 +311,14 @@ def _read_entry(place: Source, shared: Source) -> Entry:
     where = ": ".join(part for part in (place.place(()), f"tagger {reference}") if part)
     key = key or default_name(reference)
     return Entry(
-        key=key, reference=reference, options=options.value, without=removed, when=asked, place=where, code=code
+        key=key,
+        reference=reference,
+        options=options.value,
+        without=removed,
+        when=asked,
+        place=where,
+        code=code,
+        recorded=recorded_reference(reference, place.root),
     )
 
 
