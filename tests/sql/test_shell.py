@@ -17,8 +17,8 @@ import pytest
 from tests.pipeline.conftest import Project
 from tests.waiting import PATIENCE, wait_until
 from toolkit.interrupts import Terminated
+from toolkit.sql.printing import is_complete
 from toolkit.sql.session import Session
-from toolkit.sql.shell import is_complete
 from toolkit.sql.streams import Faults, Stream
 from toolkit.sql.views import STREAM, View
 from toolkit.storage.options import StorageOptions

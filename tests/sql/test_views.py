@@ -12,9 +12,9 @@ from tests.pipeline.conftest import Project, attributes, document, read_rows, wr
 from tests.sql.conftest import Query
 from toolkit.inspect.targets import Format
 from toolkit.sql import streams
-from toolkit.sql.parts import File, Parts, of_parts
 from toolkit.sql.session import Session
 from toolkit.sql.streams import Faults
+from toolkit.sql.views import File, Parts, of_parts
 from toolkit.storage.options import StorageOptions
 
 

@@ -92,7 +92,7 @@ def target_of(path: str) -> Target | None:
         parts = _parts(there)
         if parts and (any(map(is_checksum_file, there)) or _is_of_a_format(path, parts)):
             return Target(path, "release", parts)
-        files = _shards(there)
+        files = [path for path in there if path.endswith(SHARD_SUFFIXES) and not is_description(path)]
         if not files:
             return None
         return Target(path, "release" if _is_of_a_format(path, files) else "documents", files)
@@ -144,10 +144,6 @@ def _parts(there: list[str], known: Iterable[str] = ()) -> list[str]:
     paths = [path for path in there if path in found or as_part(path)]
     texts = {os.path.dirname(path) for path in paths if _TEXT.search(path)}
     return [path for path in paths if not (os.path.dirname(path) in texts and _METADATA.search(path))]
-
-
-def _shards(there: list[str]) -> list[str]:
-    return [path for path in there if path.endswith(SHARD_SUFFIXES) and not is_description(path)]
 
 
 class Home(NamedTuple):

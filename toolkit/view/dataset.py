@@ -21,7 +21,7 @@ from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import identity
 from toolkit.storage import Stat
-from toolkit.storage.paths import exists, stat
+from toolkit.storage.paths import stat
 from toolkit.storage.threads import for_each
 from toolkit.view.corpus import At, Found, Shard, Values
 from toolkit.view.members import MemberFile, OrderedFile, Pieces, RowFile
@@ -152,7 +152,7 @@ class DatasetCorpus:
             return None
         try:
             document, _ = next(Rows(iter([documents[row]]), DOCUMENT_DECODER, path, row))
-            fields = _other_fields(documents[row])
+            fields = {name: value for name, value in msgspec.json.decode(documents[row]).items() if name not in _SHOWN}
         except DataError as error:
             return Found(at, faults=[str(error)])
         self._sources.setdefault(document.source)
@@ -312,10 +312,6 @@ class DatasetCorpus:
             mix=self.mix,
         )
 
-    def has_files(self, name: str) -> bool:
-        """Return whether a set has attributes of any shard."""
-        return any(exists(self._path(number, name)) for number in range(len(self.names)))
-
 
 def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
     """Return ascending rows as stretches: the first of each, and how many it has."""
@@ -329,7 +325,3 @@ def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
 
 
 _SHOWN = {"id", "source", "text"}
-
-
-def _other_fields(line: bytes) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.json.decode(line).items() if name not in _SHOWN}

@@ -30,7 +30,7 @@ def answer() -> NoReturn:
         import argcomplete
     except ImportError:
         sys.exit(1)
-    asked = _command(os.environ.get("COMP_LINE", ""))
+    asked = next((word for word in os.environ.get("COMP_LINE", "").split()[1:2] if word in parser.names()), None)
 
     def fill(name: str, command: argparse.ArgumentParser) -> None:
         if name == asked:  # the others need not be imported
@@ -39,11 +39,6 @@ def answer() -> NoReturn:
 
     argcomplete.autocomplete(parser.parser(fill=fill))
     sys.exit(1)
-
-
-def _command(line: str) -> str | None:
-    """Return the command of a line; None before there is one."""
-    return next((word for word in line.split()[1:2] if word in parser.names()), None)
 
 
 def _completer(argument: command_options.Argument) -> Completer | None:

@@ -15,8 +15,8 @@ from toolkit.commands.steps.stats_files import Counting, prepare, prepare_datase
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, MissingExtra, ToolkitError, amount
 from toolkit.inspect.describe.about import About, read_about
-from toolkit.inspect.describe.card import head, merge, numbers, page
-from toolkit.inspect.describe.card.numbers import Numbers
+from toolkit.inspect.describe.card import counted, head, merge, page
+from toolkit.inspect.describe.card.counted import Numbers
 from toolkit.inspect.describe.card.picture import NAME as PICTURE
 from toolkit.inspect.describe.card.picture import Picture, picture_of
 from toolkit.inspect.describe.croissant import document
@@ -40,7 +40,7 @@ _BY = {"label": 1 << 20, "host": 20}
 Prepare = Callable[[Settings, str], Counting]
 
 
-def counted(context: Context, facts: Facts, about: About, first: int | None, *, keep: bool) -> Numbers:
+def numbers_of(context: Context, facts: Facts, about: About, first: int | None, *, keep: bool) -> Numbers:
     """Return what is counted of the documents that are described, and of the attributes that they were made by.
 
     Args:
@@ -104,8 +104,8 @@ def _check_readable(counting: Counting) -> None:
 def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Settings, *, keep: bool) -> Numbers:
     """Return the numbers with the distributions of what rules compare, and of tokens and personal data."""
     rules = [rule for stream in context.mix.streams for rule in stream.rules]
-    names = [name for name in compared(rules) if numbers.root(name) in facts.taggers]
-    names += [*numbers.tokens_of(facts), *numbers.personal_of(facts)]
+    names = [name for name in compared(rules) if counted.root(name) in facts.taggers]
+    names += [*counted.tokens_of(facts), *counted.personal_of(facts)]
     if not names:
         return found
     if note := _missing():
@@ -165,7 +165,7 @@ def run(context: Context, options: Options) -> Outcome:
         raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
     goes = not reads and is_replaced(facts, page.NAME, overwrite=options.overwrite)
     kept = page.read(path, old, about) if old is not None and ours and not goes else merge.Kept()
-    numbers = counted(context, facts, about, options.first, keep=not reads)
+    numbers = numbers_of(context, facts, about, options.first, keep=not reads)
     drawing = picture_of(numbers, facts) if options.first is None else None
     picture, numbers = _drawn(drawing, join(facts.root, PICTURE), numbers)
     configurations = head.configurations_of(facts, list_files(facts.root))

@@ -8,7 +8,7 @@ from toolkit.align import section as align_section
 from toolkit.annotate import section as annotate_section
 from toolkit.commands.command_line.options import Flag, Words
 from toolkit.commands.command_line.options import Options as CommonOptions
-from toolkit.commands.mixing import editions, tokenizing
+from toolkit.commands.mixing import editions
 from toolkit.commands.steps.conflicts import Faults
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
@@ -47,9 +47,9 @@ def faults(context: Context) -> list[str]:
         with found.noted():
             for edition in editions.of(context).values():
                 _mix(edition, found)
-    if context.has(tokenizing.SECTION):
+    if context.has(editions.SECTION):
         with found.noted():
-            _mix(tokenizing.of(context), found)
+            _mix(editions.with_tokens(context), found)
     if context.has("about"):
         with found.noted():
             read_about(context.section("about"), required=())

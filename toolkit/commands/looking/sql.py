@@ -77,7 +77,7 @@ def run(context: Context, options: Options) -> Outcome:
 
     check_installed()
     from toolkit.commands.steps.catalog import catalog_of
-    from toolkit.sql import printing, shell
+    from toolkit.sql import printing
     from toolkit.sql.session import Session, aliases_of
 
     form = printing.format_of(options.output, options.format)
@@ -92,13 +92,13 @@ def run(context: Context, options: Options) -> Outcome:
         threads=context.cores,
     ) as session:
         if options.shell:
-            failed = shell.run(session, options.rows)
+            failed = printing.run(session, options.rows)
             return Outcome(exit_code=1 if failed else 0)
         query = options.targets[0]
         if options.json:
             return Outcome(data=_data(session.execute(query)))
         if form == "table" and options.output is None:
-            return Outcome(text=shell.shown(session, query, options.rows))
+            return Outcome(text=printing.shown(session, query, options.rows))
         if form == "table":
             raise ConfigError(
                 "--format table: expected no --output, because such tables are for the terminal; use --format markdown"

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from toolkit.commands.making import mix
 from toolkit.commands.making.mix import Locking
-from toolkit.commands.mixing import tokenizing
+from toolkit.commands.mixing import editions
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 
@@ -20,5 +20,5 @@ class Options(Locking, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Make the mix whose output is what the section ``tokenize:`` says."""
-    with tokenizing.of(context) as tokens:
+    with editions.with_tokens(context) as tokens:
         return mix.run(tokens, options.as_of(mix.Options))

@@ -15,7 +15,7 @@ from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.mix.settings import Stream
 from toolkit.source import Resolved, only
-from toolkit.sql import parts, views
+from toolkit.sql import views
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import Reading, View
 
@@ -137,7 +137,7 @@ def _set(reading: _Reading, stream: Stream) -> View:
 def _of_parts(context: Context, found: Catalog, target: targets.Target) -> View:
     """Return the view of an output, or of files of others."""
     limit = 2 * context.config.max_document_bytes
-    listed = parts.parts_of(target, limit)
+    listed = views.parts_of(target, limit)
     if context.options.limit is not None:
         listed = msgspec.structs.replace(listed, files=listed.files[: context.options.limit])
-    return parts.of_parts(listed, found.faults, context.config.storage)
+    return views.of_parts(listed, found.faults, context.config.storage)

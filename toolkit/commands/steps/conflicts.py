@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from toolkit.annotate import section as annotate_section
 from toolkit.commands.making import ingest
-from toolkit.commands.mixing import editions, preparation, publishing, tokenizing
+from toolkit.commands.mixing import editions, preparation, publishing
 from toolkit.commands.stages import MAKING
 from toolkit.commands.steps.context import Context
 from toolkit.errors import ConfigError
@@ -132,9 +132,9 @@ def _checked_outputs(context: Context, found: Faults, sets: Mapping[str, records
             _check_limit(context, settings)
             for edition in editions.of(context).values():
                 _checked_mix(edition, sets, complete=complete)
-    if context.has(tokenizing.SECTION):
+    if context.has(editions.SECTION):
         with found.noted():
-            _checked_mix(tokenizing.of(context), sets, complete=not found)
+            _checked_mix(editions.with_tokens(context), sets, complete=not found)
     return settings
 
 

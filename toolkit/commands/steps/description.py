@@ -81,7 +81,7 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         target = options.targets[0].rstrip("/")
         if options.targets[1:]:
             raise ConfigError(f"expected one path, got {', '.join(options.targets)}")
-        of = options.of or _kind(target)
+        of = options.of or ("dataset" if targets.expected(target).kind == "dataset" else "output")
         if of == "output":
             return replace(of_output.output_facts(target, [], asked), origin=publish.origin_of(target))
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
@@ -131,8 +131,3 @@ def run_each(context: Context, what: str, function: Callable[[W, Report], R], wo
     if failed := failures(results):
         raise ToolkitError("\n".join(failed))
     return [result.value for result in results if result.value is not None]
-
-
-def _kind(target: str) -> str:
-    """Tell whether a path is that of an output, or of a dataset."""
-    return "dataset" if targets.expected(target).kind == "dataset" else "output"

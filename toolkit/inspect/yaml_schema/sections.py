@@ -183,7 +183,7 @@ def _with_variables(schema: Any) -> Any:
     inside = {
         key: value
         if key in ("default", "enum")
-        else _with_properties(value)
+        else {name: _with_variables(schema) for name, schema in value.items()}
         if key == "properties"
         else _with_variables(value)
         for key, value in schema.items()
@@ -193,10 +193,6 @@ def _with_variables(schema: Any) -> Any:
         return inside
     outside = {key: inside.pop(key) for key in ("description", "default") if key in inside}
     return {**outside, "anyOf": [inside, VARIABLE]}
-
-
-def _with_properties(properties: Mapping[str, Schema]) -> dict[str, Schema]:
-    return {name: _with_variables(schema) for name, schema in properties.items()}
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

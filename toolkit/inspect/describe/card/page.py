@@ -12,6 +12,7 @@ from toolkit.data.schema import ANY, Type
 from toolkit.errors import amount
 from toolkit.inspect.describe.about import About, Agent, listed
 from toolkit.inspect.describe.card import counted, merge
+from toolkit.inspect.describe.card.counted import Numbers
 from toolkit.inspect.describe.card.head import (
     KEYS,
     Configuration,
@@ -21,7 +22,6 @@ from toolkit.inspect.describe.card.head import (
     identifier,
     loaded_otherwise,
 )
-from toolkit.inspect.describe.card.numbers import Numbers
 from toolkit.inspect.describe.croissant import responsible
 from toolkit.inspect.describe.facts import Facts, Group, Mixture
 from toolkit.inspect.describe.facts.fields import bare

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import xxhash
 
-from toolkit.inspect.describe.card.counted import by_size, lengths_of
-from toolkit.inspect.describe.card.numbers import Numbers
+from toolkit.inspect.describe.card.counted import Numbers, by_size, lengths_of
 from toolkit.inspect.describe.facts import Facts
 from toolkit.inspect.stats import plots
 from toolkit.inspect.stats.lengths import Lengths, together

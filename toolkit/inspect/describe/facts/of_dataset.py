@@ -72,7 +72,7 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
     root, shards = root_of(dataset), dataset.shards()
     there = list(list_files(root, hidden=True))
     folder = os.path.basename(dataset.documents)
-    known = _ingested_states(dataset)
+    known = {shard: state for record in ingested.load_all(dataset).values() for shard, state in record.shards.items()}
     paths = [dataset.shard_path(shard) for shard in shards]
     ours = dataset.in_place is None
     works = [
@@ -133,10 +133,6 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
         example=Example(shown[0][0], shown[0][2]) if shown else None,
         **origins(looked, whole=whole),
     )
-
-
-def _ingested_states(dataset: Dataset) -> dict[str, sets.OutputState]:
-    return {shard: state for record in ingested.load_all(dataset).values() for shard, state in record.shards.items()}
 
 
 def _is_current(path: str, state: sets.OutputState | None) -> bool:
