@@ -4,7 +4,6 @@ import ast
 import functools
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -14,11 +13,9 @@ from typing import Any
 import pytest
 
 import toolkit.text
-from tests.sources import nodes, texts
+from tests.sources import nodes
 
 ROOT = Path(__file__).parent.parent
-MOST = 16
-"""Modules of a folder, at most; so many can be read at a glance."""
 
 
 def modules(package: str) -> dict[str, Path]:
@@ -69,13 +66,6 @@ def test_imports_between_folders_form_no_circle() -> None:
         here = folder(module)
         graph.setdefault(here, set()).update(there for name in ours(path) if (there := folder(name)) != here)
     assert {*TopologicalSorter(graph).static_order()} >= {*graph}
-
-
-def test_folders_hold_what_can_be_read_at_a_glance() -> None:
-    held = Counter(str(path.parent.relative_to(ROOT)) for path in MODULES.values())
-    of_folders = {str(Path(name).parent) for name in held}
-    least = {name: 0 if name in of_folders else 1 for name in held}
-    assert {name: count for name, count in held.items() if not least[name] < count <= MOST} == {}
 
 
 def test_modules_do_not_import_each_other_in_circles() -> None:
@@ -156,52 +146,3 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
     code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
-
-
-NAMED_FOR_A_REASON = {
-    "toolkit/commands/making/init.py": "proposes the output format that loses nothing",
-    "toolkit/whole/exact": "a normalisation is called after the program that has it",
-    "toolkit/whole/near/signatures.py": "presets are called as the corpora that were made with them",
-    "toolkit/interop/dolma": "translates another program's configurations into ours, tagger by tagger",
-    "toolkit/train": "kinds of models are called as the taggers that load them",
-    "toolkit/ingest/formats": "input formats carry attributes under the names that the taggers give them",
-    "toolkit/ingest/recognised.py": "names the format that reads a file which is not of the one it should be",
-    "toolkit/commands/steps/stats_files.py": "where documents without a mix usually have their label",
-    "toolkit/annotate/annotator.py": "why an answer ended is called as servers call it",
-    "toolkit/annotate/outcomes.py": "the same",
-    "toolkit/text/languages/labels.py": "a form of labels is called as the corpus that has it",
-    "toolkit/commands/looking/report.py": "without a mix documents are looked at for a format that asks nothing",
-    "toolkit/mix/budget/settings.py": "a unit of budgets, and where it usually is, is called as a tagger",
-    "toolkit/rules/kinds/budget.py": "the unit",
-    "toolkit/text/encoders/static.py": "what sentence-transformers calls a table of vectors",
-    "toolkit/commands/looking/sql.py": "results of queries can be Parquet, too",
-    "toolkit/sql/printing.py": "writes them",
-    "toolkit/commands/comparing/questions.py": "where documents usually have their language",
-}
-WORDS = {"text", "language", "agreement", "tokens", "head"}
-"""Names of plugins that are also words of the engine's own: a document's key, what a label is, a command."""
-
-
-def _names_of_plugins() -> set[str]:
-    return {path.stem for path in PLUGINS.values() if not path.stem.startswith("_")} - WORDS
-
-
-def _texts(path: Path) -> Iterator[str]:
-    """The texts in a module that are no docstrings, and no extras of the distribution."""
-    calls = [node for node in nodes(path) if isinstance(node, ast.Call)]
-    extras = [call for call in calls if ast.unparse(call.func).endswith(("missing_extra", "require_extra"))]
-    return texts(path, besides=frozenset(id(argument) for call in extras for argument in call.args))
-
-
-def test_the_engine_knows_no_tagger_and_no_format_by_name() -> None:
-    names, places = _names_of_plugins(), tuple(str(ROOT / place) for place in NAMED_FOR_A_REASON)
-    paths = [path for path in MODULES.values() if not str(path).startswith(places)]
-    named = {str(path): [text for text in _texts(path) if text.partition(".")[0] in names] for path in paths}
-    assert {path: found for path, found in named.items() if found} == {}
-
-
-def test_what_is_named_for_a_reason_still_is() -> None:
-    for place in NAMED_FOR_A_REASON:
-        paths = [path for path in MODULES.values() if str(path.relative_to(ROOT)).startswith(place)]
-        names = _names_of_plugins() | WORDS
-        assert any(text.partition(".")[0] in names for path in paths for text in _texts(path)), place

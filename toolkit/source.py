@@ -5,7 +5,7 @@ were made from, back to its inputs; the files of external sets are read once, to
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
@@ -58,6 +58,11 @@ class Resolved:
     shards: list[str]
     sets: list[JoinedSet]
     unreadable: dict[str, str] = field(default_factory=dict)
+
+    def of(self, shards: list[str]) -> "Resolved":
+        """Return the same of some of the shards, in this order."""
+        unreadable = {shard: self.unreadable[shard] for shard in shards if shard in self.unreadable}
+        return replace(self, shards=shards, unreadable=unreadable)
 
     def refuse_unreadable(self) -> "Resolved":
         """Return the same if all shards can be read.

@@ -9,7 +9,7 @@ import msgspec
 from toolkit.config.settings import Source
 from toolkit.data.documents import Document
 from toolkit.data.schema import is_number
-from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
+from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.in_python import carrying
 from toolkit.in_python.carrying import Configuration, Overrides
 from toolkit.in_python.rows import Row, Rows, rules_of
@@ -263,23 +263,18 @@ class Dataset:
         """Return the shards, what is joined to them, and how they are reached."""
         from toolkit.commands.steps import shards as sharing
         from toolkit.ingest import own_types
-        from toolkit.mix.join import JoinedShard
 
         with self._context(shard) as context:
             stream = _stream(context.dataset, sets, where)
             there, _ = sharing.shards(context, stream.dataset, judges=bool(sets))
             chosen = there if shards is None else _named(shards, there, stream.dataset)
-            resolved = context.source_of(stream.dataset, there).resolve(stream, check="strict")  # types of all shards
-            if broken := [resolved.unreadable[shard] for shard in chosen if shard in resolved.unreadable]:
-                raise ToolkitError("\n".join(broken))
-            joined = resolved.sets
             stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, there))
-            rules = rules_of(stream, joined)
+            resolved = context.source_of(stream.dataset, there).resolve(stream, check="strict")  # types of all shards
+            resolved = resolved.of(chosen).refuse_unreadable()
+            rules = rules_of(stream, resolved.sets)
             if rules.needs.documents and not text:
                 raise ConfigError(f"where: expected an expression over attributes with `text=False`, got {where!r}")
-            limit = context.config.max_document_bytes
-            works = [JoinedShard(stream=stream, sets=joined, shard=each, max_document_bytes=limit) for each in chosen]
-            return works, joined, context.config.storage
+            return resolved.joined(context.config.max_document_bytes), resolved.sets, context.config.storage
 
 
 def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":

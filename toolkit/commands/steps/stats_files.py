@@ -30,7 +30,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected
 from toolkit.rules import Rule
-from toolkit.source import Source
+from toolkit.source import Resolved, Source
 from toolkit.storage import compression
 from toolkit.storage.paths import BOOKKEEPING, check_writable, join, strip_suffix
 from toolkit.text.languages.labels import label_of_path
@@ -202,11 +202,10 @@ class _Finder:
         source.check([each.set for each in joined], "warn")
         kept = self._kept(lambda: stream.dataset.bookkeeping, settings.digest(joined, *stream.dataset.lineage.items()))
         limit = self._context.config.max_document_bytes
-        for path in shards:
-            one = JoinedShard(stream=stream, sets=joined, shard=path, max_document_bytes=limit)
-            self.found.works.append(
-                CountJob(settings=settings, folder=kept, name=path, shard=one, max_document_bytes=limit)
-            )
+        self.found.works += [
+            CountJob(settings=settings, folder=kept, name=one.shard, shard=one, max_document_bytes=limit)
+            for one in Resolved(stream, shards, joined).joined(limit)
+        ]
 
     def _joined(
         self, stream: Stream, settings: Settings, label: str | None, source: Source
