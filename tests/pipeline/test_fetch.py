@@ -20,7 +20,7 @@ from tests.pipeline.conftest import Project, document, write_rows
 from tests.serving import Server, serving
 from tests.storage.conftest import bucket, seaweed
 from tests.storage.web_server import Behaviour, web
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE, group_ended, wait_until
 from toolkit.storage.options import Duration, StorageOptions, options, set_options
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
@@ -353,6 +353,7 @@ def test_a_fetch_that_is_killed_leaves_no_half_and_goes_on(tmp_path: Path, run: 
         finally:
             child.wait(PATIENCE)
             behaviour.half.set()
+        assert group_ended(child.pid), "temporary files of processes that still run stay"
         before = (
             [name for name in there(tmp_path / "got") if not name.endswith(".tmp")]
             if (tmp_path / "got").exists()
