@@ -6,6 +6,7 @@ were made from, back to its inputs; the files of external sets are read once, to
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, Literal
 
 import msgspec
@@ -82,18 +83,25 @@ class Resolved:
         """
         for i, joined in enumerate(self.sets):
             for key in [] if joined.ours else joined.keys:
-                passed, first = set[bool](), ""
-                for type_, place in _types_of_rows(self.stream.dataset, joined.set, self.shards, key).items():
-                    keys = [_retyped(key, type_) if each is key else each for each in joined.keys]
-                    sets = [*self.sets[:i], msgspec.structs.replace(joined, keys=keys), *self.sets[i + 1 :]]
-                    try:
-                        check(sets)
-                        passed.add(True)
-                    except ConfigError:
-                        first = first or place
-                if first and passed:
-                    return f"; {first}"
+                passes = cache(partial(self._passes, check, i, key))
+                usable = next(filter(passes, (key.declared.not_null, schema.SPANS)), None)
+                for shard in self.shards if usable else ():  # or else another key is to blame
+                    for number, values in values_of(self.stream.dataset, joined.set, shard):
+                        if not passes(_type_in(values, key.key, usable or key.declared)):
+                            value = short(values[key.key]) if key.key in values else "no value"
+                            file = self.stream.dataset.attribute_file(joined.set, shard)
+                            return f"; {file}:{number} has {value} as {key.key}"
         return ""
+
+    def _passes(self, check: Callable[[list[JoinedSet]], object], i: int, key: Key, type_: Type) -> bool:
+        """Tell whether a check passes if a key of a set has a type in all rows."""
+        retyped = msgspec.structs.replace(key, type=schema.to_json(type_), default=False, present_type=None)
+        keys = [retyped if each is key else each for each in self.sets[i].keys]
+        try:
+            check([*self.sets[:i], msgspec.structs.replace(self.sets[i], keys=keys), *self.sets[i + 1 :]])
+        except ConfigError:
+            return False
+        return True
 
     def joined(self, max_document_bytes: int) -> list[JoinedShard]:
         """Return the shards that can be read, with all sets."""
@@ -147,13 +155,12 @@ class Source:
         self.check(names, check)
         stream = Stream(name="", dataset=self.dataset, attributes=[], rules=[])
         resolved = Resolved(stream, self.shards, [])
+        together = only(stream, dict.fromkeys(names), place)
+        seen, resolved.unreadable = self.external(joined_sets.foreign_sets(together, {}))
+        if not all(seen.values()):
+            resolved.refuse_unreadable()
         for name in names:
-            alone = only(stream, [name], place)
-            seen, unreadable = self.external(joined_sets.foreign_sets(alone, {}))
-            if unreadable and not any(seen.values()):
-                raise ToolkitError("\n".join(unreadable.values()))
-            resolved.unreadable |= unreadable
-            resolved.sets += joined_sets.resolve_sets(alone, {}, seen)
+            resolved.sets += joined_sets.resolve_sets(only(stream, [name], place), {}, seen)
         return resolved
 
     def check(self, names: Sequence[str], check: Check) -> None:
@@ -192,28 +199,12 @@ class Source:
         return seen, unreadable
 
 
-def _types_of_rows(dataset: Dataset, name: str, shards: Iterable[str], key: Key) -> dict[Type, str]:
-    """Return the types that single rows of an external set give a key, each with the first row and its value."""
-    found: dict[Type | None, str] = {}  # None: rows without the key
-    for shard in shards:
-        for number, values in values_of(dataset, name, shard):
-            type_ = schema.infer(values[key.key]) if key.key in values else None
-            if type_ not in found:
-                value = f"has {short(values[key.key])} as {key.key}" if type_ else f"has no {key.key}"
-                found[type_] = f"{dataset.attribute_file(name, shard)}:{number} {value}"
-    types = {schema.SPANS if type_ == schema.list_of(schema.NEVER) else type_: place for type_, place in found.items()}
-    present = schema.SPANS if schema.SPANS in types else key.declared.not_null
-    lacking = schema.SPANS if present == schema.SPANS else schema.nullable(present)
-    result: dict[Type, str] = {}
-    for type_, place in types.items():
-        own = lacking if type_ is None else schema.nullable(present) if type_.kind == "null" else type_
-        result.setdefault(own, place)
-    return result
-
-
-def _retyped(key: Key, type_: Type) -> Key:
-    """Return a key with another type, which all rows have."""
-    return msgspec.structs.replace(key, type=schema.to_json(type_), default=False, present_type=None)
+def _type_in(values: Mapping[str, Any], key: str, usable: Type) -> Type:
+    """Return the type of a value in a row, if a usable one is of a type; spans may be absent."""
+    if values.get(key) is not None:
+        found = schema.infer(values[key])
+        return usable if found == schema.list_of(schema.NEVER) else found
+    return usable if usable == schema.SPANS and key not in values else schema.nullable(usable)
 
 
 def only(stream: Stream, names: Iterable[str], place: str) -> Stream:
