@@ -10,7 +10,7 @@ from tests.annotate.server import serving
 from tests.conftest import Run
 from tests.pages import assert_shown, blocks, carried_out, commands, text_of
 from toolkit.annotate.annotator import Annotator
-from toolkit.annotate.record import Annotation
+from toolkit.annotate.answers import Annotation
 
 PAGE = "docs/annotating.md"
 

@@ -11,8 +11,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import document, read_rows, write_rows
 from tests.pipeline.test_train import BAD, GOOD, text
 from tests.text.encoders.classifiers import write_encoder
-from toolkit.text.encoders.config import ModelConfig
-from toolkit.text.encoders.outputs import Outputs
+from toolkit.text.encoders.config import ModelConfig, Outputs
 
 PAGE = "docs/classifiers.md"
 

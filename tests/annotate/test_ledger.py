@@ -16,8 +16,7 @@ from tests.annotate.conftest import Annotated
 from tests.annotate.server import Server
 from tests.waiting import PATIENCE, wait_until
 from toolkit.annotate import ledger as ledgers
-from toolkit.annotate.ledger import Ledger, Spending, spending_of
-from toolkit.annotate.limits import Limits
+from toolkit.annotate.ledger import Ledger, Limits, Spending, spending_of
 
 PRICES = (1e6, 1e6)
 """A token costs one."""

@@ -11,10 +11,20 @@ from tests.conftest import ROOT
 from toolkit.annotate import answers as stored
 from toolkit.annotate import section
 from toolkit.annotate.answers import Answer, Answers
-from toolkit.annotate.limits import Limits
-from toolkit.annotate.prompt import LabelForm, Prompt, ScoreForm, load, template
-from toolkit.annotate.reading import EXCERPT, excerpt, most_frequent, read, together
-from toolkit.annotate.windows import Windows
+from toolkit.annotate.ledger import Limits
+from toolkit.annotate.prompt import (
+    EXCERPT,
+    LabelForm,
+    Prompt,
+    ScoreForm,
+    Windows,
+    excerpt,
+    load,
+    most_frequent,
+    read,
+    template,
+    together,
+)
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError

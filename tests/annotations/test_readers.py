@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.annotations import json_items
+from toolkit.annotations import people
 from toolkit.annotations.reader import ANNOTATIONS, AnnotationReader, aggregated, named_so
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
@@ -238,5 +238,5 @@ def test_items_of_a_list_are_those_that_json_reads(
     path = tmp_path_factory.mktemp("lists") / "x.json"
     path.write_bytes(json.dumps(values, indent=indent, ensure_ascii=ascii).encode("utf-8", "surrogatepass"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_items, "_BLOCK", block)
-        assert [item for item, _ in json_items.items(Input(str(path), None, LIMIT, None))] == values
+        patch.setattr(people, "_BLOCK", block)
+        assert [item for item, _ in people.items(Input(str(path), None, LIMIT, None))] == values

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.errors import ConfigError
-from toolkit.evaluating import baselines, rounds
+from toolkit.evaluating import judging, metrics
 from toolkit.evaluating.columns import Column, joined, part_of
 from toolkit.evaluating.judged import Judged
 from toolkit.evaluating.judging import Judge
@@ -100,13 +100,13 @@ def test_sources_of_one_document_each_predict_nothing() -> None:
 def test_a_source_predicts_by_other_folds_only() -> None:
     labels, sources = np.array([0, 1, 1, 0, 2, 2]), np.array([0, 0, 0, 0, 1, 1])
     fold = np.array([0, 1, 2, 3, 0, 0])
-    assert baselines.of_sources(labels, sources, fold, numbers=False).tolist() == [1, 0, 0, 1, 1, 1]
-    numbers = baselines.of_sources(labels.astype(float), sources, fold, numbers=True)
+    assert metrics.predictions_of_sources(labels, sources, fold, numbers=False).tolist() == [1, 0, 0, 1, 1, 1]
+    numbers = metrics.predictions_of_sources(labels.astype(float), sources, fold, numbers=True)
     assert numbers.tolist() == pytest.approx([2 / 3, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 2 / 3])
     nameless = np.where(sources == 0, -1, sources)  # an empty source has no code
-    found = baselines.of_sources(labels.astype(float), nameless, fold, numbers=True)
+    found = metrics.predictions_of_sources(labels.astype(float), nameless, fold, numbers=True)
     assert found.tolist() == numbers.tolist()
-    assert baselines.of_sources(labels, nameless, fold, numbers=False).tolist() == [1, 0, 0, 1, 1, 1]
+    assert metrics.predictions_of_sources(labels, nameless, fold, numbers=False).tolist() == [1, 0, 0, 1, 1, 1]
 
 
 def test_nulls_are_counted_on_either_side() -> None:
@@ -137,7 +137,7 @@ def test_rounds_of_many_documents_are_those_of_parts() -> None:
     def measures(some: Any) -> Any:
         return lambda weights: {"mean": float(weights @ values[some]) / weights.sum()}
 
-    points, intervals = rounds.bootstrapped([values], measures, 800, rounds.generator(0, "all"))
+    points, intervals = judging.bootstrapped([values], measures, 800, judging.generator(0, "all"))
     found = intervals["mean"]
     assert found is not None
     assert points["mean"] == pytest.approx(values.mean())

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.evaluating import agreement, metrics
-from toolkit.evaluating.metrics import Measured
+from toolkit.evaluating import metrics
+from toolkit.evaluating.metrics import Measured, alpha_numbers
 
 LABELS = [0, 1, 1, 2, 3, 0, 2, 2, 4, 1, 0, 3]
 SCORES = [0.2, 1.4, 0.5, 1.5, 2.75, -0.3, 2.5, 1.9, 3.1, 1.9, 1.25, 3.1]
@@ -232,7 +232,7 @@ def test_what_is_not_defined_is_none() -> None:
     assert measured(score([True, True], [0.1, 0.2]), [1, 1])["auc"] is None
     found = measured(numbers([1, 1], [1, 1]), [1, 1])
     assert [found[name] for name in ("spearman", "kappa", "alpha")] == [None, None, None]
-    assert agreement.alpha_numbers(np.array([0.1] * 3), np.array([0.1] * 3), np.ones(3)) is None
+    assert alpha_numbers(np.array([0.1] * 3), np.array([0.1] * 3), np.ones(3)) is None
 
 
 def test_ranks_in_folds_are_the_mean_of_those_of_each_fold() -> None:

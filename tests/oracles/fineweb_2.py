@@ -14,7 +14,7 @@ from tests.conftest import SHARED
 from tests.oracles.of_datatrove import GOPHER, Datatrove
 from tests.oracles.pages import BENCH, TEXTS, Page, of_texts, of_wet
 from tests.oracles.written import ODD, written_pages
-from toolkit.text.languages.spacy_rules import spacy_languages
+from toolkit.text.languages.spacy_words import spacy_languages
 from toolkit.text.languages.tables import glotlid_label, thresholds, tokenizer_of
 
 TABLE = "fineweb-2-baedee4"

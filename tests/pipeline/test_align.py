@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Run
-from toolkit.align import index, values
+from toolkit.align import match, values
 from toolkit.align.rows import value_struct
 from toolkit.data.schema import from_json
 from toolkit.storage import json_files
@@ -192,7 +192,7 @@ def test_the_bytes_do_not_depend_on_processes_or_interruptions(
         config = _config(folder, f"from: {folder}/v*.jsonl.gz, id: key.id, values: [quality, label]")
         if name == "parts":
             monkeypatch.setattr(values, "RUN", 4)
-            monkeypatch.setattr(index, "MERGED", 8)
+            monkeypatch.setattr(match, "MERGED", 8)
             for step in ("write_file", "json_files.save"):
                 _interrupted(run, config, step)
         assert run("align", "-c", config).code == 0
@@ -259,13 +259,13 @@ def test_the_index_finds_what_it_has(
     (folder / "inputs/000000.0000.keys").write_bytes(keys.tobytes())
     (folder / "inputs/000000.rows").write_bytes(b'["id",{}]\n' * max(1, len(ids)))
     read = values.InputRead(path="p", made_of="", size=0, stamp="", content="c", rows=len(ids), runs=1 if ids else 0)
-    made = index.make_index(index.IndexToMake(folder=str(folder), inputs=[read]), lambda *_: None)
+    made = match.make_index(match.IndexToMake(folder=str(folder), inputs=[read]), lambda *_: None)
     assert (made.ids, made.repeated) == (len(set(ids)), len(ids) - len(set(ids)))
     hashes = []
     for id in [*ids, *others]:
         hi, lo = np.frombuffer(values.hash_of(None, id), dtype=">u8")
         hashes.append(np.array([hi % np.uint64(3), lo], dtype=">u8").tobytes())
-    found = index.Index(str(folder)).find(b"".join(hashes))
+    found = match.Index(str(folder)).find(b"".join(hashes))
     assert [place >= 0 for place in found] == [id in ids for id in [*ids, *others]]
 
 

@@ -11,9 +11,9 @@ import pytest
 from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, journal, oscar_tags, strays, tree, write_rows
+from toolkit import one_pass
 from toolkit.commands.stages import STAGES
 from toolkit.mix import stage
-from toolkit.one_pass import one_shard
 from toolkit.tag import run as tagging
 from toolkit.whole import sign
 
@@ -394,7 +394,7 @@ def test_what_fails_on_the_way_is_done_by_the_stage_itself(
     singly(one)
     left = 2
     name, method = where.split(".")
-    original: Callable[..., Any] = getattr(getattr(one_shard, name), method)
+    original: Callable[..., Any] = getattr(getattr(one_pass, name), method)
 
     def fails(*arguments: Any) -> Any:
         nonlocal left
@@ -403,7 +403,7 @@ def test_what_fails_on_the_way_is_done_by_the_stage_itself(
             raise OSError(28, "No space left on device")
         return original(*arguments)
 
-    monkeypatch.setattr(getattr(one_shard, name), method, fails)
+    monkeypatch.setattr(getattr(one_pass, name), method, fails)
     told = other.ok("run", "--json").json
     assert left < 0
     assert set(told["tag"]["written"].values()) == {3}, "whoever wrote them"

@@ -15,7 +15,7 @@ import pytest
 
 from tests.waiting import PATIENCE
 from toolkit.storage.stores.local.private import PrivateFolder, UnsafeFolder
-from toolkit.text.kernels.code_folder import code_folder
+from toolkit.text.kernels.compiling import code_folder
 
 CODE = b"machine code"
 
@@ -45,7 +45,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             (folder / name).mkdir()
         monkeypatch.setenv("TOOLKIT_CACHE", str(folder / "cache"))
         monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
-        monkeypatch.setattr("toolkit.text.kernels.code_folder._told", set())
+        monkeypatch.setattr("toolkit.text.kernels.compiling._told", set())
         yield folder
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from toolkit.text.languages.labels import LID_176
-from toolkit.text.languages.names import language
-from toolkit.text.languages.tables import glotlid_label, named_rows, thresholds
+from toolkit.text.languages.tables import glotlid_label, language, named_rows, thresholds
 
 
 @pytest.mark.parametrize(

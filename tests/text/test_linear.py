@@ -15,8 +15,7 @@ from toolkit.errors import ConfigError
 from toolkit.text.line_table import LineTable
 from toolkit.text.linear import ngrams
 from toolkit.text.linear.model import About, LinearModel, outcomes, packed, read
-from toolkit.text.linear.ngrams import BETWEEN, EDGE, MANY, WORD, Orders
-from toolkit.text.linear.windows import Window
+from toolkit.text.linear.ngrams import BETWEEN, EDGE, MANY, WORD, Orders, Window
 from toolkit.text.unicode_table import characters
 from toolkit.text.words import PRIME, SEED, Words
 

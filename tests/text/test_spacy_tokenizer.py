@@ -6,7 +6,7 @@ import time
 import pytest
 
 from toolkit.text import spacy_kind, spacy_languages, spacy_words
-from toolkit.text.languages.spacy_rules import rules_of
+from toolkit.text.languages.spacy_words import rules_of
 
 BOTH = {
     "": [],

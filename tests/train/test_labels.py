@@ -7,8 +7,7 @@ import pytest
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.text.linear.model import Task
-from toolkit.train.examples import SPLITS, Example, Examples
-from toolkit.train.labels import check_aggregate, label_of
+from toolkit.train.examples import SPLITS, Example, Examples, check_aggregate, label_of
 
 
 @pytest.mark.parametrize(

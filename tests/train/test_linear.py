@@ -9,9 +9,8 @@ from toolkit.text.line_table import LineTable
 from toolkit.text.linear import ngrams
 from toolkit.text.words import Words
 from toolkit.train import metrics
-from toolkit.train.kinds.linear import counted
-from toolkit.train.kinds.linear.counted import BUCKETS, ROWS, TIMES, Counted
-from toolkit.train.kinds.linear.solver import Problem, solve
+from toolkit.train.kinds.linear import solver
+from toolkit.train.kinds.linear.solver import BUCKETS, ROWS, TIMES, Counted, Problem, solve
 from toolkit.whole.sealed import write_sealed
 
 SIZE = 256
@@ -43,7 +42,7 @@ def test_products_out_of_core_are_those_of_the_matrix(
     rows, dense = texts
     random = np.random.default_rng(1)
     vector, factors = random.normal(size=SIZE), random.normal(size=len(dense))
-    monkeypatch.setattr(counted, "PIECE", 50)
+    monkeypatch.setattr(solver, "PIECE", 50)
     assert len([*rows.pieces()]) > 10
     assert rows.product(vector) == pytest.approx(dense @ vector)
     assert rows.sum(factors) == pytest.approx(dense.T @ factors)

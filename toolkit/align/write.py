@@ -1,16 +1,17 @@
-"""Step 4, per shard: the attribute file, from the places of its documents' values."""
+"""Step 4, per shard: the attribute file, from the places of its documents' values; and what of a set is done."""
 
 import time
+from collections.abc import Sequence
 
 import msgspec
 
-from toolkit.align.index import Index
-from toolkit.align.match import named_blocks, read_places
+from toolkit.align import section
+from toolkit.align.match import Index, named_blocks, read_places
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
-from toolkit.records import sets
+from toolkit.records import aligned, sets
 from toolkit.records.outdated import is_outdated
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
@@ -97,3 +98,52 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     )
     sets.save_records(dataset, shard, {work.set: record})
     return WrittenShard(shard=shard, documents=output.rows, missing=missing)
+
+
+class Todo(msgspec.Struct):
+    """What is to be done for a set: its inputs, its schema, and its shards that must be written."""
+
+    inputs: list[str]
+    schema: sets.SetSchema
+    shards: list[str]
+
+
+def progress_of(dataset: Dataset, entry: section.Entry, shards: Sequence[str], limit: int) -> Todo:
+    """Return what is to be done for a set; nothing is written.
+
+    Raises:
+        ConfigError: if its inputs are not there, or the types of its values cannot be told.
+    """
+    inputs = entry.inputs()
+    made, old = aligned.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
+    same = (
+        made is not None
+        and old is not None
+        and [each.path for each in made.inputs] == inputs
+        and all(key.settings == entry.recorded() for key in old.keys.values())
+        and not aligned.changed_input(made)
+    )
+    if same and old is not None:
+        works = works_to_write(dataset, entry, old, shards, "", limit)
+        return Todo(inputs, old, [work.shard for work in works if not is_done(work)])
+    return Todo(inputs, section.schema_of(entry, inputs, limit), list(shards))
+
+
+def works_to_write(
+    dataset: Dataset, entry: section.Entry, schema: sets.SetSchema, shards: Sequence[str], folder: str, limit: int
+) -> list[ShardToWrite]:
+    """Return the writing of each shard of a set."""
+    settings = {key: found.settings for key, found in schema.keys.items()}
+    return [
+        ShardToWrite(
+            dataset=dataset,
+            shard=shard,
+            set=entry.set,
+            keys=list(schema.keys),
+            settings=settings,
+            folder=folder,
+            content="",
+            limit=limit,
+        )
+        for shard in shards
+    ]

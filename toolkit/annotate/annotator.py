@@ -8,12 +8,20 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import msgspec
 import xxhash
 
-from toolkit.annotate.answers import Answer, Answers
+from toolkit.annotate.answers import TRUNCATED, Annotation, Answer, Answers, Status
 from toolkit.annotate.outcomes import CAUSES, choice_of, finish_cause
-from toolkit.annotate.prompt import LabelForm, Prompt, ScoreForm
-from toolkit.annotate.reading import Aggregate, Said, excerpt, most_frequent, read, together
-from toolkit.annotate.record import TRUNCATED, Annotation, Status
-from toolkit.annotate.windows import Windows
+from toolkit.annotate.prompt import (
+    Aggregate,
+    LabelForm,
+    Prompt,
+    Said,
+    ScoreForm,
+    Windows,
+    excerpt,
+    most_frequent,
+    read,
+    together,
+)
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from toolkit.annotate.annotator import KEY, PATHS, Annotator, check_address
-from toolkit.annotate.ledger import Ledger
-from toolkit.annotate.limits import Limits
+from toolkit.annotate.ledger import Ledger, Limits
 from toolkit.annotate.outcomes import MESSAGE, Failure, Reply, reply_of
 from toolkit.errors import ConfigError, duration
 from toolkit.storage.addresses import cleaned

@@ -9,7 +9,7 @@ from xxhash import xxh3_64_hexdigest
 from toolkit.annotate import annotator as annotators
 from toolkit.annotate.annotator import Annotator, answers_folder, judge
 from toolkit.annotate.answers import Answer
-from toolkit.annotate.limits import Limits
+from toolkit.annotate.ledger import Limits
 from toolkit.data.dataset import Dataset
 from toolkit.storage.paths import join
 from toolkit.tag import run as tagging

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from toolkit.annotate.record import Status
+from toolkit.annotate.answers import Status
 from toolkit.storage.addresses import cleaned
 from toolkit.storage.retrying import seconds_asked
 

@@ -1,4 +1,4 @@
-r"""Prompts: what a model is asked about a text, and how its answer is read; YAML files.
+r"""Prompts: what a model is asked about which parts of a text, and how its answer is read; YAML files.
 
     prompt_name: educational_value
     language: en
@@ -9,17 +9,20 @@ r"""Prompts: what a model is asked about a text, and how its answer is read; YAM
 Files of ml_filter (`prompt_name`, and `prompt` with one ``{placeholder}``) are read, too.
 """
 
+import json
+import math
 import re
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any
+from statistics import fmean, median
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigStruct, Description, Source
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, short
 
 ANY_SCORE = r"(?i)\bscore[^\w:]*:[^\w-]*(-?\d+(?:\.\d+)?)"
 """The number behind the last "score:" of an answer, for prompts that do not say where it stands."""
@@ -178,3 +181,165 @@ def load(source: Source, base: Source | None = None) -> Prompt:
     except ConfigError as error:
         raise type(error)(str((base or source).error((), str(error)))) from None
     return found
+
+
+Aggregate = Literal["mean", "median", "min", "max", "majority"]
+
+EXCERPT = 500
+"""Characters that are kept of an answer that cannot be read: its beginning and its end."""
+
+
+class Said(NamedTuple):
+    """What an answer says: a score or a label; else what is wrong with it."""
+
+    score: float | None = None
+    label: str | None = None
+    error: str = ""
+
+
+def read(text: str, prompt: Prompt) -> Said:
+    """Return what an answer says."""
+    form = prompt.form
+    if form.regex is not None:
+        matches = re.findall(form.regex, text)
+        if not matches:
+            return Said(error=f"expected {'a label' if prompt.label else 'a score'} as {form.regex}, got none")
+        found: Any = matches[-1] if isinstance(matches[-1], str) else matches[-1][0]
+    else:
+        found, error = _field(text, form.field or "")
+        if error:
+            return Said(error=error)
+    return _label(found, form) if isinstance(form, LabelForm) else _score(found, form)
+
+
+def _field(text: str, path: str) -> tuple[Any, str]:
+    """Return the value of a field of the JSON object that a text is, or has; and what is wrong."""
+    begin, end = text.find("{"), text.rfind("}")
+    try:
+        found = json.loads(text[begin : end + 1] if 0 <= begin < end else text)
+    except (ValueError, RecursionError) as error:
+        return None, f"expected a JSON object, got: {error}"
+    for name in path.split("."):
+        if not isinstance(found, dict) or name not in found:
+            return None, f"expected an object with {path}, got none"
+        found = found[name]
+    return found, ""
+
+
+def _score(found: Any, form: ScoreForm) -> Said:
+    try:
+        score = math.nan if isinstance(found, bool) else float(found)
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if not math.isfinite(score):
+        return Said(error=f"expected a number as score, got {short(found)}")
+    low, high = form.min, form.max
+    if (low is not None and score < low) or (high is not None and score > high):
+        bounds = " and ".join(
+            f"{word} {bound:g}" for word, bound in (("at least", low), ("at most", high)) if bound is not None
+        )
+        return Said(error=f"expected a score of {bounds}, got {score:g}")
+    return Said(score=score)
+
+
+def _label(found: Any, form: LabelForm) -> Said:
+    known = {label.casefold(): label for label in form.labels}
+    label = known.get(found.strip().casefold()) if isinstance(found, str) else None
+    if label is None:
+        return Said(error=f"expected one of {', '.join(form.labels)}, got {short(found)}")
+    return Said(label=label)
+
+
+def excerpt(text: str) -> str:
+    """Return the beginning and the end of a text that is long."""
+    half = EXCERPT // 2
+    return text if len(text) <= EXCERPT else f"{text[:half]} … {text[-half:]}"
+
+
+def together(scores: Sequence[float], how: Aggregate) -> float | None:
+    """Return what the scores of all samples come to, rounded to six places; None without one.
+
+    The majority is the score that most samples have; of several such ones the mean.
+    """
+    if not scores:
+        return None
+    if how == "majority":
+        most = max(scores.count(each) for each in scores)
+        scores = sorted({each for each in scores if scores.count(each) == most})
+    functions: dict[Aggregate, Callable[[Sequence[float]], float]] = {
+        "mean": fmean,
+        "majority": fmean,
+        "median": median,
+        "min": min,
+        "max": max,
+    }
+    return round(float(functions[how](scores)), 6)
+
+
+def most_frequent(labels: Sequence[str]) -> str | None:
+    """Return the label that is there most often, the first of those with as many; None without one."""
+    return max(labels, key=lambda label: (labels.count(label), -labels.index(label))) if labels else None
+
+
+Piece = Literal["begin", "middle", "end"]
+
+_CHARS = 16
+"""Characters a token of the lead of a text, at most: so much of it is looked at, and not a whole book."""
+
+
+class Windows(ConfigStruct, omit_defaults=True):
+    """The parts of a text that the model sees, each by itself.
+
+    Attributes:
+        characters: code points of a part.
+        tokens: of a part, as the tokenizer counts them.
+        pieces: where parts are taken; a text that is not longer than one is one part.
+    """
+
+    characters: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    pieces: Annotated[
+        Annotated[list[Piece], msgspec.Meta(min_length=1)],
+        Description(description="where parts of the text are taken: begin, middle, end"),
+    ] = msgspec.field(default_factory=lambda: ["begin"])
+
+    def check(self, tokenizer: str | None) -> None:
+        """Raise ConfigError for options that do not go together; `tokenizer` is the file that is given."""
+        if (self.characters is None) == (self.tokens is None):
+            raise ConfigError("window: expected `characters` or `tokens`, one of them")
+        if self.tokens is not None and tokenizer is None:
+            raise ConfigError("window: expected `tokenizer: tokenizer.json` beside `window: {tokens: …}`, got none")
+        if len({*self.pieces}) != len(self.pieces):
+            raise ConfigError("window: expected each piece once")
+
+    def of(self, text: str, tokenizer: Any) -> list[tuple[int, int]]:
+        """Return where the parts begin and end, in code points.
+
+        Args:
+            text: of the document.
+            tokenizer: as `toolkit.text.tokens.load_tokenizer` gives it; None with `characters`.
+        """
+        if self.tokens is None:
+            return _pieces(len(text), self.characters or 0, self.pieces)
+        head = text if self.pieces != ["begin"] else text[: self.tokens * _CHARS]
+        offsets = tokenizer.encode(head, add_special_tokens=False).offsets
+        if len(offsets) <= self.tokens and len(head) == len(text):
+            return [(0, len(text))]
+        parts = _pieces(len(offsets), self.tokens, self.pieces)
+        return [(_begin(offsets, first), _end(offsets, behind, len(head))) for first, behind in parts]
+
+
+def _pieces(length: int, size: int, pieces: list[Piece]) -> list[tuple[int, int]]:
+    if length <= size:
+        return [(0, length)]
+    starts = {"begin": 0, "middle": (length - size) // 2, "end": length - size}
+    return [(starts[piece], starts[piece] + size) for piece in pieces]
+
+
+def _begin(offsets: list[tuple[int, int]], first: int) -> int:
+    return offsets[first][0] if first else 0
+
+
+def _end(offsets: list[tuple[int, int]], behind: int, length: int) -> int:
+    """Return where a part ends; of a character that is several tokens all or nothing is in it."""
+    return min(offsets[behind - 1][1], offsets[behind][0]) if behind < len(offsets) else length

@@ -1,4 +1,4 @@
-"""Values of documents in columns: 8 bytes a number, 4 bytes a label and one table of the labels that there are."""
+"""Values of documents in columns: 8 bytes a number, 4 bytes a label and one table of the labels."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, short
-from toolkit.evaluating.agreement import Array
+from toolkit.evaluating.metrics import Array
 
 Kind = Literal["null", "number", "bool", "label", "list"]
 """What the values of a column are, beside null: ``null`` of one that has nothing else."""
@@ -113,3 +113,15 @@ def joined(parts: Iterable[Part], what: str) -> Column:
             new = np.array([*(places[text] for text in part.table), -1], dtype=np.int32)
             codes.append(new[np.frombuffer(part.data, dtype=np.int32)])
     return Column(kinds.pop(), np.concatenate(codes), [decoded[text] for text in texts])
+
+
+BINS = (20, 50, 100, 200, 500, 1_000, 5_000, 20_000)
+"""Where bins begin, behind the first."""
+
+_EDGES = (0, *BINS)
+NAMES = [f"{low:,} to {high - 1:,}" for low, high in zip(_EDGES, BINS, strict=False)] + [f"from {BINS[-1]:,}"]
+
+
+def binned_lengths(chars: Column) -> Column:
+    """Return the bin of each length."""
+    return Column("label", np.searchsorted(BINS, chars.values, side="right").astype(np.int32), NAMES)

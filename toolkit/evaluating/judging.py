@@ -1,14 +1,23 @@
-"""Judges predictions: in all and in groups, beside baselines, with intervals, paired differences and warnings."""
+"""Judges predictions: in all and in groups, beside baselines, with intervals, paired differences and warnings.
+
+The bootstrap: rounds in which documents are drawn anew, and the intervals that they give.
+
+A round draws as many documents as there are, with replacement; every prediction is measured on the same draw, so a
+difference of two is paired. The interval is the 2.5th to the 97.5th percentile of what the rounds give, moved so that
+their mean is what is measured: rounds lack rare labels, which would move a mean over labels. Of more than
+`MOST` documents, rounds draw from random parts of `MOST` documents, and what they give is scaled by
+√(`MOST` / documents): the bootstrap of m out of n (Bickel, Götze and van Zwet 1997), which costs the same for any n.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import xxhash
 
 from toolkit.errors import ConfigError
-from toolkit.evaluating import baselines, metrics, rounds
-from toolkit.evaluating.agreement import Array
+from toolkit.evaluating import metrics
 from toolkit.evaluating.columns import Column
 from toolkit.evaluating.judged import (
     MAJORITY,
@@ -24,7 +33,110 @@ from toolkit.evaluating.judged import (
     Paired,
     Verdict,
 )
-from toolkit.evaluating.metrics import Measure, Task
+from toolkit.evaluating.metrics import Array, Measure, Task, folds, mean_of, most_frequent, predictions_of_sources
+
+MOST = 5_000
+"""Documents that a round draws, at most."""
+
+PARTS = 8
+"""Random parts that rounds draw from, at most."""
+
+Measures = Callable[[Array], Callable[[Array], Mapping[str, float | None]]]
+"""Gives, of some documents (as places), what measures them with weights."""
+
+
+class Interval(NamedTuple):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """Return the random numbers of a group: the same whatever other groups there are."""
+    return np.random.Generator(np.random.PCG64([seed, xxhash.xxh3_64_intdigest(name.encode())]))
+
+
+def cells(columns: Sequence[Array]) -> tuple[Array, Array]:
+    """Return which documents stand for those that are equal in all columns, and how many each stands for."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        found, own = np.unique(column, return_inverse=True)
+        codes = codes * len(found) + own
+        _, codes = np.unique(codes, return_inverse=True)  # or they grow out of 64 bits
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    return first, counts.astype(np.float64)
+
+
+def draws(counts: Array, rounds: int, random: np.random.Generator) -> Iterator[Array]:
+    """Yield the weights of each round, given how many documents there are of each."""
+    total = int(counts.sum())
+    if 3 * len(counts) < total:
+        for _ in range(rounds):
+            yield random.multinomial(total, counts / total).astype(np.float64)
+        return
+    of = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+    for _ in range(rounds):
+        yield np.bincount(of[random.integers(0, total, total)], minlength=len(counts)).astype(np.float64)
+
+
+def bootstrapped(
+    columns: Sequence[Array], measures: Measures, rounds: int, random: np.random.Generator
+) -> tuple[dict[str, float | None], dict[str, Interval | None]]:
+    """Return what some documents measure, and the interval of each metric.
+
+    Args:
+        columns: of the documents: all that is measured depends on these.
+        measures: of them.
+        rounds: of the bootstrap.
+        random: that draws.
+    """
+    places, counts = cells(columns)
+    measure = measures(places)
+    points = dict(measure(counts))
+    if len(places) <= MOST:
+        return points, _intervals(points, [(points, _drawn(measure, counts, rounds, random))], 1.0)
+    documents = len(columns[0])
+    parts = random.permutation(documents)[: PARTS * MOST]
+    parts = parts[: len(parts) // MOST * MOST].reshape(-1, MOST)
+    found = []
+    for i, part in enumerate(parts):
+        some, of_some = cells([column[part] for column in columns])
+        measure = measures(part[some])
+        share = rounds // len(parts) + (i < rounds % len(parts))
+        found.append((dict(measure(of_some)), _drawn(measure, of_some, share, random)))
+    return points, _intervals(points, found, (MOST / documents) ** 0.5)
+
+
+_Drawn = list[Mapping[str, float | None]]
+
+
+def _drawn(
+    measure: Callable[[Array], Mapping[str, float | None]], counts: Array, rounds: int, random: np.random.Generator
+) -> _Drawn:
+    return [measure(weights) for weights in draws(counts, rounds, random)]
+
+
+def _intervals(
+    points: Mapping[str, float | None], parts: Sequence[tuple[Mapping[str, float | None], _Drawn]], scale: float
+) -> dict[str, Interval | None]:
+    """Return the interval of each metric; None if half of the rounds, or more, do not define it."""
+    found: dict[str, Interval | None] = {}
+    for name, point in points.items():
+        listed = [
+            each - middle
+            for of_part, drawn in parts
+            if (middle := of_part[name]) is not None
+            for each in (row[name] for row in drawn)
+            if each is not None
+        ]
+        found[name] = None
+        if point is not None and 2 * len(listed) > sum(len(drawn) for _, drawn in parts):
+            spread = np.array(listed)
+            low, high = (np.quantile(spread, [0.025, 0.975]) - spread.mean()) * scale + point
+            found[name] = Interval(float(low), float(high))
+    return found
+
 
 FEW = 10
 """Documents below which a group has no intervals, and nothing is said of a score that does not vary."""
@@ -76,8 +188,8 @@ class Judge:
         self.is_number = self.task in ("numbers", "score")
         sources = sources[self._there]
         self.one_source = len(np.unique(sources)) < 2
-        self._folds = baselines.folds(hashes[self._there])
-        self._of_sources = baselines.of_sources(self._labels, sources, self._folds, numbers=self.is_number)
+        self._folds = folds(hashes[self._there])
+        self._of_sources = predictions_of_sources(self._labels, sources, self._folds, numbers=self.is_number)
 
     def judged(self, groups: Mapping[str, Column], top: int) -> Judged:
         """Return the judgement of all documents, and of the largest groups."""
@@ -132,7 +244,7 @@ class Judge:
             return found
         labels, folds = self._labels[places], self._folds[places]
         given = {name: each[places] for name, each in self._own.items()}
-        middle = baselines.mean_of(labels) if self.is_number else baselines.most_frequent(labels)
+        middle = mean_of(labels) if self.is_number else most_frequent(labels)
         given[MAJORITY] = np.full(len(places), middle)
         if not self.one_source and by != SOURCE:
             given[SOURCE] = self._of_sources[places]
@@ -179,16 +291,16 @@ class Judge:
         return found
 
     def _bootstrapped(
-        self, columns: Sequence[Array], measures: rounds.Measures, name: str
-    ) -> tuple[dict[str, float | None], dict[str, rounds.Interval | None]]:
+        self, columns: Sequence[Array], measures: Measures, name: str
+    ) -> tuple[dict[str, float | None], dict[str, Interval | None]]:
         count = self._count if len(columns[0]) >= FEW else 0
-        return rounds.bootstrapped(columns, measures, count, rounds.generator(self._seed, name))
+        return bootstrapped(columns, measures, count, generator(self._seed, name))
 
     def _differences(
         self,
         pairs: Sequence[tuple[str, str]],
         points: Mapping[str, float | None],
-        intervals: Mapping[str, rounds.Interval | None],
+        intervals: Mapping[str, Interval | None],
     ) -> Iterator[Difference]:
         for one, other in pairs:
             start = _key(one, other, "")
@@ -290,7 +402,7 @@ def _measured(measure: Measure, weights: Array, *, whole: bool) -> dict[str, flo
     return {**measure.headlines(weights), **(measure.more(weights) if whole else {})}
 
 
-def _estimate(value: float | None, interval: rounds.Interval | None) -> Estimate:
+def _estimate(value: float | None, interval: Interval | None) -> Estimate:
     return Estimate(value, *interval) if interval else Estimate(value)
 
 
@@ -303,7 +415,7 @@ def _bounded(metric: str, found: Estimate) -> Estimate:
     return Estimate(found.value, max(found.low, least), min(found.high, most))
 
 
-def _verdict(metric: str, interval: rounds.Interval) -> Verdict:
+def _verdict(metric: str, interval: Interval) -> Verdict:
     if interval.low <= 0 <= interval.high:
         return "tie"
     return "better" if (interval.low > 0) == (metric in metrics.HIGHER) else "worse"

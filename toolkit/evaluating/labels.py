@@ -14,8 +14,8 @@ from toolkit.config import settings as config
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.documents import value_at
 from toolkit.errors import ConfigError, DataError, amount
-from toolkit.evaluating.agreement import Array
 from toolkit.evaluating.columns import Column, joined, part_of
+from toolkit.evaluating.metrics import Array
 from toolkit.ingest import folders
 from toolkit.ingest.reader import Input
 from toolkit.ingest.reading.input_bytes import InputBytes

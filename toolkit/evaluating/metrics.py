@@ -1,10 +1,26 @@
-"""What is measured of predictions and labels. Each measure is a function of the weights of the documents.
+"""What is measured of predictions and labels, coefficients of agreement, and baselines.
 
 The weights of all documents are 1 (or, where equal documents are taken together, how many there are); those of a round
 of the bootstrap say how often each was drawn. What is not defined is None: an AUC of one class, say.
 
 Sources: the definitions are scikit-learn's (``f1_score``, ``roc_auc_score``, ``average_precision_score``,
 ``jaccard_score``) and scipy's (``spearmanr``): mid-ranks for ties. ECE: Naeini et al. 2015, ten bins of one width.
+
+Coefficients of agreement between two annotators, of weighted units; None where one is not defined.
+
+Sources: Cohen 1960, doi:10.1177/001316446002000104; Cohen 1968, doi:10.1037/h0026256 (quadratic weights); Krippendorff,
+"Computing Krippendorff's Alpha-Reliability", 2011 (two observers, no missing data). A unit of weight w
+counts as w units.
+
+Baselines: predictions that know nothing of a document, or its source alone.
+
+The majority of a group is the most frequent label in it, or the mean. The source-only baseline predicts the same of the
+documents with the same source, in the other folds: documents are in `FOLDS` folds by the hash of source and id, and
+nothing is predicted of a document by a value that its own label is part of. Where the other folds have no document of a
+source, it is what they have of all.
+
+Its ranks are compared within folds, and the mean over the folds is told. Across folds they would be worse than by
+chance: where the labels of a fold are high, what the others predict for it is low (Parker, Günter and Bedo 2007).
 """
 
 import math
@@ -13,8 +29,124 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from toolkit.evaluating import agreement
-from toolkit.evaluating.agreement import Array
+Array = np.ndarray[Any, np.dtype[Any]]
+Level = Literal["nominal", "ordinal", "interval"]
+
+_NOTHING = 1e-12
+"""What rounding leaves of a sum that is 0, beside its terms."""
+
+
+def cohen(one: Array, other: Array, same: Array, weights: Array) -> float | None:
+    """Return Cohen's kappa of labels, unweighted.
+
+    Args:
+        one: total weight of each label, of the one annotator.
+        other: likewise, of the other.
+        same: whether the two agree on each unit.
+        weights: of units.
+    """
+    total = float(weights.sum())
+    expected = float(one @ other) / total**2 if total else 1.0
+    return (float(weights @ same) / total - expected) / (1 - expected) if 1 - expected > _NOTHING else None
+
+
+def cohen_quadratic(one: Array, other: Array, weights: Array) -> float | None:
+    """Return Cohen's kappa of numbers, weighted by the square of their difference."""
+    total = float(weights.sum())
+    if not total:
+        return None
+    means = [float(weights @ values) / total for values in (one, other)]
+    spread = sum(float(weights @ (v - m) ** 2) for v, m in zip((one, other), means, strict=True)) / total
+    expected = spread + (means[0] - means[1]) ** 2
+    scale = max(float(np.abs(one).max(initial=1)), float(np.abs(other).max(initial=1))) ** 2
+    return 1 - float(weights @ (one - other) ** 2) / total / expected if expected > _NOTHING * scale else None
+
+
+def alpha_nominal(one: Array, other: Array, same: Array, weights: Array) -> float | None:
+    """Return Krippendorff's alpha of labels; arguments as of `cohen`."""
+    total = 2 * float(weights.sum())
+    pooled = one + other
+    expected = total * total - float(pooled @ pooled)
+    if total < 2 or expected <= _NOTHING * total * total:
+        return None
+    return 1 - (total - 1) * total * (1 - 2 * float(weights @ same) / total) / expected
+
+
+def alpha_numbers(one: Array, other: Array, weights: Array) -> float | None:
+    """Return Krippendorff's alpha of numbers, whose differences count squared (interval level)."""
+    total = 2 * float(weights.sum())
+    if total < 2:
+        return None
+    mean = float(weights @ one + weights @ other) / total
+    expected = (float(weights @ (one - mean) ** 2) + float(weights @ (other - mean) ** 2)) / (total - 1)
+    scale = max(float(np.abs(one).max(initial=1)), float(np.abs(other).max(initial=1))) ** 2
+    return 1 - float(weights @ (one - other) ** 2) / total / expected if expected > _NOTHING * scale else None
+
+
+def alpha_ordinal(one: Array, other: Array, ranks: int, weights: Array) -> float | None:
+    """Return Krippendorff's alpha of ranks (ordinal level), which is that of their pooled mid-ranks as numbers.
+
+    Args:
+        one: codes of the values of the one annotator, in the order of the values.
+        other: likewise, of the other.
+        ranks: how many codes there are.
+        weights: of units.
+    """
+    pooled = np.bincount(one, weights, ranks) + np.bincount(other, weights, ranks)
+    middle = np.cumsum(pooled) - pooled / 2
+    return alpha_numbers(middle[one], middle[other], weights)
+
+
+FOLDS = 5
+
+
+def folds(hashes: Array) -> Array:
+    """Return the fold of each document, by the xxh3-64 of source and id."""
+    mixed = hashes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # apart from samples, which use the hash itself
+    return ((mixed >> np.uint64(33)) % np.uint64(FOLDS)).astype(np.int64)
+
+
+def mean_of(labels: Array) -> float:
+    """Return the mean."""
+    return float(labels.mean()) if len(labels) else 0.0
+
+
+def most_frequent(labels: Array) -> int:
+    """Return the most frequent code; of several the least."""
+    return int(np.bincount(labels).argmax()) if len(labels) else 0
+
+
+def predictions_of_sources(labels: Array, sources: Array, fold: Array, *, numbers: bool) -> Array:
+    """Return what the source alone predicts of each document.
+
+    Args:
+        labels: numbers, or codes.
+        sources: codes, -1 for documents without one: they are a source, too.
+        fold: of each document.
+        numbers: whether labels are numbers, of which the mean is predicted.
+    """
+    found = np.empty(len(labels), dtype=np.float64 if numbers else np.int64)
+    sources = sources.astype(np.int64) + 1
+    size = int(sources.max(initial=0)) + 1
+    for number in range(FOLDS):
+        own, others = fold == number, fold != number
+        if numbers:
+            sums = np.bincount(sources[others], labels[others], size)
+            counts = np.bincount(sources[others], minlength=size)
+            means = np.full(size, mean_of(labels[others]))
+            np.divide(sums, counts, out=means, where=counts > 0)
+            found[own] = means[sources[own]]
+        else:
+            best = np.full(size, most_frequent(labels[others]))
+            table = int(labels.max(initial=0)) + 1
+            pairs, counts = np.unique(sources[others] * table + labels[others], return_counts=True)
+            order = np.lexsort(
+                (-pairs, counts)
+            )  # the last one of a source is its most frequent, the least label of several
+            best[pairs[order] // table] = pairs[order] % table
+            found[own] = best[sources[own]]
+    return found
+
 
 Task = Literal["numbers", "score", "classes", "lists"]
 Measured = dict[str, float | None]
@@ -99,13 +231,13 @@ class Numbers(Measure):
         mean = _mean(self._errors**2, weights)
         found: Measured = {"rmse": None if mean is None else mean**0.5, "bias": _mean(self._errors, weights)}
         if self._scale is None:
-            return {**found, "alpha": agreement.alpha_numbers(*self._values, weights)}
+            return {**found, "alpha": alpha_numbers(*self._values, weights)}
         scale = self._scale
         return {
             **found,
             **scale.headlines(weights),
-            "kappa": agreement.cohen_quadratic(*self._rounded, weights),
-            "alpha": agreement.alpha_ordinal(scale.labels, scale.predictions, scale.size, weights),
+            "kappa": cohen_quadratic(*self._rounded, weights),
+            "alpha": alpha_ordinal(scale.labels, scale.predictions, scale.size, weights),
         }
 
 
@@ -157,8 +289,8 @@ class _Classes(Measure):
     def more(self, weights: Array) -> Measured:
         one, other, _ = self._counts(weights)
         return {
-            "kappa": agreement.cohen(one, other, self._same, weights),
-            "alpha": agreement.alpha_nominal(one, other, self._same, weights),
+            "kappa": cohen(one, other, self._same, weights),
+            "alpha": alpha_nominal(one, other, self._same, weights),
         }
 
     def of_labels(self, weights: Array) -> Mapping[str, Array]:

@@ -21,14 +21,14 @@ from toolkit.report.facts import Input, Language, Model, Named, SetMade, Stage
 from toolkit.rules import kind_called
 from toolkit.storage.paths import not_in
 from toolkit.text.counting import Counts
-from toolkit.text.languages import names
+from toolkit.text.languages import tables
 
 
 def languages_of(labels: Iterable[str]) -> dict[str, Language]:
     """Return the names of labels that are languages, with their scripts; a label that is none is its own name."""
     found = {}
     for label in sorted(set(labels)):
-        said = names.language(label)
+        said = tables.language(label)
         found[label] = Language(name=said.title or label, script=said.script, rtl=said.rtl, tag=said.tag or "")
     return found
 

@@ -22,7 +22,7 @@ W = TypeVar("W")
 BLOCK_ROWS = 256
 BLOCK_BYTES = 1 << 19
 """The most rows of a block, and bytes at which it ends. Both are promised to taggers of models, whose values may change
-in the last digit with what is computed at once (`toolkit.text.encoders.batches`)."""
+in the last digit with what is computed at once (`toolkit.text.encoders.tokens`)."""
 
 
 @dataclass

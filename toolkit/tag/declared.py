@@ -1,4 +1,4 @@
-"""The sets of a ``tag:`` section as they are declared on disk: their schemas, and whether what is there was made so."""
+"""The sets of a ``tag:`` section as they are declared on disk: their schemas, and whether they are as declared."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
@@ -8,13 +8,17 @@ import msgspec
 import xxhash
 
 from toolkit.config.plugin_code import changes
+from toolkit.config.settings import Source
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, MissingModel, did_you_mean, short
+from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, short
+from toolkit.plugins import default_name
+from toolkit.records import sets
 from toolkit.records import sets as records
 from toolkit.records.foreign import External, types_of
-from toolkit.storage import models
+from toolkit.storage import models, store_of
 from toolkit.storage.paths import list_files
+from toolkit.tag import plan as tag_plan
 from toolkit.tag import tagger, when, without
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.tagger import Reference
@@ -309,3 +313,84 @@ def declare_set(dataset: Dataset, set_name: str, new: records.SetSchema, *, forg
             made_otherwise.append(shard)
     records.forget_all(dataset, [set_name], made_otherwise)
     records.save_schema(dataset, set_name, new)
+
+
+def check_section(
+    section: Source,
+    dataset: Dataset,
+    names: Collection[str],
+    planned: Mapping[str, sets.SetSchema],
+    others: tag_plan.Others,
+    own: tag_plan.Own,
+) -> list[str]:
+    """Check that sets were made as the section says now.
+
+    A set is compared with what it reads, too: the section may have changed a set that only another one reads.
+
+    Args:
+        section: the section ``tag:``.
+        dataset: that it is about.
+        names: of the sets that are to be used; those that the section does not have are not compared.
+        planned: sets that the inputs carry.
+        others: as of `toolkit.tag.plan.read_sets`.
+        own: gives the types of the own fields of documents.
+
+    Returns:
+        What could not be compared, because a tagger is not installed here: a warning for each set.
+
+    Raises:
+        ConfigError: if one was made with other settings or other code, or the section is not one.
+    """
+    if not isinstance(section.value, dict):
+        raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
+    warnings = []
+    for name in names:
+        made = sets.load_schema(dataset, name)
+        if name not in section.value or made is None:
+            continue
+        try:
+            wanted = _wanted(dataset, name, planned, tag_plan.read_sets(section, [name], others, own))
+        except (UnknownPlugin, MissingExtra) as error:
+            if _references(section, name) != {key: found.settings.get("tagger") for key, found in made.keys.items()}:
+                raise
+            warnings.append(f"the set {name!r} cannot be compared with the section `tag:` here: {error}")
+            continue
+        if found := differences(made, wanted):
+            raise made_otherwise(name, "settings", found)
+        if found := edits(made, wanted):
+            raise made_otherwise(name, "code", found)
+    return warnings
+
+
+def _wanted(dataset: Dataset, name: str, planned: Mapping[str, sets.SetSchema], plan: tag_plan.Plan) -> sets.SetSchema:
+    """Return the schema that the section gives a set."""
+    known = {called: sha256 for each in plan.sets for sha256, called in sets.load_models(dataset, each).items()}
+    return set_schemas(plan, dataset, planned, _digest_of(known))[name]
+
+
+def _digest_of(known: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what gives the digest of a model that need not be here, as long as it is called what it was called."""
+
+    def digest(model: str) -> str:
+        name = tagger.model_name(model)
+        if model in models.SHA256:
+            return models.SHA256[model]
+        if name in known and not store_of(model).can_list:
+            return known[name]
+        try:
+            return models.digest(model)
+        except MissingModel:
+            if name not in known:
+                raise
+            return known[name]
+
+    return digest
+
+
+def _references(section: Source, name: str) -> dict[str, str]:
+    """Return the reference to each tagger of a set, by its key."""
+    found = {}
+    for place in tag_plan.places_of(section, name):
+        reference, key, _ = tag_plan.reference_of(place)
+        found[key or default_name(reference)] = reference
+    return found

@@ -30,7 +30,7 @@ from toolkit.testing.plugin import (
     reference_of,
 )
 from toolkit.text.batch import Batch
-from toolkit.text.encoders.batches import Batches
+from toolkit.text.encoders.tokens import Batches
 
 LONGEST = 3000
 """Characters of the texts that are tagged in several orders."""

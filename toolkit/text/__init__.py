@@ -3,12 +3,12 @@
 `toolkit.Batch` has the tables; what is done with them, the models and the compiled code are here.
 """
 
-from toolkit.text.code_points import count_code_points, count_marked
-from toolkit.text.encoders.batches import Batches, BatchOption, Device
+from toolkit.text.counting import count_code_points, count_marked
 from toolkit.text.encoders.classifier import ClassifierAsked, ModelFolder, check_classifier, load_classifier
 from toolkit.text.encoders.encoder import Encoder, EncoderOption, load_encoder, most_tokens, unit
 from toolkit.text.encoders.halves import Halves
 from toolkit.text.encoders.heads import HeadOption, load_head
+from toolkit.text.encoders.tokens import Batches, BatchOption, Device
 from toolkit.text.fasttext.model import FastText, load_fasttext
 from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
 from toolkit.text.kernels.compiling import compiled
@@ -25,21 +25,25 @@ from toolkit.text.kernels.signatures import (
     inlined,
 )
 from toolkit.text.languages.labels import LabelForm, in_form
-from toolkit.text.languages.spacy_kinds import SpacyKind, spacy_kind
-from toolkit.text.languages.spacy_rules import spacy_languages
-from toolkit.text.languages.spacy_tokenizer import spacy_words
-from toolkit.text.languages.stop_lists import stop_words
-from toolkit.text.languages.tables import stop_word_lists
+from toolkit.text.languages.spacy_words import (
+    TERMINALS,
+    SpacyKind,
+    characters_in,
+    spacy_kind,
+    spacy_languages,
+    spacy_sentences,
+    spacy_words,
+)
+from toolkit.text.languages.tables import stop_word_lists, stop_words
 from toolkit.text.languages.words import check_word_language, datatrove_words
 from toolkit.text.line_table import LineTable
 from toolkit.text.linear.model import Linear, Said, load_linear
-from toolkit.text.linear.windows import Window, WindowOption
+from toolkit.text.linear.ngrams import Window, WindowOption
 from toolkit.text.listed_phrases import occurrences
 from toolkit.text.measures import LineMeasures, WordMeasures
 from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.text.normal_forms import decomposed
 from toolkit.text.portable_floats import natural_logs, shortest_float32
-from toolkit.text.sentences import TERMINALS, characters_in, spacy_sentences
 from toolkit.text.tokens import Tokenizer
 from toolkit.text.unicode_table import (
     ALPHA,

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
+from toolkit.text.languages.spacy_words import characters_in
 from toolkit.text.line_table import LineTable
 from toolkit.text.ngrams import Sequences
 from toolkit.text.portable_floats import natural_logs
-from toolkit.text.sentences import characters_in
 from toolkit.text.unicode_table import Characters, characters
 from toolkit.text.words import PRIME, SEED, Words
 

@@ -21,7 +21,7 @@ from toolkit.text.unicode_table import Characters, characters
 def check_splitter(splitter: str) -> None:
     """Raise MissingExtra if a package that a splitter needs is not installed."""
     if splitter == "icu":
-        from toolkit.text.languages.icu_words import check_icu
+        from toolkit.text.languages.dictionary_words import check_icu
 
         check_icu()
 
@@ -83,7 +83,7 @@ class Words(NamedTuple):
         import numpy as np
 
         if splitter == "icu":
-            from toolkit.text.languages.icu_words import boundaries
+            from toolkit.text.languages.dictionary_words import boundaries
 
             starts, ends = boundaries(lines, language)
         else:

@@ -14,9 +14,8 @@ from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.runs.executors import Report, Task
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task as WhatFor
-from toolkit.text.linear.windows import WindowOption
-from toolkit.train.examples import EXAMPLES, SPLITS, TRAIN, Example, Examples
-from toolkit.train.labels import Aggregate, check_aggregate, label_of
+from toolkit.text.linear.ngrams import WindowOption
+from toolkit.train.examples import EXAMPLES, SPLITS, TRAIN, Aggregate, Example, Examples, check_aggregate, label_of
 from toolkit.whole.kind import Asked, Block, Files, Kind, Signer
 from toolkit.whole.kinds.sample.choosing import split_of
 

@@ -11,8 +11,7 @@ from toolkit.annotate import asking
 from toolkit.annotate.annotator import Annotator, Asked, judge
 from toolkit.annotate.answers import Answer
 from toolkit.annotate.endpoint import Endpoint
-from toolkit.annotate.ledger import Ledger
-from toolkit.annotate.limits import Limits
+from toolkit.annotate.ledger import Ledger, Limits
 from toolkit.annotate.outcomes import CAUSES, Failure
 from toolkit.annotate.prompt import Prompt, ScoreForm
 

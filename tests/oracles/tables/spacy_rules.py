@@ -1,4 +1,4 @@
-"""Write the rules by which spaCy's blank pipelines split words, as `spacy_tokenizer.py` reads them.
+"""Write the rules by which spaCy's blank pipelines split words, as `spacy_words.py` reads them.
 
     PEER/bin/python tests/oracles/tables/spacy_rules.py toolkit/text/tables/spacy-3.8.json.gz
 

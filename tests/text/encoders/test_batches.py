@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.text.encoders.batches import Batches
+from toolkit.text.encoders.tokens import Batches
 
 
 @given(st.lists(st.integers(0, 50), max_size=80), st.integers(1, 9), st.integers(1, 120))

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from toolkit.errors import ConfigError
-from toolkit.text.encoders.config import ModelConfig
-from toolkit.text.encoders.outputs import Outputs
+from toolkit.text.encoders.config import ModelConfig, Outputs
 from toolkit.text.linear.model import Said
 
 

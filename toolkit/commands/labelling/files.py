@@ -15,9 +15,9 @@ from toolkit.commands.steps.showing import show_plan
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.labelling import ml_filter, raw_files, tasks
+from toolkit.labelling import ml_filter, tasks
 from toolkit.labelling.asked import ShardAsked
-from toolkit.labelling.ml_filter import Names
+from toolkit.labelling.ml_filter import Names, origins
 from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
 from toolkit.records import sets
@@ -209,7 +209,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
             names=names,
             experiment=output,
         )
-        for origin in raw_files.origins(dataset, [work.shard for work in works])
+        for origin in origins(dataset, [work.shard for work in works])
     ]
     files = [file.name for each in todo for file in each.files]
     if options.dry_run:

@@ -15,8 +15,8 @@ from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
-from toolkit.evaluating import lengths, plots
-from toolkit.evaluating.columns import Column, joined
+from toolkit.evaluating import plots
+from toolkit.evaluating.columns import Column, binned_lengths, joined
 from toolkit.evaluating.judged import MAJORITY, SOURCE, Details, Estimate, Group, Judged, Paired
 from toolkit.evaluating.judging import Judge
 from toolkit.evaluating.labels import Labels, read_spec
@@ -380,7 +380,7 @@ def _judged(options: Options, columns: dict[str, Column], hashes: Any, groups: l
         count=options.rounds,
         seed=options.seed,
     )
-    columns[LENGTH] = lengths.binned(columns[LENGTH])
+    columns[LENGTH] = binned_lengths(columns[LENGTH])
     return judge.judged({name: columns[name] for name in groups}, options.top)
 
 

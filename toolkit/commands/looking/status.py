@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.align import progress as align_progress
+from toolkit import one_pass
 from toolkit.align import section as align_section
+from toolkit.align.write import progress_of
 from toolkit.annotate import estimates, ledger
 from toolkit.annotate.annotator import Annotator
 from toolkit.commands.command_line.options import Configured, Shared
@@ -31,14 +32,13 @@ from toolkit.mix import stage
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import Published
 from toolkit.mix.settings import MixSettings, Stream, work_folder
-from toolkit.one_pass import one_input
 from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
 from toolkit.records.failures import FAILED, FailureRecords
 from toolkit.runs import claims
 from toolkit.storage.paths import exists, join, looking
 from toolkit.storage.threads import for_each
-from toolkit.tag import declared, values
+from toolkit.tag import declared, steps
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import Plan, build
 from toolkit.whole import resolve
@@ -77,7 +77,7 @@ class Stage(msgspec.Struct, frozen=True):
     name: str
     items: list[Item]
     unknown: str = ""
-    worked: values.Worked | None = None
+    worked: steps.Worked | None = None
     spent: ledger.Spending | None = None
     salvaged: list[str] = []
 
@@ -229,7 +229,7 @@ class _Look:
         items = [*for_each(look, inputs), *(Item(each.entry, "failed", str(each)) for each in refused)]
         yield Stage("ingest", items, salvaged=[note for record in made for note in record.salvaged])
 
-    def _is_mixed(self, work: one_input.InputToPass) -> bool:
+    def _is_mixed(self, work: one_pass.InputToPass) -> bool:
         """Tell whether an input whose documents may be gone is in the mix."""
         record = ingest_records.recorded(work.input)
         assert self._published
@@ -238,7 +238,7 @@ class _Look:
         found = {}
         for shard, output in record.shards.items():
             mixed = work.mixed(shard)
-            attributes = one_input.attributes_by_record(mixed, output.content)
+            attributes = one_pass.attributes_by_record(mixed, output.content)
             if attributes is None:
                 return False
             found[mixed.key] = self._published.has(mixed, (output.content, attributes))
@@ -287,7 +287,7 @@ class _Look:
 
         todo = dict(zip(shards, for_each(look, shards), strict=True))
         gone = [Item(key, "done") for key in sorted(self._mixed.keys() - todo.keys())]
-        worked = values.worked(plan, dataset, [*todo, *(each.key for each in gone)])
+        worked = steps.work_done(plan, dataset, [*todo, *(each.key for each in gone)])
         for name in plan.sets:
             items = [
                 self._item(command, shard, self._why_not(name, shard)) if name in sets else Item(shard, "done")
@@ -301,7 +301,7 @@ class _Look:
         for entry in self._entries():
             try:
                 shards = self._shards(self.dataset)
-                todo = align_progress.look(self.dataset, entry, shards, limit)
+                todo = progress_of(self.dataset, entry, shards, limit)
             except ToolkitError as error:
                 yield Stage(f"align {entry.set}", [], str(error))
                 continue

@@ -6,7 +6,9 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import xxhash
 
-from toolkit.align import index, match, progress, section, values, write
+from toolkit.align import match, section, values, write
+from toolkit.align.match import IndexToMake, make_index
+from toolkit.align.write import Todo, progress_of, works_to_write
 from toolkit.commands.command_line.options import Configured, Flag
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
@@ -42,7 +44,7 @@ def run(context: Context, options: Options) -> Outcome:
     shards, unfinished = sharing.shards(context, dataset, judges=True)
     for entry in entries:
         section.check_made(dataset, entry, overwrite=options.overwrite)
-    todo = {entry.set: progress.look(dataset, entry, shards, context.config.max_document_bytes) for entry in entries}
+    todo = {entry.set: progress_of(dataset, entry, shards, context.config.max_document_bytes) for entry in entries}
     if options.dry_run:
         return show_plan(context, {"align": {name: _shown(found) for name, found in todo.items()}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
@@ -56,7 +58,7 @@ def run(context: Context, options: Options) -> Outcome:
     return outcome
 
 
-def _shown(found: progress.Todo) -> dict[str, Any]:
+def _shown(found: Todo) -> dict[str, Any]:
     types = {name: str(type_) for name, type_ in found.schema.types().items()}
     return {"inputs": found.inputs, "values": types, "shards to write": found.shards}
 
@@ -81,7 +83,7 @@ class _Making:
         data = {"attributes": self.dataset.attributes, "sets": self.data, "failed": self.failed}
         return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
 
-    def make(self, entry: section.Entry, todo: progress.Todo) -> None:
+    def make(self, entry: section.Entry, todo: Todo) -> None:
         if not todo.shards:
             made = aligned.load_aligned(self.dataset, entry.set)
             self.made.add(entry.set)
@@ -115,7 +117,7 @@ class _Making:
         else:
             clear_scratch(_scratch_of(folder))
 
-    def _make(self, entry: section.Entry, todo: progress.Todo, folder: str) -> None:
+    def _make(self, entry: section.Entry, todo: Todo, folder: str) -> None:
         types = {name: key.type for name, key in todo.schema.keys.items()}
         reads = [
             values.InputToRead(entry=entry, types=types, path=path, number=i, folder=folder, limit=self._limit)
@@ -123,7 +125,7 @@ class _Making:
         ]
         of_inputs = [Task(work.path, work, size_of(work.path)) for work in reads]
         read = self._run(f"read {entry.set}", values.read_input, of_inputs)
-        (made,) = self._run("sort ids", index.make_index, [Task("ids", index.IndexToMake(folder=folder, inputs=read))])
+        (made,) = self._run("sort ids", make_index, [Task("ids", IndexToMake(folder=folder, inputs=read))])
         reader = entry.reader()
         matches = [
             match.ShardToMatch(
@@ -199,7 +201,7 @@ class _Making:
     def _write(
         self,
         entry: section.Entry,
-        todo: progress.Todo,
+        todo: Todo,
         folder: str,
         read: Sequence[values.InputRead],
         matched: Sequence[match.Matched],
@@ -218,7 +220,7 @@ class _Making:
         contents = {each.shard: each.content for each in matched}
         works = [
             msgspec.structs.replace(work, content=contents[work.shard])
-            for work in progress.writes(dataset, entry, todo.schema, self.shards, folder, self._limit)
+            for work in works_to_write(dataset, entry, todo.schema, self.shards, folder, self._limit)
         ]
         tasks = [
             Task(dataset.attribute_path(entry.set, work.shard), work, key=work.shard)

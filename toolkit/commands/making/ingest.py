@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from toolkit import one_pass
 from toolkit.commands.command_line.options import Configured, Stage
 from toolkit.commands.mixing import tables
 from toolkit.commands.steps import places
@@ -24,7 +25,6 @@ from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
 from toolkit.mix.effects.counts import added
 from toolkit.mix.writer import not_carried
-from toolkit.one_pass import one_input
 from toolkit.records import ingested, rejected
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
@@ -201,12 +201,12 @@ def _ingest_on(
                 task_name(work),
                 ahead.of(work),
                 key=work.key,
-                known=one_input.InputPassed(ingested=found, tagged=[]) if found else None,
+                known=one_pass.InputPassed(ingested=found, tagged=[]) if found else None,
             )
             for work, found in zip(works, _before(context, works), strict=True)
         ]
         found = run_inputs(
-            context, "ingest", Work(one_input.ingest, one_input.ingest_together), tasks, works, noted, spreads=True
+            context, "ingest", Work(one_pass.ingest, one_pass.ingest_together), tasks, works, noted, spreads=True
         )
     ahead.tagged.update(shard for result in found if result.value for shard in result.value.tagged)
     return [Result(each.name, each.value.ingested if each.value else None, each.failure) for each in found]

@@ -24,9 +24,10 @@ from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Result, Task
 from toolkit.runs.grouped import Work
 from toolkit.storage.threads import for_each
-from toolkit.tag import declared, values
+from toolkit.tag import declared
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import Plan
+from toolkit.tag.steps import work_done
 
 VALUE_CHARS = 160
 TEXT_CHARS = 60
@@ -176,7 +177,7 @@ def _outcome(
     done = [result.value for result in results if result.value]
     failed = failures(results)
     written = {name: sum(name in each.written or each.shard in tagged for each in done) for name in plan.sets}
-    worked = values.worked(plan, dataset, [each.shard for each in done])
+    worked = work_done(plan, dataset, [each.shard for each in done])
     rows = [["set", "keys", "shards written", "up to date", *(["documents asked", "seconds"] if worked else [])]]
     for name, count in written.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])

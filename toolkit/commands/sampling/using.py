@@ -17,8 +17,9 @@ from toolkit.records import sets as records
 from toolkit.runs.executors import Result, Task
 from toolkit.storage.paths import size_of
 from toolkit.storage.threads import for_each
-from toolkit.tag import check, declared, sample, values
+from toolkit.tag import declared, sample, steps
 from toolkit.tag import run as tagging
+from toolkit.tag.declared import check_section
 from toolkit.tag.plan import build
 
 P = TypeVar("P", sample.ShardToIndex, sample.ShardToDraw)
@@ -131,7 +132,7 @@ def _failed(dataset: Dataset, broken: list[str]) -> Outcome:
 
 def _outcome(context: Context, dataset: Dataset, made: sample.Sample, files: list[str]) -> Outcome:
     drawn, plan = sample.dataset_of(dataset), context.tags
-    worked = values.worked(plan, drawn, files, always=True)
+    worked = steps.work_done(plan, drawn, files, always=True)
     rows = [["set", "keys", "documents asked", "seconds"]]
     for name, each in worked.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])
@@ -224,7 +225,7 @@ def of(context: Context, names: list[str]) -> sample.Sample:
         try:
             planned = ingest_section.set_schemas(context.entries)
             others = context.others(lambda: drawn, lambda: planned)
-            check.check(context.section("tag"), drawn, names, planned, others, context.own_types_known)
+            check_section(context.section("tag"), drawn, names, planned, others, context.own_types_known)
         except (ConfigError, DataError) as error:
             raise ConfigError(f"{found}: {error}\nor {again}") from None
     return found

@@ -36,9 +36,9 @@ from toolkit.runs.room import Room
 from toolkit.source import Source as Rows
 from toolkit.source import look
 from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
-from toolkit.tag import check as tag_check
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
+from toolkit.tag.declared import check_section
 from toolkit.whole import check as dedup_check
 from toolkit.whole import section as dedup_section
 
@@ -414,7 +414,7 @@ class Context(Running):
         planned = ingest_section.set_schemas(self.entries)
         if {*self.config.tag} & {*names}:
             others = self.others(lambda: dataset, lambda: planned)
-            self.warn(tag_check.check(self.section("tag"), dataset, names, planned, others, self.own_types_known))
+            self.warn(check_section(self.section("tag"), dataset, names, planned, others, self.own_types_known))
         if {*self.config.annotate} & {*names}:
             plans = {name: plan for name, plan in self.annotations().items() if name in names}
             annotate_section.schemas_of(plans, dataset, self.known_sets("annotate"), overwrite=False)

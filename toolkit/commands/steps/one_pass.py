@@ -15,7 +15,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.mix import join, joined_sets, publish
 from toolkit.mix.settings import MixSettings
-from toolkit.one_pass.one_input import InputToPass
+from toolkit.one_pass import InputToPass
 from toolkit.records import sets as records
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan

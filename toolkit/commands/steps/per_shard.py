@@ -39,7 +39,7 @@ from toolkit.ingest.attempts import Superseded, find_superseded, forget_supersed
 from toolkit.mix import join, publish, stage
 from toolkit.mix.publish import is_unchanged, unchanged_manifest
 from toolkit.mix.settings import MixSettings, work_folder
-from toolkit.one_pass import one_input
+from toolkit.one_pass import InputMixed, InputToPass, attributes_by_record, pass_input
 from toolkit.records import ingested
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
@@ -124,7 +124,7 @@ class PlannedRun:
     settings: MixSettings
     entries: list[ingest_section.Entry]
     tags: tag_plan.Plan
-    works: list[one_input.InputToPass]
+    works: list[InputToPass]
     inputs: list[ingest_plan.InputToIngest]
 
 
@@ -151,7 +151,7 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
                 f"without --per-shard"
             )
     mix = one_pass.to_mix(context, settings, made)
-    listed = [one_input.InputToPass(input=work, tag=tag, mix=mix) for work in mine]
+    listed = [InputToPass(input=work, tag=tag, mix=mix) for work in mine]
     return PlannedRun(settings, entries, tags, listed, inputs)
 
 
@@ -216,12 +216,12 @@ def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset, 
         )
 
 
-def _do(context: Context, planned: PlannedRun) -> tuple[list[one_input.InputMixed], list[str], Numbers]:
+def _do(context: Context, planned: PlannedRun) -> tuple[list[InputMixed], list[str], Numbers]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
     ingesting.sweep_downloads(planned.inputs, dataset)
     noted = FailureRecords(dataset.bookkeeping, "ingest")
     tasks = [Task(task_name(work.input), work, key=work.key) for work in listed]
-    results = run_inputs(context, "run", one_input.do, tasks, [work.input for work in listed], noted, spreads=True)
+    results = run_inputs(context, "run", pass_input, tasks, [work.input for work in listed], noted, spreads=True)
     done = [result.value for result in results if result.value]
     mixed = FailureRecords(work_folder(output), "mix")
     for each in done:
@@ -238,7 +238,7 @@ def _do(context: Context, planned: PlannedRun) -> tuple[list[one_input.InputMixe
 
 
 def _shards(
-    listed: list[one_input.InputToPass], record_of: Callable[[ingest_plan.InputToIngest], ingested.InputRecord | None]
+    listed: list[InputToPass], record_of: Callable[[ingest_plan.InputToIngest], ingested.InputRecord | None]
 ) -> dict[str, tuple[join.ShardToMix, str]] | None:
     """Return what is mixed of each shard, and the content digest of its documents, by key; None if one is not done."""
     found = {}
@@ -251,7 +251,7 @@ def _shards(
     return {key: found[key] for key in sorted(found)}
 
 
-def _already(context: Context, listed: list[one_input.InputToPass]) -> Outcome | None:
+def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
     """Return the outcome if just these inputs, or those of the share, are published; else None."""
     if not listed:
         return None
@@ -272,7 +272,7 @@ def _already(context: Context, listed: list[one_input.InputToPass]) -> Outcome |
 
 
 def _by_record(documents: dict[str, str], work: join.ShardToMix) -> tuple[str, dict[str, str]] | None:
-    attributes = one_input.attributes_by_record(work, documents[work.key])
+    attributes = attributes_by_record(work, documents[work.key])
     return None if attributes is None else (documents[work.key], attributes)
 
 
@@ -283,7 +283,7 @@ def _prepared(
     return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
 
 
-def _report(numbers: Numbers, done: list[one_input.InputMixed], documents: str) -> str:
+def _report(numbers: Numbers, done: list[InputMixed], documents: str) -> str:
     counts: Counter[str] = Counter()
     for each in done:
         counts.update(each.counts)

@@ -8,9 +8,8 @@ import msgspec
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.errors import ConfigError
-from toolkit.interop.dolma.interpolation import resolve
 from toolkit.interop.dolma.mixer import Asked
-from toolkit.interop.dolma.places import DOCUMENTS, roots_of
+from toolkit.interop.dolma.places import DOCUMENTS, resolve, roots_of
 from toolkit.rules.expressions import is_name
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import glob_folders, is_glob

@@ -8,8 +8,7 @@ import msgspec
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.errors import ConfigError
-from toolkit.interop.dolma.interpolation import resolve
-from toolkit.interop.dolma.places import roots_of
+from toolkit.interop.dolma.places import resolve, roots_of
 
 Syntax = Literal["jsonpath", "jq"]
 

@@ -10,8 +10,7 @@ import msgspec
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.interop.dolma.interpolation import resolve
-from toolkit.interop.dolma.places import fixed, roots_of, split
+from toolkit.interop.dolma.places import fixed, resolve, roots_of, split
 from toolkit.storage.paths import is_folder, join
 from toolkit.tag.describe import choices
 from toolkit.tag.tagger import TAGGERS

@@ -11,13 +11,11 @@ import msgspec
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage import models
 from toolkit.storage.models import is_known
-from toolkit.text.encoders.batches import Batches
-from toolkit.text.encoders.config import CONFIG, TOKENIZER, ModelConfig, check_folder, read_config
-from toolkit.text.encoders.outputs import Outputs
-from toolkit.text.encoders.tokens import Tokens, filled_up
+from toolkit.text.encoders.config import CONFIG, TOKENIZER, ModelConfig, Outputs, check_folder, read_config
+from toolkit.text.encoders.tokens import Batches, Tokens, filled_up
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Said
-from toolkit.text.linear.windows import Window
+from toolkit.text.linear.ngrams import Window
 
 Compute = Callable[[Array, Array], Array]
 """Returns the numbers of texts, float (texts, width), of their tokens and of what is no filling: int64, twice."""

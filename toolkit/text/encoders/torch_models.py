@@ -116,7 +116,7 @@ def _usual(folder: str) -> Any:
 def _annotator(folder: str, base: str | None, width: int) -> Any:
     """Return the model of a folder that ml_filter's class has written: encoder and head in one file, without a config.
 
-    What its head does behind the last layer is in `toolkit.text.encoders.outputs`.
+    What its head does behind the last layer is in `toolkit.text.encoders.config`.
     """
     torch, transformers = imported()
     from safetensors.torch import load_file

@@ -4,6 +4,10 @@ A compiled function takes numbers and pointers to arrays and gives nothing back;
 It allocates nothing and raises nothing, so its machine code needs nothing but itself. numba takes half a second and
 100 MB in each process that imports it; the stored code takes llvmlite and milliseconds (see `machine_code`, and
 `code_folder` for who may have written it).
+
+The folder of compiled code: one is used only if nobody but this user can have written to it.
+
+Code in it runs with the user's rights. Where somebody else may write, no code is kept or taken, and a note says so.
 """
 
 import functools
@@ -12,18 +16,58 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 import xxhash
 
-from toolkit.storage.stores.local.private import PrivateFolder
+from toolkit.storage import models
+from toolkit.storage.stores.local.private import PrivateFolder, UnsafeFolder, private_name
 from toolkit.text.kernels import machine_code, signatures
-from toolkit.text.kernels.code_folder import code_folder
 from toolkit.text.kernels.signatures import Type
+
+_told: set[str] = set()
+
+
+@contextmanager
+def code_folder() -> Iterator[PrivateFolder | None]:
+    """Open the folder of compiled code: with the models, else one of the user's own among what is temporary.
+
+    None if neither can be used; one that is not safe is told, once a process.
+    """
+    with ExitStack() as stack:
+        yield _first(stack)
+
+
+def _first(stack: ExitStack) -> PrivateFolder | None:
+    for path in _paths():
+        try:
+            return stack.enter_context(PrivateFolder(path))
+        except UnsafeFolder as unsafe:
+            _tell(
+                f"{path}: compiled code is neither kept nor taken there: {unsafe}; forbid others to write "
+                "(`chmod go-w`), or set TOOLKIT_CACHE to a folder of your own"
+            )
+        except OSError:
+            continue
+    return None
+
+
+def _paths() -> Iterator[str]:
+    with suppress(RuntimeError):  # nobody knows the home of a user without a name
+        yield os.path.join(models.cache_folder(), "compiled")
+    yield os.path.join(tempfile.gettempdir(), private_name())
+
+
+def _tell(message: str) -> None:
+    if message not in _told:
+        print(message, file=sys.stderr)
+    _told.add(message)
+
 
 SLOW = 0.5  # seconds after which the log says what compiling took
 

@@ -1,4 +1,4 @@
-"""Tables by language that ship with the toolkit: labels, names, tokenizers, FineWeb-2's thresholds and stop words.
+"""Tables by language: those that ship with the toolkit, names of languages and scripts, stop words.
 
 They are in `toolkit/text/tables`, each named by what it was made from, and made by the scripts of tests/oracles/tables:
 
@@ -6,14 +6,22 @@ They are in `toolkit/text/tables`, each named by what it was made from, and made
 - ``tokenizers-datatrove-0.10.1.tsv``: which tokenizer datatrove gives a language.
 - ``languages-cldr-47.tsv``, ``scripts-cldr-47.tsv``: English names of languages and scripts.
 - ``fineweb-2-baedee4.tsv``, ``fineweb-2-baedee4-stop-words.tsv``: FineWeb-2's, as of its release.
+
+Names of languages and scripts in English, and which scripts run from right to left, for what people read.
+
+Source: Unicode CLDR 47, and the IANA registry of language subtags where CLDR has no name; both as tables in
+`toolkit/text/tables`, made by tests/oracles/tables/names.py (see NOTICE). The usual script of a language is that of
+CLDR's most likely locale; of Chinese it is Han, because a label without a script does not say whether simplified.
 """
 
 import csv
 import functools
 import os
+from dataclasses import dataclass
 
 from toolkit.errors import ConfigError
 from toolkit.storage.models import resolve
+from toolkit.text.languages.labels import NO_LANGUAGE, tag_of
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "tables")
 
@@ -98,3 +106,105 @@ def stop_word_lists(path: str) -> dict[str, frozenset[str]]:
     """
     found = {label: frozenset(words) for label, *words in _rows(resolve(path))}
     return {lid: found[label] for lid, label in _glotlid().items() if label in found} | found
+
+
+_ITS_OWN = {
+    "als": ("Alemannic", "Latn"),  # lid.176's, which Wikipedia calls so; `gsw` is Swiss German
+    "eml": ("Emilian-Romagnol", "Latn"),
+    "x-eml": ("Emilian-Romagnol", "Latn"),
+}
+"""Labels whose tag says less than they do."""
+
+_NONE = {"multi": "mul", "unk": "und", "none": "zxx"}
+
+_PARTS = {"Kore": ("Hang",)}
+"""Scripts that a label names, where the usual one is a mixture that they are most of."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """What people call the language of a label.
+
+    Attributes:
+        label: as it is on disk.
+        tag: its BCP 47 tag, as ``lang=`` of HTML has it; None if the label names no language, or no known form of one.
+        name: in English (``Finnish``), without script; of an unknown label, the label.
+        script: in English (``Cyrillic``), that of the label, otherwise the usual one; empty if neither is known.
+        script_code: of ISO 15924 (``Cyrl``); empty if it is not known.
+        rtl: whether the script runs from right to left.
+        detail: what the tag says beyond the language (``Latin`` for ``sr-Latn``, ``BR`` for ``pt-BR``); mostly empty.
+    """
+
+    label: str
+    tag: str | None
+    name: str
+    script: str
+    script_code: str
+    rtl: bool
+    detail: str
+
+    @property
+    def title(self) -> str:
+        """Return the name with what sets the label apart from others of the language: ``Serbian (Latin)``."""
+        return f"{self.name} ({self.detail})" if self.detail else self.name
+
+
+@functools.lru_cache(1 << 12)
+def language(label: str) -> Language:
+    """Return the names of a label of lid.176, GlotLID or NLLB (``deu_Latn``), or of a tag of BCP 47.
+
+    >>> [language(label).title for label in ("fi", "srp_Latn", "zh", "multi", "no such label")]
+    ['Finnish', 'Serbian (Latin)', 'Chinese', 'Multiple languages', 'no such label']
+    >>> (language("zh").script, language("yi").script, language("yi").rtl)
+    ('Han', 'Hebrew', True)
+    """
+    lower = label.lower()
+    if lower in NO_LANGUAGE:
+        return Language(label, None, _languages()[_NONE.get(lower, lower)][0], "", "", False, "")
+    tag = tag_of(label)
+    if tag is None:
+        return Language(label, None, label, "", "", False, "")
+    code, *more = tag.split("-")
+    name, usual = _ITS_OWN.get(lower) or _languages().get(code, (label, ""))
+    if code == "x" or name == label:
+        return Language(label, tag, name, *_script(usual), "")
+    said = more[0] if more and len(more[0]) == 4 and more[0].isalpha() else ""
+    script, script_code, rtl = _script(said or usual)
+    other = "-".join(more[1:] if said else more)
+    shown = script if said not in ("", usual, *_PARTS.get(usual, ())) else ""
+    return Language(label, tag, name, script, script_code, rtl, ", ".join(part for part in (shown, other) if part))
+
+
+def _script(code: str) -> tuple[str, str, bool]:
+    name, direction = _scripts().get(code, (code, "ltr"))
+    return name, code, direction == "rtl"
+
+
+@functools.cache
+def _languages() -> dict[str, tuple[str, str]]:
+    """Return name and usual script by subtag."""
+    return {code: (name, script) for code, name, script in named_rows("languages-cldr-47.tsv")}
+
+
+@functools.cache
+def _scripts() -> dict[str, tuple[str, str]]:
+    """Return name and direction by code of ISO 15924."""
+    return {code: (name, direction) for code, name, direction in named_rows("scripts-cldr-47.tsv")}
+
+
+@functools.cache
+def stop_words(language: str) -> frozenset[str]:
+    """Return the stop words of a language, in lower case; none where the package has no list (57 languages have one).
+
+    Case is not folded: `daß` stays, and whoever folds the words of a text folds these, too.
+
+    Source: stopwordsiso (stopwords-iso, MIT).
+
+    Args:
+        language: ISO 639-1 code, as identified languages have.
+    """
+    import stopwordsiso
+
+    return (
+        frozenset(map(str.lower, stopwordsiso.stopwords(language))) if stopwordsiso.has_lang(language) else frozenset()
+    )

@@ -1,7 +1,7 @@
 """Words as FineWeb-2 has them: split as datatrove 0.10 splits the language, punctuation included.
 
 Splitters that consist of rules are written here exactly, without another package: spaCy's blank pipelines
-(`spacy_tokenizer`) and the Indic NLP Library's. Splitters with a dictionary or a model need their library, an extra
+(`spacy_words`) and the Indic NLP Library's. Splitters with a dictionary or a model need their library, an extra
 (`dictionary_words`).
 """
 
@@ -11,8 +11,7 @@ import string
 
 from toolkit.errors import ConfigError
 from toolkit.text.languages.dictionary_words import Split, dictionary_words
-from toolkit.text.languages.spacy_rules import spacy_languages
-from toolkit.text.languages.spacy_tokenizer import spacy_words
+from toolkit.text.languages.spacy_words import spacy_languages, spacy_words
 from toolkit.text.languages.tables import tokenizer_of
 
 NO_LANGUAGE = ("SpaCy", "xx")

@@ -19,8 +19,7 @@ from toolkit.text.encoders import tensors
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
 from toolkit.text.linear import ngrams
-from toolkit.text.linear.ngrams import Orders, Weights
-from toolkit.text.linear.windows import Window
+from toolkit.text.linear.ngrams import Orders, Weights, Window
 from toolkit.text.words import Words
 
 Task = Literal["regression", "classes", "multilabel", "ordinal"]

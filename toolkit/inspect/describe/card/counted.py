@@ -21,7 +21,7 @@ from toolkit.inspect.stats.tables import NONE, Table, by_attribute, markdown, pe
 from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import Role, Rule, kind_called
 from toolkit.tag.tagger import says
-from toolkit.text.languages.names import language
+from toolkit.text.languages.tables import language
 
 
 @dataclass(frozen=True)

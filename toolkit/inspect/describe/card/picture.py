@@ -11,7 +11,7 @@ from toolkit.inspect.describe.facts import Facts
 from toolkit.inspect.stats import plots
 from toolkit.inspect.stats.lengths import Lengths, together
 from toolkit.inspect.stats.tables import NONE, shown, size
-from toolkit.text.languages.names import language
+from toolkit.text.languages.tables import language
 
 NAME = "card.png"
 """Of the file, beside the card."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import join
-from toolkit.text.encoders.outputs import Outputs
+from toolkit.text.encoders.config import Outputs
 from toolkit.text.encoders.torch_models import WEIGHTS
 from toolkit.text.kernels.signatures import Array
 from toolkit.train.kinds.encoder.options import EncoderOptions

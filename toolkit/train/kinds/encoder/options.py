@@ -9,9 +9,8 @@ import msgspec
 from toolkit.config.settings import Description
 from toolkit.errors import ConfigError
 from toolkit.storage.models import digest_of_file
-from toolkit.text.encoders.batches import Batches, BatchOption, Device
 from toolkit.text.encoders.config import CONFIG, TOKENIZER, check_folder, read_config
-from toolkit.text.encoders.tokens import Tokens
+from toolkit.text.encoders.tokens import Batches, BatchOption, Device, Tokens
 from toolkit.text.encoders.torch_models import WEIGHTS, device_of
 from toolkit.train.trainer import Positive, Trainer
 

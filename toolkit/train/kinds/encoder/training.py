@@ -14,10 +14,8 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import join
-from toolkit.text.encoders.batches import Batches
-from toolkit.text.encoders.config import Trained
-from toolkit.text.encoders.outputs import Outputs
-from toolkit.text.encoders.tokens import filled_up
+from toolkit.text.encoders.config import Outputs, Trained
+from toolkit.text.encoders.tokens import Batches, filled_up
 from toolkit.text.encoders.torch_models import cause_of, device_of, imported
 from toolkit.text.kernels.signatures import Array
 from toolkit.train import metrics

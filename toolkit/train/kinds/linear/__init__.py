@@ -17,8 +17,7 @@ from toolkit.text.portable_floats import natural_logs
 from toolkit.text.words import Words
 from toolkit.train import metrics
 from toolkit.train.examples import TRAIN, Examples
-from toolkit.train.kinds.linear.counted import FILES, Counted
-from toolkit.train.kinds.linear.solver import Problem, solve
+from toolkit.train.kinds.linear.solver import FILES, Counted, Problem, solve
 from toolkit.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
 from toolkit.whole.kind import Files, Signer
 from toolkit.whole.sealed import read_sealed, write_sealed

@@ -1,4 +1,4 @@
-"""Products of counted texts with vectors, in compiled code. Used by `toolkit.train.kinds.linear.counted`."""
+"""Products of counted texts with vectors, in compiled code. Used by `toolkit.train.kinds.linear.solver`."""
 
 from typing import Any
 
