@@ -17,7 +17,7 @@ import numpy as np
 
 from taggers._c4_lines import CURLY, JAVASCRIPT, LONG, LOREM, NO_MARK, POLICIES, POLICY, Seen, look
 from taggers._options import Label
-from toolkit import Batch, Document, Example, Files, Span, Tagger, entries, for_language
+from toolkit import Batch, Document, Example, Files, Span, Tagger, cached, entries, for_language
 from toolkit.text import (
     Array,
     LineTable,
@@ -402,7 +402,7 @@ def _sentences(lines: list[str]) -> int:
     return int(look(["\n".join(lines)], table, 1000).sentences.sum())
 
 
-@functools.lru_cache(maxsize=64)
+@cached(64)
 def _list(path: str) -> frozenset[str]:
     return frozenset(entry.lower() for entry in entries(path))
 

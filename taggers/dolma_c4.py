@@ -3,13 +3,12 @@ r"""C4's rules as Dolma's taggers write them: a span for each line and for each 
 Source: Dolma 1.2.1, ``taggers/c4.py``, ``c4_v1`` and ``c4_v2``. The same as counts, and C4 as it was made: `c4`.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from toolkit import Batch, Document, Example, Model, Span, Tagger, resolve
+from toolkit import Batch, Document, Example, Model, Span, Tagger, cached, resolve
 
 Type = Literal[
     "lines_with_no_ending_punctuation", "lines_with_too_few_words", "has_naughty_word", "has_javascript",
@@ -61,7 +60,7 @@ class _Entries(NamedTuple):
     phrases: tuple[str, ...]
 
 
-@functools.lru_cache(maxsize=4)
+@cached(4)
 def _entries(model: str) -> _Entries:
     with open(resolve(model), encoding="utf-8") as stream:
         listed = stream.read().splitlines()

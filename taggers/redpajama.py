@@ -26,6 +26,7 @@ from toolkit import (
     Files,
     Model,
     Tagger,
+    cached,
     entries,
     for_language,
     read_list,
@@ -484,7 +485,7 @@ def _listed(path: str, language: str | None) -> list[str] | None:
     return entries(file) if file else None
 
 
-@functools.lru_cache(maxsize=4)
+@cached(4)
 def _numbers(path: str) -> dict[str, int]:
     try:
         return msgspec.json.decode(read_list(resolve(path)), type=dict[str, int])

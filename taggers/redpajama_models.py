@@ -4,7 +4,6 @@ Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of
 855a8e0, whose names these are. Importance: Xie et al. 2023, arXiv:2302.03169 (DSIR). All others: `redpajama`.
 """
 
-import functools
 import math
 import zipfile
 import zlib
@@ -14,7 +13,7 @@ from typing import Annotated, cast
 import msgspec
 import numpy as np
 
-from toolkit import Batch, ConfigError, Document, Example, Model, Tagger, resolve
+from toolkit import Batch, ConfigError, Document, Example, Model, Tagger, cached, resolve
 from toolkit.text import Array, FastText, LineTable, Sequences, Words, load_fasttext, natural_logs
 
 DECIMALS = 8
@@ -154,7 +153,7 @@ def _poisson(n: int, mean: float) -> float:
     return math.exp(n * math.log(mean) - mean - math.lgamma(n + 1))
 
 
-@functools.lru_cache(maxsize=4)
+@cached(4)
 def _feature_counts(path: str) -> dict[str, Array]:
     try:
         with np.load(resolve(path), allow_pickle=False) as kept:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Label
-from toolkit import Batch, Document, Example, Files, Tagger, entries, for_language
+from toolkit import Batch, Document, Example, Files, Tagger, cached, entries, for_language
 from toolkit.text import (
     ALPHA,
     NUMBER,
@@ -187,7 +187,7 @@ def _stop_list(language: str | None) -> Array | None:
     return hashes_of(found, folded=True) if found else None
 
 
-@functools.lru_cache(maxsize=64)
+@cached(64)
 def _list(path: str) -> Array:
     """Hashes of the entries of a list that are one word."""
     return hashes_of((entry for entry in entries(path) if len(entry.split()) == 1), folded=True)

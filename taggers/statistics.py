@@ -6,7 +6,6 @@ documents of that corpus. Several features are those of Rae et al. 2021 (Gopher)
 arXiv:2406.17557.
 """
 
-import functools
 import re
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,7 +17,7 @@ import numpy as np
 
 from taggers._eurolingua import eurolingua_statistics
 from taggers._options import Label
-from toolkit import Batch, Document, Example, Files, Model, Tagger, entries, for_language, value_at
+from toolkit import Batch, Document, Example, Files, Model, Tagger, cached, entries, for_language, value_at
 from toolkit.text import Array, LineMeasures, Tokenizer, WordMeasures, Words, occurrences, stop_words
 
 DECIMALS = 5
@@ -391,7 +390,7 @@ def _rates(segments: Words, words: Array, lists: Sequence[frozenset[str] | None]
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=64)
+@cached(64)
 def _bad_words(files: str | None, language: str | None, variant: str) -> frozenset[str] | None:
     """Return the bad words of a language, in lower case; None without a list of its own.
 

@@ -16,7 +16,20 @@ from urllib.parse import unquote
 import msgspec
 import numpy as np
 
-from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, entries, host_of, read_list, split_url, url_of
+from toolkit import (
+    Batch,
+    ConfigError,
+    Document,
+    Example,
+    Files,
+    Tagger,
+    cached,
+    entries,
+    host_of,
+    read_list,
+    split_url,
+    url_of,
+)
 from toolkit.text import Array, compiled
 
 MAX_HOST = 253
@@ -225,7 +238,7 @@ def _index(files: str | None, wanted: tuple[str, ...] | None, name: str, normal:
     return _Index(whole[order], np.concatenate([np.zeros(0, np.uint16), *numbers])[order], [each for each, _ in paths])
 
 
-@functools.lru_cache(maxsize=8)
+@cached(8)
 def _words(path: str | None) -> frozenset[str]:
     return frozenset(_NO_WORD.sub("", entry.lower()) for entry in entries(path)) - {""} if path else frozenset()
 

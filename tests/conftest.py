@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from tests.sessions import forget_hosts
 from toolkit import cli
 from toolkit.runs import workers
 from toolkit.runs.processes import import_no_scripts
-from toolkit.storage import retrying, roots
-from toolkit.storage.options import StorageOptions, set_options
+from toolkit.session import Session
+from toolkit.storage import retrying
 
 import_no_scripts()  # the script `pytest` is one, too
 
@@ -80,11 +81,9 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture(autouse=True)
 def _no_run_before() -> Iterator[None]:
-    """Forgets what a run has noted for processes that work for it."""
-    yield
-    retrying.forget_hosts()
-    roots.forget_roots()
-    set_options(StorageOptions())
+    """Gives a test a session of its own."""
+    with Session().bound():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -132,7 +131,7 @@ def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
     monkeypatch.setattr(retrying, "pause", found.append)
     monkeypatch.setattr(retrying, "clock", lambda: sum(found))
-    retrying.forget_hosts()
+    forget_hosts()
     return found
 
 

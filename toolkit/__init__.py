@@ -39,6 +39,7 @@ from toolkit.in_python.rows import Row, Rows
 from toolkit.in_python.trying import try_tagger
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
+from toolkit.session import cached
 from toolkit.storage.models import Files, Model, entries, for_language, read_list, resolve
 from toolkit.storage.reading import open_stored
 from toolkit.tag.tagger import Added, Attribute, Example, Neutral, Tagger
@@ -89,6 +90,7 @@ __all__ = [
     "arrow_array",
     "arrow_rows",
     "arrow_schema",
+    "cached",
     "calibrate",
     "check_label",
     "compare",

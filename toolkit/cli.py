@@ -20,11 +20,17 @@ from toolkit.commands.command_line.options import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.interrupts import STATUS, Terminated, is_terminated, keep_status, note_sigint, raise_on_sigterm
 from toolkit.runs import processes
+from toolkit.session import Session
 from toolkit.storage.addresses import hidden
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
     """Run a command line, which began with `prog`; return the exit status."""
+    with Session().bound():
+        return _main(arguments, prog)
+
+
+def _main(arguments: Sequence[str] | None, prog: str) -> int:
     given = [hidden(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
     given = _command_first(given)
     if pointer := _dolma(given):

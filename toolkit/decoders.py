@@ -4,15 +4,15 @@ msgspec looks into a class when its first decoder is made, or its first value is
 do so at a time end the process by a segmentation fault (msgspec 0.22), so one thread at a time does.
 """
 
+import functools
 from contextlib import suppress
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 T = TypeVar("T")
 
-_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 _making = Lock()
 
 
@@ -29,11 +29,13 @@ def decoded(data: bytes, type_: type[T]) -> T:
         msgspec.DecodeError: if it is none of this type.
         UnicodeDecodeError: if it is no UTF-8.
     """
-    decoder = _decoders.get(type_)
-    if decoder is None:
-        decoder = _decoders[type_] = decoder_of(type_)
-    found: T = decoder.decode(data)
+    found: T = _kept(cast("Any", type_)).decode(data)
     return found
+
+
+@functools.cache
+def _kept(type_: type[Any]) -> msgspec.json.Decoder[Any]:
+    return decoder_of(type_)
 
 
 def know_types() -> None:

@@ -15,6 +15,7 @@ from toolkit.data.journals import ROWS, open_journal
 from toolkit.data.row_index import ShardState
 from toolkit.records.ingested import load_all
 from toolkit.runs import claims
+from toolkit.session import current
 from toolkit.storage import store_of
 from toolkit.storage.paths import join
 from toolkit.storage.stores.s3 import S3
@@ -24,19 +25,20 @@ SHARDS = 300
 
 def test_a_command_sees_what_others_have_written_since(tmp_path: Path) -> None:
     dataset = open_dataset(str(tmp_path), None, None)
-    journals.begin("a command")
+    session = current()
+    session.begin()
     try:
         first = journals.of(dataset)
         open_journal(dataset).save({(ROWS, "x"): b"{}"})
         assert journals.of(dataset) is first
         assert first.get(ROWS, "x") is None
-        journals.begin("its next stage")
+        stage = session.begin() and session.stage
         assert journals.of(dataset).get(ROWS, "x") == b"{}"
-        journals.begin("its next stage")
+        session.begin(stage)
         open_journal(dataset).forget([(ROWS, "x")])
         assert journals.of(dataset).get(ROWS, "x") == b"{}"
     finally:
-        journals.begin("")
+        session.begin("")
     assert journals.of(dataset).get(ROWS, "x") is None
 
 

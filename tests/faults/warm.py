@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from tests.conftest import Ran, wait_for_no_disk
 from tests.waiting import PATIENCE, wait_until
+from toolkit.storage_options import Duration, StorageOptions
 
 LIMIT = int(PATIENCE)
 """Seconds after which a command is taken for one that does not end."""
@@ -146,6 +147,8 @@ def _work(given: dict[str, Any]) -> None:
     os.environ.update(given["env"])
     for dotted, value in given["settings"].items():
         module, _, name = dotted.rpartition(".")
+        if name == "DEFAULTS":
+            value = StorageOptions(give_up=Duration(value))
         setattr(importlib.import_module(module), name, value)
     for change in given["changes"]:
         module, _, name = change.partition(":")

@@ -12,9 +12,9 @@ from tests.conftest import Ran
 from tests.hostile.test_secrets import MIX, QUERY, SECRETS, USER
 from tests.pipeline.conftest import Project
 from tests.serving import Server, serving
-from toolkit import storage
+from tests.sessions import forget_hosts, forget_stores
 from toolkit.errors import ToolkitError
-from toolkit.storage import addresses, retrying
+from toolkit.storage import retrying
 
 KEY, SECRET, TOKEN = "AKIAPLANTED", SECRETS[1], SECRETS[3]
 NEVER = re.compile("|".join((*SECRETS, SECRET, TOKEN, "Signature=(?!…)")))
@@ -73,9 +73,6 @@ def failing(naps: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     """Gives the authority of a server that fails in some way from now on, and the scheme to ask it with."""
     monkeypatch.setattr(retrying, "READ_STRANGER", 1.0)
     monkeypatch.setattr(retrying, "READ", 1.0)
-    monkeypatch.setattr(addresses, "_whole", {})
-    monkeypatch.setenv("TOOLKIT_ADDRESSES", "{}")
-    monkeypatch.delenv("TOOLKIT_STORAGE", raising=False)
     now = [""]
 
     def fail(way: str) -> str:
@@ -85,13 +82,13 @@ def failing(naps: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
 
     with serving(Server(_handler(lambda: now[0]))) as server:
         yield fail
-    storage._store.cache_clear()
+    forget_stores()
 
 
 def check(project: Project, *arguments: str, ends: tuple[int, ...] = (1, 2)) -> None:
     """Run a command; no secret is in what it prints, raises, or leaves on the disk."""
-    retrying.forget_hosts()
-    storage._store.cache_clear()
+    forget_hosts()
+    forget_stores()
     ran: Ran | None = None
     raised = ""
     try:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,19 +16,11 @@ from tests.pipeline.conftest import Project
 from tests.pipeline.test_ingest import INFO, record
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import ConfigError
-from toolkit.storage import addresses
+from toolkit.session import current
 from toolkit.storage.addresses import cleaned, has_secret, hidden, whole
 
 SECRETS = ("pLaNtEdUser", "pLaNtEdPassword", "pLaNtEdSignature", "pLaNtEdToken")
 USER, QUERY = f"{SECRETS[0]}:{SECRETS[1]}@", f"?X-Amz-Signature={SECRETS[2]}&token={SECRETS[3]}"
-
-
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one test knows is not what another knows."""
-    monkeypatch.setattr(addresses, "_whole", {})
-    monkeypatch.setenv("TOOLKIT_ADDRESSES", "{}")
-    monkeypatch.delenv("TOOLKIT_STORAGE", raising=False)
 
 
 @pytest.fixture
@@ -283,7 +274,7 @@ def test_what_is_shown_of_an_address(address: str, shown: str) -> None:
     assert found.partition("?…")[0] == shown.partition("?…")[0]
     assert hidden(found) == found
     assert whole(found) == address
-    assert addresses._carried() == ({} if found == address else {found: address})
+    assert current().addresses == ({} if found == address else {found: address})
 
 
 @given(
@@ -315,10 +306,10 @@ def test_what_may_be_published_is_told_from_what_may_not() -> None:
     ]  # fmt: skip
 
 
-def test_an_environment_has_no_room_for_thousands_of_inputs(project: Project) -> None:
+def test_tasks_have_no_room_for_thousands_of_inputs(project: Project) -> None:
     from toolkit.config import settings
 
     urls = [f"https://h/{n}.gz{QUERY}" for n in range(5000)]
     settings.parse(json.dumps({"ingest": [{"from": urls}]}))
-    assert os.environ["TOOLKIT_ADDRESSES"] == "{}"
-    assert len(addresses._whole) == 5000
+    assert current().part().addresses == {}
+    assert len(current().inputs) == 5000

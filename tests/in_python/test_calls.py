@@ -13,7 +13,6 @@ import toolkit
 from tests.pipeline.conftest import Project, read_rows, tree, write_rows
 from toolkit.runs import executors
 from toolkit.runs.progress import Reached
-from toolkit.storage import roots
 
 
 def test_they_do_what_the_commands_do(small: Project) -> None:
@@ -176,7 +175,6 @@ def test_an_error_of_the_callback_ends_the_call(small: Project) -> None:
 
 
 def test_nothing_is_left_behind(small: Project, capfd: pytest.CaptureFixture[str]) -> None:
-    roots.forget_roots()  # which the command line of the fixture has noted
     gc.unfreeze()
     executors._frozen.clear()
     before = dict(os.environ), gc.get_freeze_count(), threading.active_count()

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.conftest import Run
@@ -21,9 +22,12 @@ from tests.serving import Server, serving
 from tests.storage.conftest import bucket, seaweed
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE, group_ended, wait_until
-from toolkit.storage.options import Duration, StorageOptions, options, set_options
+from toolkit.commands.carrying_out import open_context
+from toolkit.commands.releasing.fetch import Options
+from toolkit.session import current
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
+from toolkit.storage_options import Duration, StorageOptions
 
 __all__ = ["bucket", "seaweed"]
 
@@ -392,12 +396,12 @@ def test_a_release_in_a_bucket(tmp_path: Path, run: Run, bucket: str) -> None:
         assert run("validate", folder).code == 0
 
 
-def test_how_files_are_reached_stays_where_no_configuration_says_it(tmp_path: Path, run: Run) -> None:
+def test_how_files_are_reached_stays_where_no_configuration_says_it(tmp_path: Path) -> None:
     """A command that is begun by another has the storage of that one; what the command line gives replaces it."""
-    write_release(str(tmp_path / "release"))
-    fetch = ("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got", "--dry-run")
-    set_options(StorageOptions(give_up=Duration(2)))
-    assert run(*fetch).code == 0
-    assert options() == StorageOptions(give_up=Duration(2))
-    assert run(*fetch, "storage.give_up=3 s").code == 0
-    assert options() == StorageOptions(give_up=Duration(3))
+    session = current()
+    session.options = StorageOptions(give_up=Duration(2))
+    fetch = Options(targets=(str(tmp_path),))
+    with open_context(fetch):
+        assert session.options == StorageOptions(give_up=Duration(2))
+    with open_context(msgspec.structs.replace(fetch, overrides=("storage.give_up=3 s",))):
+        assert session.options == StorageOptions(give_up=Duration(3))

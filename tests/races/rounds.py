@@ -21,9 +21,9 @@ from tests.conftest import Ran
 from tests.faults.warm import Signal, Warm
 from tests.races.worlds import CHANGES, FINDS, OUTPUTS, SHAPES, World
 from tests.recipes import tree
+from tests.sessions import forget_stores
 from tests.storage.faults import environment
 from tests.storage.servers import Faults, Seaweed, proxy
-from toolkit import storage
 from toolkit.storage import store_of
 from toolkit.storage.paths import join, list_files, remove_tree
 
@@ -347,5 +347,5 @@ def track(folder: Path, *, on_bucket: bool) -> Iterator[Track]:
             server.start()
             stack.callback(server.kill)
             os.environ |= environment(server.url)
-            storage._store.cache_clear()
+            forget_stores()
         yield stack.enter_context(Track(folder, server))

@@ -8,9 +8,9 @@ import pytest
 from tests.faults.conftest import seaweed
 from tests.races.meetings import PAIRS, meetings
 from tests.races.rounds import Track, track
+from tests.sessions import forget_stores
 from tests.storage.conftest import use
 from tests.storage.servers import Seaweed
-from toolkit.storage import _store
 
 __all__ = ["seaweed"]
 
@@ -29,7 +29,7 @@ def on_bucket(tmp_path_factory: pytest.TempPathFactory, seaweed: Seaweed) -> Ite
         use(patch, seaweed.url)
         with Track(tmp_path_factory.mktemp("races"), seaweed) as found:
             yield found
-    _store.cache_clear()
+    forget_stores()
 
 
 def wrong(here: Track, place: str, seeds: range) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -24,6 +25,11 @@ from toolkit.errors import ConfigError
 from toolkit.runs.executors import Task
 from toolkit.runs.executors.ray import Ray, RaySettings
 from toolkit.runs.node import Caller, Returned, Unfit, caller, version, work
+from toolkit.session import InSession, Session, current
+from toolkit.storage.addresses import hidden, whole
+from toolkit.storage.retrying import note_answer
+from toolkit.storage.roots import note_roots
+from toolkit.storage_options import StorageOptions
 
 SECRET = "a-secret-that-is-in-no-log"
 
@@ -72,12 +78,14 @@ def script(cluster: Cluster, code: str, *arguments: object) -> Any:
 CONTRACT = """
 import json, os, sys
 from pathlib import Path
-from tests.runs.test_ray import environment, unsendable
+from tests.runs.test_ray import address, environment, unsendable
 from tests.runs.tasks import die_always, die_once, fail_on_b, shout
 from toolkit.errors import ConfigError
 from toolkit.runs import node
 from toolkit.runs.executors import Task
 from toolkit.runs.executors.ray import Ray, RaySettings
+from toolkit.session import InSession, Session
+from toolkit.storage.addresses import hidden
 
 folder = Path(sys.argv[1])
 os.environ |= {"AWS_SECRET_ACCESS_KEY": sys.argv[2], "TOOLKIT_CACHE": str(folder)}
@@ -99,6 +107,11 @@ with Ray(lambda *report: reports.append(report), begun.append, settings=settings
             assert (function.__name__, result.name) not in found
             failure = result.failure and [result.failure.message, result.failure.exit_code, result.failure.details]
             found[f"{function.__name__} {result.name}"] = failure or result.value
+    session = Session()
+    with session.bound():
+        shown = [hidden(f"https://me:{sys.argv[2]}@h/{name}") for name in "xy"]
+    for result in ray.run(InSession(session.part(), address), [Task(name, name) for name in shown]):
+        found[f"address {result.name}"] = [result.value.value, sorted(result.value.hosts)]
     version = node.version
     for change in ("processes", "version"):
         node.version = (lambda: "0.0.1") if change == "version" else node.version
@@ -124,6 +137,11 @@ def environment(payload: str, report: Any) -> str | None:
     if payload.strip() == "PID":
         return str(os.getpid())
     return os.getcwd() if payload == "PWD" else os.environ.get(payload)
+
+
+def address(payload: str, report: Any) -> list[str]:
+    note_answer("a.host")
+    return [whole(payload), *(name for name in os.environ if name.strip("_").startswith("TOOLKIT_"))]
 
 
 def unsendable(payload: str, report: Any) -> Any:
@@ -154,6 +172,8 @@ def test_tasks_on_a_cluster_keep_the_contract_of_executors(cluster: Cluster, sec
     assert found["unsendable unsendable"][0].startswith("unsendable: expected a result that can be sent, got ")
     assert found["environment AWS_SECRET_ACCESS_KEY"] == SECRET
     assert found["environment TOOLKIT_CACHE"] == str(tmp_path)
+    for name in "xy":
+        assert found[f"address https://…@h/{name}"] == [[f"https://me:{SECRET}@h/{name}", "TOOLKIT_CACHE"], ["a.host"]]
     assert found["environment OMP_NUM_THREADS"] == "1"
     assert found["environment PWD"] == os.getcwd()
     assert got["refused"][0].startswith("executor: expected a node that has 64 CPUs, got 2 nodes: ")
@@ -182,8 +202,6 @@ def test_resources_that_a_task_cannot_ask_for_are_refused(resources: dict[str, f
 
 
 def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:
-    import pickle
-
     task = pickle.dumps((environment, Task("PWD", "PWD")))
     here = caller()
     done = pickle.loads(work(here, task))
@@ -200,9 +218,24 @@ def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:
     assert "No module named 'tests.runs.rest_tay'" in unknown.reason
 
 
-def test_credentials_of_a_node_are_not_mixed_with_those_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pickle
+def test_the_state_of_a_command_travels_with_its_tasks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOOLKIT_CACHE", raising=False)
+    session = Session(StorageOptions(region="eu"))
+    with session.bound():
+        shown = hidden(f"https://me:{SECRET}@h/x")
+        note_roots(["/"])
+        given, task = caller(), pickle.dumps((InSession(session.part(), address), Task(shown, shown)))
+    assert SECRET not in f"{session!r} {session.part()!r} {session.__dict__.keys()} {given}"
+    for _ in range(2):
+        result = pickle.loads(pickle.loads(work(given, task)).result)
+        assert result.value.value == [f"https://me:{SECRET}@h/x"]
+    assert session.hosts == set()
+    assert current().id == session.id, "the process keeps the session for the next task"
+    assert current().options == StorageOptions(region="eu")
+    assert (current().roots, current().hosts) == ({}, {"a.host"})
 
+
+def test_credentials_of_a_node_are_not_mixed_with_those_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of the node")
     task = pickle.dumps((environment, Task("AWS_SESSION_TOKEN", "AWS_SESSION_TOKEN")))
     given = Caller(version(), os.getcwd(), {})

@@ -11,6 +11,7 @@ from tests.pipeline.conftest import Project, document, write_rows
 from tests.waiting import PATIENCE
 from toolkit.runs.blocks import BLOCK_ROWS
 from toolkit.runs.processes import ONE_THREAD
+from toolkit.session import current
 from toolkit.storage.threads import for_each
 
 TAGGER = """
@@ -59,6 +60,7 @@ def test_a_worker_has_two_threads_whatever_the_taggers(
 
 
 def test_the_first_error_is_raised_when_those_before_it_have_ended() -> None:
+    current().has_remote_stores = True
     ended, others = set[int](), threading.Event()
 
     def take(number: int) -> int:

@@ -17,11 +17,11 @@ import pytest
 from tests.pipeline.conftest import Project
 from tests.waiting import PATIENCE, wait_until
 from toolkit.interrupts import Terminated
+from toolkit.session import Session
 from toolkit.sql.printing import is_complete
-from toolkit.sql.session import Session
+from toolkit.sql.session import Database
 from toolkit.sql.streams import Faults, Stream
 from toolkit.sql.views import STREAM, View
-from toolkit.storage.options import StorageOptions
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_signal_ends_a_query(number: signal.Signals, status: int, small: Proje
 
 
 def test_ctrl_c_before_a_query_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Session({}, {}, Faults(), memory=1 << 30, threads=1) as session:
+    with Database({}, {}, Faults(), memory=1 << 30, threads=1) as session:
         begin, submit = Event(), session._thread.submit
 
         def interrupted(work: Callable[[], Any]) -> Future[Any]:
@@ -146,9 +146,9 @@ def test_a_signal_while_our_reader_works_is_no_error_of_the_query(signalled: typ
             raise signalled
 
     faults = Faults()
-    stream = Signalled(pa.schema([("n", pa.int64())]), faults, StorageOptions())
+    stream = Signalled(pa.schema([("n", pa.int64())]), faults, Session())
     views = {"numbers": lambda: View(stream, f"SELECT n FROM {STREAM}")}
-    with Session(views, {}, faults, memory=1 << 30, threads=1) as session:
+    with Database(views, {}, faults, memory=1 << 30, threads=1) as session:
         with pytest.raises(signalled):
             list(session.execute("SELECT n FROM numbers").rows())
         with pytest.raises(signalled):

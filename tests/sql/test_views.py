@@ -11,11 +11,11 @@ import toolkit
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from tests.sql.conftest import Query
 from toolkit.inspect.targets import Format
+from toolkit.session import Session
 from toolkit.sql import streams
-from toolkit.sql.session import Session
+from toolkit.sql.session import Database
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import File, Parts, of_parts
-from toolkit.storage.options import StorageOptions
 
 
 def named(spans: list[Any]) -> list[dict[str, Any]]:
@@ -197,8 +197,8 @@ def test_an_output_without_ids_has_none(tmp_path: Path) -> None:
     part = write_rows(tmp_path / "en.jsonl.gz", [{"content": "x", "warc_headers": {}, "metadata": {}}])
     faults = Faults()
     listed = Parts([File("en.jsonl.gz", str(part), Format("oscar", {}), "en")], {}, 1 << 20)
-    view = of_parts(listed, faults, StorageOptions())
-    with Session({"output": lambda: view}, {}, faults, memory=1 << 30, threads=1) as session:
+    view = of_parts(listed, faults, Session())
+    with Database({"output": lambda: view}, {}, faults, memory=1 << 30, threads=1) as session:
         assert list(session.execute("SELECT id, source, chars FROM output").rows()) == [(None, None, 1)]
 
 

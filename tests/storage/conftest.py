@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.sessions import forget_hosts, forget_stores
 from tests.storage.servers import ACCESS, SECRET, Seaweed
 from toolkit import storage
-from toolkit.storage import retrying
 
 _numbers = itertools.count()
 
@@ -31,10 +31,9 @@ def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET) -> None:
     patch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
     patch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    patch.delenv("TOOLKIT_STORAGE", raising=False)
     patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    storage._store.cache_clear()
-    retrying.forget_hosts()
+    forget_stores()
+    forget_hosts()
 
 
 @pytest.fixture
@@ -48,4 +47,4 @@ def bucket(seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     assert isinstance(store, S3)
     store.client.create_bucket(Bucket=name)
     yield f"s3://{name}"
-    storage._store.cache_clear()
+    forget_stores()

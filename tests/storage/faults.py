@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.runs.cluster import Cluster
+from tests.sessions import forget_stores
 from tests.storage.servers import ACCESS, SECRET, Faults, Seaweed, proxy
-from toolkit import storage
 from toolkit.errors import ToolkitError
 from toolkit.storage import store_of
 from toolkit.storage.models import resolve
@@ -327,7 +327,7 @@ def served() -> Iterator[Seaweed]:
         server = Seaweed(Path(folder))
         server.start()
         os.environ |= environment(server.url)
-        storage._store.cache_clear()
+        forget_stores()
         store: Any = store_of("s3://x")
         store.client.create_bucket(Bucket=BUCKET)
         try:

@@ -5,17 +5,19 @@ import functools
 import gzip
 import lzma
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import DataError
+from toolkit.session import current
 from toolkit.storage.compression import compress_zstd, zstd
-from toolkit.storage.options import Size, StorageOptions, set_options
 from toolkit.storage.reading import Decompressed, Lines
+from toolkit.storage_options import Size, StorageOptions
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gz": lambda data: gzip.compress(data, 6, mtime=0),
@@ -165,10 +167,13 @@ def of_window(log: int, data: bytes) -> bytes:
 
 
 @pytest.fixture
-def options() -> Iterator[Callable[..., None]]:
+def options() -> Callable[..., None]:
     """What sets options of the storage, until the test ends."""
-    yield lambda **changed: set_options(StorageOptions(**changed))
-    set_options(StorageOptions())
+
+    def change(**changed: Any) -> None:
+        current().options = StorageOptions(**changed)
+
+    return change
 
 
 def test_windows_of_two_gibibytes_are_read_unless_the_option_says_less(

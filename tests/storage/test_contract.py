@@ -13,10 +13,11 @@ from tests.pages import blocks
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
+from toolkit.session import current
 from toolkit.storage import STORES, Stat, Store, store_of
-from toolkit.storage.options import StorageOptions, set_options
 from toolkit.storage.paths import join, list_files
 from toolkit.storage.stores.s3 import S3
+from toolkit.storage_options import StorageOptions
 from toolkit.testing import MemoryStore, check_readable_store, check_store
 
 PAGE = "docs/writing-a-store.md"
@@ -152,7 +153,7 @@ def test_a_whole_run_on_the_store_of_the_page_makes_what_a_run_on_disk_makes(pag
     for name in ("c.yaml", "disk.yaml"):
         ran = run("run", "-c", name, "processes=2")
         assert ran.code == 0, ran.err
-    set_options(StorageOptions(stores={"sqlite": "my/sqlite.py:Sqlite"}))
+    current().options = StorageOptions(stores={"sqlite": "my/sqlite.py:Sqlite"})
     for folder in ("crawl/data/documents", "crawl/data/attributes", "crawl/out"):
         there = f"sqlite://{folder}"
         assert list(list_files(there)) == list(list_files(folder)) != []
@@ -171,7 +172,7 @@ def test_stores_are_found_as_other_plugins_are(page: Path, run: Run, monkeypatch
         store_of("sqlite://x/y")
     with pytest.raises(ConfigError, match=r"^local://: expected a local path"):
         store_of("local://x")
-    set_options(StorageOptions(stores={"sqlite": "json:JSONDecoder"}))
+    current().options = StorageOptions(stores={"sqlite": "json:JSONDecoder"})
     with pytest.raises(ConfigError, match=r"json:JSONDecoder: expected a class that extends toolkit\.storage\.Store"):
         store_of("sqlite://x/y")
     (page / "c.yaml").write_text(json.dumps({"storage": {"stores": {"no scheme": "x:Y"}}, "dataset": "data"}))
@@ -195,7 +196,7 @@ def test_stores_are_found_as_other_plugins_are(page: Path, run: Run, monkeypatch
 def test_options_that_are_set_after_a_store_was_used_count(bucket: str) -> None:
     """As when the configuration itself lies in a bucket."""
     before = store_of(bucket)
-    set_options(StorageOptions(region="elsewhere"))
+    current().options = StorageOptions(region="elsewhere")
     after = store_of(bucket)
     assert isinstance(before, S3)
     assert isinstance(after, S3)

@@ -17,7 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from toolkit import storage
 from toolkit.errors import Unreadable
-from toolkit.storage import Stat, paths
+from toolkit.session import Session
+from toolkit.storage import Stat
 from toolkit.storage.journal import Journal, Place
 from toolkit.storage.journal.entries import Contents, Entry, entry_of, line_of
 from toolkit.storage.journal.state import State
@@ -117,12 +118,8 @@ def _read(folder: str = FOLDER) -> dict[Place, bytes]:
 @contextmanager
 def _elsewhere() -> Iterator[None]:
     """Do what another process does, which has no listings of this one."""
-    listings = paths._looked_at
-    paths._looked_at = {}
-    try:
+    with Session().bound():
         yield
-    finally:
-        paths._looked_at = listings
 
 
 def _of(journal: Journal, listed: Iterable[Place]) -> dict[Place, bytes]:

@@ -105,7 +105,7 @@ def test_a_listing_that_fails_fails_where_it_is_needed(store: Asked) -> None:
             exists("memory://x/a/1")
         store.refuses = False
         assert exists("memory://x/a/1")
-    assert paths._looked_at == {}
+    assert paths._blocks().listings == {}
 
 
 def test_a_file_is_read_once() -> None:

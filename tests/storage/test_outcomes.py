@@ -330,7 +330,6 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
 ) -> None:
     root = tmp_path / "root"
     write_file(str(root / "a" / "x"), b"1")
-    roots.forget_roots()
     roots.note_roots([str(root), "s3://b/x"])
     path = str(root / "a" / "nothing")
     store = store_of(path)
@@ -357,7 +356,6 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
     with monkeypatch.context() as patch:  # an automounter's
         patch.setattr(roots, "_identity", lambda folder: (before[0] + 1, before[1]))
         assert store.stat(path) is None
-    roots.forget_roots()
 
 
 @pytest.mark.parametrize("number", [5, 13, 24, 116])  # EIO, EACCES, EMFILE, ESTALE

@@ -1,16 +1,16 @@
 """When requests are made again, how long a host is waited for, and what is said meanwhile."""
 
-import os
+import pickle
 import random
-import subprocess
-import sys
 
 import pytest
 
+from tests.sessions import forget_hosts
 from toolkit.errors import Unreadable, duration
+from toolkit.session import Session, current
 from toolkit.storage import retrying
-from toolkit.storage.options import Duration, StorageOptions, options, set_options
 from toolkit.storage.retrying import Trouble, persist
+from toolkit.storage_options import Duration, Size, StorageOptions
 
 
 class Server:
@@ -71,7 +71,7 @@ def test_an_end_that_rounding_keeps_away_is_reached(monkeypatch: pytest.MonkeyPa
     for seed in range(2000):
         random.seed(seed)
         now = random.uniform(2, 4)
-        retrying.forget_hosts()
+        forget_hosts()
         pauses.clear()
         with pytest.raises(Unreadable):
             Server(forever=AWAY).ask()
@@ -99,10 +99,9 @@ def test_one_that_waits_says_it_for_all(naps: list[float], capfd: pytest.Capture
 
 def test_what_has_answered_is_known_to_processes_that_are_begun(naps: list[float]) -> None:
     Server("good").ask()
-    code = "from toolkit.storage import retrying; print(retrying.has_answered('host'), retrying.has_answered('other'))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    assert ran.stdout == "True False\n"
-    assert retrying.patience("host") > retrying.patience("other")
+    with Session.of(pickle.loads(pickle.dumps(current().part()))).bound():
+        assert (retrying.has_answered("host"), retrying.has_answered("other")) == (True, False)
+        assert retrying.patience("host") > retrying.patience("other")
 
 
 def test_nothing_is_waited_for_when_the_process_ends(naps: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,13 +126,11 @@ def test_what_is_no_time_is_refused(wrong: object) -> None:
         Duration.parse(wrong)
 
 
-def test_options_travel_to_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TOOLKIT_STORAGE", raising=False)
-    assert options() == StorageOptions()
-    set_options(StorageOptions(give_up=Duration(2.5)))
-    assert options() == StorageOptions(give_up=Duration(2.5))
-    set_options(StorageOptions())
-    assert "TOOLKIT_STORAGE" not in os.environ
+def test_options_travel_to_other_processes() -> None:
+    current().options = StorageOptions(give_up=Duration(2.5), max_window=Size.parse("1 MB"))
+    part = pickle.loads(pickle.dumps(current())).part()
+    assert part == current().part()
+    assert part.options == StorageOptions(give_up=Duration(2.5), max_window=Size(10**6))
 
 
 def test_seconds_for_people() -> None:

@@ -42,7 +42,8 @@ def test_pages_jumps_and_documents_need_few_requests_and_bytes(
         use(monkeypatch, url)
         with serving(config, tmp_path / "l.jsonl") as site:
             read = site.server.answers._corpus.pieces  # type: ignore[attr-defined]
-            size = toolkit.Dataset(config)._context().dataset.sizes()["s/in.jsonl.gz"]
+            with toolkit.Dataset(config)._context() as context:
+                size = context.dataset.sizes()["s/in.jsonl.gz"]
 
             def cost(work: Any) -> tuple[Any, list[str], int]:
                 faults.log.clear()

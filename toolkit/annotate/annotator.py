@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
@@ -26,6 +25,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError
+from toolkit.session import cached, current
 from toolkit.storage.models import Model
 from toolkit.storage.paths import join
 from toolkit.tag.tagger import Neutral, Tagger
@@ -350,24 +350,26 @@ def _covers(windows: Sequence[Sequence[int]], length: int) -> bool:
     return at >= length
 
 
-@lru_cache(maxsize=2)
+@cached(2)
 def _tokenizer(path: str | None) -> Any:
     assert path
     return load_tokenizer(path)
 
 
-_opened: dict[tuple[str, str], Answers] = {}
+def _opened() -> dict[tuple[str, str], Answers]:
+    return current().kept(Answers, dict[tuple[str, str], Answers])
 
 
 def opened(folder: str, name: str) -> Answers:
-    """Return the answers of a folder, opened once in this process until `close`."""
-    if (folder, name) not in _opened:
-        _opened[folder, name] = Answers(f"{folder.rstrip('/')}/{name}")
-    return _opened[folder, name]
+    """Return the answers of a folder, opened once in this process of the command until `close`."""
+    there = _opened()
+    if (folder, name) not in there:
+        there[folder, name] = Answers(f"{folder.rstrip('/')}/{name}")
+    return there[folder, name]
 
 
 def close() -> None:
     """Close the answers that are open in this process: another one may have written more when they are opened again."""
-    for answers in _opened.values():
+    for answers in (there := _opened()).values():
         answers.__exit__()
-    _opened.clear()
+    there.clear()

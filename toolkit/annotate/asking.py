@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from queue import Empty, Full, Queue
-from threading import Condition, Thread
+from threading import Condition
 from typing import Any, Self
 
 import msgspec
@@ -26,6 +26,7 @@ from toolkit.annotate.ledger import Ledger
 from toolkit.annotate.outcomes import CAUSES, Failure, Reply
 from toolkit.errors import DataError, ToolkitError, amount, duration
 from toolkit.runs.executors import Report
+from toolkit.storage.threads import Thread
 from toolkit.tag import run as tagging
 
 AWAKE = 0.2

@@ -14,8 +14,8 @@ from toolkit.annotate.annotator import KEY, PATHS, Annotator, check_address
 from toolkit.annotate.ledger import Ledger, Limits
 from toolkit.annotate.outcomes import MESSAGE, Failure, Reply, reply_of
 from toolkit.errors import ConfigError, duration
+from toolkit.session import current
 from toolkit.storage.addresses import cleaned
-from toolkit.storage.options import options
 
 CONNECT_SECONDS = 20.0
 _ERROR_BYTES = 1 << 16
@@ -51,7 +51,7 @@ class Endpoint:
         self._url = check_address(of.endpoint) + PATHS[of.api]
         self._headers = {"Content-Type": "application/json", **authorization(of.api_key_env)}
         self._pool = _pool(self._url, of.concurrency)
-        self._give_up = of.give_up or options().give_up
+        self._give_up = of.give_up or current().options.give_up
         self.has_answered = False
         self.retried = 0
         self.trouble = ""

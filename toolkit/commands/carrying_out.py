@@ -16,12 +16,10 @@ from toolkit.config import settings as config
 from toolkit.config.root import apply_root, with_root
 from toolkit.config.settings import Config, Source
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
-from toolkit.interop import foreign
 from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.session import current
 from toolkit.storage.journal import apart
-from toolkit.storage.options import set_options
-from toolkit.storage.retrying import forget_hosts
-from toolkit.storage.roots import forget_roots, note_roots
+from toolkit.storage.roots import note_roots
 
 
 def open_context(options: Options) -> Context:
@@ -30,7 +28,7 @@ def open_context(options: Options) -> Context:
     Raises:
         ConfigError: if it is not what it should be. `status` goes on without what is not (`Context.faults`).
     """
-    foreign.name_fields(getattr(options, "text_field", None), getattr(options, "id_field", None))
+    current().columns = getattr(options, "text_field", None), getattr(options, "id_field", None)
     if options.config is None:
         return _without_file(options)
     source = options.given
@@ -44,7 +42,7 @@ def open_context(options: Options) -> Context:
         return Context(options, Config(), source)
     looks = options.command == "status"
     found, faults = _read_what_can_be(source) if looks else (config.convert(source, Config), [])
-    set_options(found.storage)
+    current().options = found.storage
     output = found.mix.get("output")
     places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
     note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
@@ -68,7 +66,7 @@ def _without_file(options: Options) -> Context:
         config.override(source, assignment)
     found = config.convert(source, Config)
     if "storage" in source.value:
-        set_options(found.storage)
+        current().options = found.storage
     return Context(options, found, source)
 
 
@@ -87,7 +85,7 @@ def _read_what_can_be(source: Source) -> tuple[Config, list[str]]:
 
 
 def carry_out(options: Options, begun: Callable[[], None] = lambda: None) -> Outcome:
-    """Run the command of these options; return its outcome.
+    """Run the command of these options in the current session; return its outcome.
 
     Args:
         options: of the command.
@@ -96,8 +94,6 @@ def carry_out(options: Options, begun: Callable[[], None] = lambda: None) -> Out
     Raises:
         ToolkitError: for what concerns more than one task.
     """
-    forget_hosts()
-    forget_roots()
     try:
         os.getcwd()
     except OSError as error:

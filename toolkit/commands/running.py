@@ -1,24 +1,23 @@
 """Runs the tasks of a command on the configured executor, names its steps, and merges its journal as the last one."""
 
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
 from toolkit.commands.command_line.options import Options
 from toolkit.config.settings import Config, Source
-from toolkit.data import journals
 from toolkit.errors import ConfigError, MissingExtra, indented
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, grouped, workers
-from toolkit.runs.executors import P, R, Report, Result, Task, always
+from toolkit.runs.executors import Executor, P, R, Report, Result, Task, always
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.progress import Progress
 from toolkit.runs.room import Needs, Room
+from toolkit.session import InSession, Session, current
 from toolkit.storage.journal import Journal, apart
 
 STEPS = {
@@ -123,12 +122,14 @@ class Running:
         options: of the command.
         config: the whole configuration.
         source: what was read.
+        session: of the command.
         stage: which of the stages of a run this is, of how many: ``2 of 3``; empty if it is the only one.
     """
 
     options: Options
     config: Config
     source: Source
+    session: Session = field(default_factory=current)
     stage: str = ""
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
@@ -202,10 +203,7 @@ class Running:
                 if failed:
                     self._note(failed, task.key, found[task.name])
 
-            def run(work: grouped.Work[P, R], tasks: list[Task[Any]]) -> Iterator[Result[Any]]:
-                return executor.run(self._task(work), tasks, at_once=at_once)
-
-            for result in work.results(run, left):
+            for result in work.results(partial(self._results, executor, at_once), left):
                 _check_extra(result)
                 found[result.name] = result
                 if room:
@@ -217,13 +215,19 @@ class Running:
                     progress.tell(f"failed: {indented(result.failure.message)}")
                     if self.options.debug and result.failure.details:
                         progress.tell(result.failure.details)
-        journals.begin(uuid.uuid4().hex)
+        self.session.begin()
         return [found[task.name] for task in listed]
 
-    def _task(self, work: grouped.Work[P, R]) -> Callable[[Any, Report], Any]:
-        """Return what does a task: it knows the records as they are now, and keeps no index if nothing is kept."""
-        knowing: Callable[[Any, Report], Any] = partial(journals.knowing, uuid.uuid4().hex, work)
-        return knowing if self.options.keeps_indexes else partial(apart.looking, knowing)
+    def _results(
+        self, executor: Executor, at_once: int | None, work: grouped.Work[Any, Any], tasks: list[Task[Any]]
+    ) -> Iterator[Result[Any]]:
+        """Yield the results of tasks, which know the records as they are now, and keep no index if nothing is kept."""
+        self.session.begin()
+        within: Callable[[Any, Report], Any] = work if self.options.keeps_indexes else partial(apart.looking, work)
+        for result in executor.run(InSession(self.session.part(), within), tasks, at_once=at_once):
+            if answer := result.value:
+                self.session.hosts |= answer.hosts
+            yield replace(result, value=answer and answer.value)
 
     @contextmanager
     def here(self, facts: Callable[[], list[str]]) -> Iterator[None]:

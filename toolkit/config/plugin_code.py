@@ -5,7 +5,6 @@ version, and values of two kinds in one set cannot be told apart afterwards.
 """
 
 import ast
-import functools
 import itertools
 import os
 import sys
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping
 import xxhash
 
 from toolkit.errors import ConfigError
+from toolkit.session import cached
 
 OURS = ("toolkit", "taggers", "mixers")
 """Packages whose plugins are known by their version alone."""
@@ -43,7 +43,7 @@ def code_of(class_: type) -> dict[str, str]:
     return code_of_module(class_.__module__)
 
 
-@functools.lru_cache(maxsize=256)
+@cached(256)
 def code_of_module(name: str) -> dict[str, str]:
     """Return `code_of` of a module that has been imported."""
     module = sys.modules.get(name)

@@ -21,7 +21,7 @@ from toolkit.config.yaml_nodes import Loader
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
 from toolkit.storage import store_of
 from toolkit.storage.addresses import cleaned, has_secret, hidden
-from toolkit.storage.options import Duration, StorageOptions
+from toolkit.storage_options import Duration, StorageOptions
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Sizes in bytes, as a configuration writes them."""
 
-from toolkit.storage.options import Size as Size
+from toolkit.storage_options import Size as Size
 
 _WORDS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
 

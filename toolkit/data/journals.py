@@ -1,7 +1,7 @@
 """The journals of a dataset: which entries its records are, and when they are read.
 
-They are read once a command, and by each process that works for one once a stage; see `of`. Records of inputs have a
-journal of their own (`inputs_of`): a lost one must not pass for "never ingested".
+They are read once a stage (`Session.stage`), between commands whenever they are asked for; see `of`. Records of
+inputs have a journal of their own (`inputs_of`): a lost one must not pass for "never ingested".
 
 kind         key                    record
 set NAME     shard                  `toolkit.records.sets.ShardRecord`
@@ -12,15 +12,12 @@ failed STAGE key of the task        `toolkit.records.failures`
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from toolkit.data.dataset import Dataset
+from toolkit.session import current
 from toolkit.storage.journal import SUFFIX, UNLIKE_DATA, Journal, Place
 from toolkit.storage.paths import join
-
-P = TypeVar("P")
-A = TypeVar("A")
-R = TypeVar("R")
 
 FOLDER = "journal"
 INPUTS = "inputs"
@@ -65,34 +62,23 @@ def _suffix(dataset: Dataset) -> str:
     return UNLIKE_DATA if among_data else SUFFIX
 
 
-_open: dict[str, Journal] = {}
-_seen: dict[str, "_Asked"] = {}
-"""The journals, by folder, that this process has asked for since the command began."""
-
-_lock = threading.RLock()
-_at = ""
-"""What this process works at; empty between commands."""
-
-
-def begin(what: str) -> str:
-    """Look at all journals anew: a command or a stage begins, by a name that none had before; or they end, without.
-
-    Between commands a journal is read whenever it is asked for. Return the name of what was at work before.
-    """
-    global _at
-    with _lock:
-        before = _at
-        if what != before:
-            _open.clear()
-            _at = what
-        if not what:
-            _seen.clear()
-        return before
-
-
 class _Asked(NamedTuple):
     bookkeeping: str
     opened: Callable[[], Journal]
+
+
+class _Journals:
+    """The journals, by folder, that this process has asked for: as they are in a stage, and in the whole command."""
+
+    def __init__(self) -> None:
+        self.stage = ""
+        self.open: dict[str, Journal] = {}
+        self.seen: dict[str, _Asked] = {}
+        self.lock = threading.RLock()
+
+
+def _known() -> _Journals:
+    return current().kept(_Journals, _Journals)
 
 
 class Asked(NamedTuple):
@@ -113,7 +99,7 @@ def asked() -> list[Asked]:
     """Return the journals that this process has asked for since the command began."""
     return [
         Asked(_opened(folder, *found), found.bookkeeping, folder.rpartition("/")[2])
-        for folder, found in list(_seen.items())
+        for folder, found in list(_known().seen.items())
     ]
 
 
@@ -142,14 +128,11 @@ def at(bookkeeping: str, folder: str) -> Journal:
 
 
 def _opened(folder: str, bookkeeping: str, opened: Callable[[], Journal]) -> Journal:
-    with _lock:
-        found = _open.get(folder) or opened()
-        if _at and folder not in _open:
-            _open[folder], _seen[folder] = found, _Asked(bookkeeping, opened)
+    known, stage = _known(), current().stage
+    with known.lock:
+        if known.stage != stage:
+            known.open, known.stage = {}, stage
+        found = known.open.get(folder) or opened()
+        if stage and folder not in known.open:
+            known.open[folder], known.seen[folder] = found, _Asked(bookkeeping, opened)
         return found
-
-
-def knowing(what: str, function: Callable[[P, A], R], payload: P, report: A) -> R:
-    """Call the function of a task in the process that works on it, in a stage by this name."""
-    begin(what)
-    return function(payload, report)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolkit.in_python import carrying
-from toolkit.in_python.carrying import Configuration, Overrides, carried_out, configured, looked_at, made, part
+from toolkit.in_python.carrying import Configuration, Overrides, carried_out, command, configured, looked_at, made, part
 
 if TYPE_CHECKING:
     from toolkit.in_python import results
     from toolkit.runs.progress import Reached
 
 
+@command
 def run(
     configuration: Configuration,
     *,
@@ -52,6 +53,7 @@ def run(
     return results.checked(results.ran(outcome, per_shard=per_shard), outcome)
 
 
+@command
 def ingest(
     configuration: Configuration,
     *,
@@ -70,6 +72,7 @@ def ingest(
     return made(results.Ingested, Options(**how))
 
 
+@command
 def align(
     configuration: Configuration,
     *,
@@ -89,6 +92,7 @@ def align(
     return made(results.Aligned, Options(**how, overwrite=overwrite))
 
 
+@command
 def tag(
     configuration: Configuration,
     *,
@@ -112,6 +116,7 @@ def tag(
     return made(results.Tagged, Options(**how, accept_code=tuple(accept_code)))
 
 
+@command
 def dedup(
     configuration: Configuration,
     *,
@@ -130,6 +135,7 @@ def dedup(
     return made(results.Resolved, Options(**how))
 
 
+@command
 def sample(
     configuration: Configuration,
     *,
@@ -148,6 +154,7 @@ def sample(
     return made(results.Resolved, Options(**how))
 
 
+@command
 def annotate(
     configuration: Configuration,
     *,
@@ -170,6 +177,7 @@ def annotate(
     return made(results.Annotated, Options(**how, retry_failed=retry_failed))
 
 
+@command
 def calibrate(
     configuration: Configuration,
     *,
@@ -192,6 +200,7 @@ def calibrate(
     return made(results.Resolved, Options(**how, refit=refit))
 
 
+@command
 def train(
     configuration: Configuration,
     *,
@@ -209,6 +218,7 @@ def train(
     )
 
 
+@command
 def mix(
     configuration: Configuration,
     *,
@@ -233,6 +243,7 @@ def mix(
     return made(results.Mixed, Options(**how, lock=lock, locked=locked))
 
 
+@command
 def tokenize(
     configuration: Configuration,
     *,
@@ -257,6 +268,7 @@ def tokenize(
     return made(results.Mixed, Options(**how, lock=lock, locked=locked))
 
 
+@command
 def publish(
     what: Configuration,
     to: str | os.PathLike[str],
@@ -294,6 +306,7 @@ def publish(
     return results.checked(result, outcome)
 
 
+@command
 def fetch(  # noqa: PLR0913  # each is an option, given by its name
     release: str | os.PathLike[str],
     label: str | Iterable[str],

@@ -1,16 +1,17 @@
 """From the arguments of functions, checked, to the options of commands, and back."""
 
+import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import Source
 from toolkit.errors import ConfigError
+from toolkit.session import Session
 
 if TYPE_CHECKING:
     from toolkit.commands.command_line.options import Options
@@ -166,6 +167,8 @@ def words(name: str, value: Any) -> tuple[str, ...]:
 
 
 R = TypeVar("R", bound="Result")
+T = TypeVar("T")
+Q = ParamSpec("Q")
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """A path, or several."""
@@ -215,11 +218,23 @@ def of_dataset(
     return {**options, "dataset": dataset}
 
 
-def carried_out(options: "Options") -> "Outcome":
-    """Run a command; leave nothing behind in this process that the next one, or the caller, would meet."""
-    from toolkit.commands.carrying_out import carry_out
+def command(function: Callable[Q, T]) -> Callable[Q, T]:
+    """Return a function whose calls are commands, each in a session of its own."""
 
-    with _as_before():
+    @functools.wraps(function)
+    def call(*arguments: Q.args, **options: Q.kwargs) -> T:
+        with Session().bound():
+            return function(*arguments, **options)
+
+    return call
+
+
+def carried_out(options: "Options") -> "Outcome":
+    """Run a command."""
+    from toolkit.commands.carrying_out import carry_out
+    from toolkit.runs.executors import thawed
+
+    with thawed():
         return carry_out(options)
 
 
@@ -233,22 +248,3 @@ def made(kind: "type[R]", options: "Options") -> "R":
 
     outcome = carried_out(options)
     return results.checked(results.typed(kind, outcome), outcome)
-
-
-@contextmanager
-def _as_before() -> Iterator[None]:
-    """Put back what a command sets for the whole process."""
-    from toolkit.runs.executors import thawed
-    from toolkit.storage.options import options as storage_options
-    from toolkit.storage.options import set_options
-    from toolkit.storage.retrying import forget_hosts
-    from toolkit.storage.roots import forget_roots
-
-    before = storage_options()
-    try:
-        with thawed():
-            yield
-    finally:
-        set_options(before)
-        forget_hosts()
-        forget_roots()

@@ -1,7 +1,8 @@
 """A dataset as rows: documents, and documents joined with attribute sets."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.in_python import carrying
 from toolkit.in_python.carrying import Configuration, Overrides
 from toolkit.in_python.rows import Row, Rows, rules_of
+from toolkit.session import Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from toolkit.mix.join import JoinedShard
     from toolkit.mix.joined_sets import JoinedSet
     from toolkit.mix.settings import Stream
-    from toolkit.storage.options import StorageOptions
     from toolkit.text.kernels.signatures import Array
 
 
@@ -106,6 +107,11 @@ class Dataset:
 
     def __init__(self, dataset: Configuration, *, overrides: Overrides = ()) -> None:
         carrying.check(dataset)
+        self._session = Session()
+        with self._session.bound():
+            self._read(dataset, overrides)
+
+    def _read(self, dataset: Configuration, overrides: Overrides) -> None:
         if carrying.is_configuration(dataset) or os.path.isfile(dataset):  # type: ignore[arg-type]  # a mapping is one
             self._name = carrying.named(dataset)
             source = carrying.read(dataset, overrides)
@@ -147,8 +153,8 @@ class Dataset:
         ids: Iterable[str] | None = None,
     ) -> Rows[Document]:
         """Return the documents; see `joined`. An expression may use ``document`` and ``metadata``."""
-        works, joined, storage = self._plan((), shards, shard, where)
-        return Rows(works, joined, _ids(ids), storage, joined=False)
+        works, joined = self._plan((), shards, shard, where)
+        return Rows(works, joined, _ids(ids), self._session, joined=False)
 
     def joined(
         self,
@@ -181,8 +187,8 @@ class Dataset:
             with self._context() as context:
                 there = ", ".join(context.dataset.sets()) or "none"
             raise ConfigError(f"joined: expected attribute sets, got none; there are: {there}")
-        works, joined, storage = self._plan(sets, shards, shard, where, text=text)
-        return Rows(works, joined, _ids(ids), storage, joined=True, text=text)
+        works, joined = self._plan(sets, shards, shard, where, text=text)
+        return Rows(works, joined, _ids(ids), self._session, joined=True, text=text)
 
     def array(
         self,
@@ -240,7 +246,12 @@ class Dataset:
 
     # --- how they are read --------------------------------------------------------------------------------------------
 
-    def _context(self, shard: tuple[int, int] | None = None) -> "Context":
+    @contextmanager
+    def _context(self, shard: tuple[int, int] | None = None) -> "Iterator[Context]":
+        with self._session.bound(), self._opened(shard) as context:
+            yield context
+
+    def _opened(self, shard: tuple[int, int] | None) -> "Context":
         from toolkit.commands.carrying_out import open_context
         from toolkit.commands.command_line.options import Options
 
@@ -259,8 +270,8 @@ class Dataset:
         where: str | None,
         *,
         text: bool = True,
-    ) -> "tuple[list[JoinedShard], list[JoinedSet], StorageOptions]":
-        """Return the shards, what is joined to them, and how they are reached."""
+    ) -> "tuple[list[JoinedShard], list[JoinedSet]]":
+        """Return the shards, and what is joined to them."""
         from toolkit.commands.steps import shards as sharing
         from toolkit.ingest import own_types
 
@@ -274,7 +285,7 @@ class Dataset:
             rules = rules_of(stream, resolved.sets)
             if rules.needs.documents and not text:
                 raise ConfigError(f"where: expected an expression over attributes with `text=False`, got {where!r}")
-            return resolved.joined(context.config.max_document_bytes), resolved.sets, context.config.storage
+            return resolved.joined(context.config.max_document_bytes), resolved.sets
 
 
 def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":

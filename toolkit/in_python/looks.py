@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolkit.in_python import carrying
-from toolkit.in_python.carrying import Configuration, Overrides, carried_out, configured, looked_at, made, of_dataset
+from toolkit.in_python.carrying import (
+    Configuration,
+    Overrides,
+    carried_out,
+    command,
+    configured,
+    looked_at,
+    made,
+    of_dataset,
+)
 
 if TYPE_CHECKING:
     from toolkit.in_python import results
@@ -13,6 +22,7 @@ if TYPE_CHECKING:
     from toolkit.runs.progress import Reached
 
 
+@command
 def dry_run(
     configuration: Configuration,
     *,
@@ -36,6 +46,7 @@ def dry_run(
     return made(results.Previewed, options)
 
 
+@command
 def compare(
     configuration: Configuration,
     other: Configuration,
@@ -64,6 +75,7 @@ def compare(
     return made(results.Compared, options)
 
 
+@command
 def evaluate(  # noqa: PLR0913  # each is an option, given by its name
     what: Configuration,
     predictions: str | Iterable[str],
@@ -128,6 +140,7 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
     return made(results.Evaluated, options)
 
 
+@command
 def compare_sets(
     what: Configuration,
     one: str,
@@ -159,6 +172,7 @@ def compare_sets(
     return made(results.ComparedSets, options)
 
 
+@command
 def validate(
     what: Configuration | Iterable[str | os.PathLike[str]],
     *,
@@ -191,6 +205,7 @@ def validate(
     return results.typed(results.Validated, carried_out(options))
 
 
+@command
 def stats(
     what: Configuration | Iterable[str | os.PathLike[str]],
     *,
@@ -228,6 +243,7 @@ def stats(
     return made(results.Counted, options)
 
 
+@command
 def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "results.Status":
     """Return which work of a configuration is done, has failed or is running, as ``toolkit status`` does.
 
@@ -243,6 +259,7 @@ def status(configuration: Configuration, *, overrides: Overrides = (), **setting
     return results.typed(results.Status, carried_out(options))
 
 
+@command
 def report(
     what: Configuration | Iterable[str | os.PathLike[str]],
     *,

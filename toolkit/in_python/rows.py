@@ -9,6 +9,7 @@ import msgspec
 
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.session import Session
 
 if TYPE_CHECKING:
     import datasets
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from toolkit.mix.joined_sets import JoinedSet
     from toolkit.mix.settings import Stream
     from toolkit.rules import RuleSet
-    from toolkit.storage.options import StorageOptions
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class Rows(Generic[T]):
         works: the shards.
         sets: that are joined to them.
         ids: of documents that are wanted; None for all.
-        storage: how remote files are reached.
+        session: in which they are read.
         joined: whether rows have attributes beside their documents.
         text: whether documents are read, or what attributes and row indexes tell of them is enough.
     """
@@ -112,13 +112,13 @@ class Rows(Generic[T]):
         works: "Sequence[JoinedShard]",
         sets: "Sequence[JoinedSet]",
         ids: frozenset[str] | None,
-        storage: "StorageOptions",
+        session: Session,
         *,
         joined: bool,
         text: bool = True,
     ) -> None:
         self._works, self._sets = {work.shard: work for work in works}, sets
-        self._ids, self._storage, self._joined, self._text = ids, storage, joined, text
+        self._ids, self._session, self._joined, self._text = ids, session, joined, text
 
     @property
     def shards(self) -> list[str]:
@@ -141,13 +141,11 @@ class Rows(Generic[T]):
             ToolkitError: as `Dataset.joined`.
         """
         take: Callable[[Row], Any] = _whole if self._joined else _only_document
-        yield from map(take, self._rows(shard, text=self._text))
+        yield from self._session.steps(map(take, self._rows(shard, text=self._text)))
 
     def _rows(self, shard: str, *, text: bool) -> Iterator[Row]:
         from toolkit.mix.join import inputs_of
-        from toolkit.storage.options import set_options
 
-        set_options(self._storage)
         work = self._works[shard]
         if work.sets:
             inputs_of(work)

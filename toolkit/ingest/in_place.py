@@ -5,7 +5,6 @@ The reader of the format, and what an ingest does to its documents (`toolkit.ing
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -29,6 +28,7 @@ from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.members import Members
 from toolkit.ingest.reading.rows import Documents
 from toolkit.ingest.section import Common, Entry, settings_of
+from toolkit.session import cached
 from toolkit.storage import json_files, store_of
 from toolkit.storage.paths import fixed_part, is_folder, is_glob, join, lacking, stat
 
@@ -92,7 +92,7 @@ class FilesInPlace(ConfigStruct):
         return {name: value for name, value in settings_of(_read(self.entry)[0]).items() if name != "shard_size"}
 
 
-@functools.lru_cache(64)
+@cached(64)
 def _read(entry: str) -> tuple[Entry, Reader]:
     found = decoded(entry.encode(), Entry)
     return found, found.reader()

@@ -16,6 +16,7 @@ from toolkit.errors import ConfigError
 from toolkit.ingest import folders
 from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
+from toolkit.session import current
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import fault_of_name, is_set_name
 
@@ -327,16 +328,10 @@ def settings_of(entry: Entry) -> dict[str, Any]:
     The first version of a reader is not named, nor is gzip, nor that inputs are not packed: records from before there
     was anything else stay as they are.
     """
-    global _last
-    entry_asked, found = _last
-    if entry_asked is not entry:
-        found = _settings_of(entry)
-        _last = entry, found
-    return found
-
-
-_last: tuple[Entry | None, dict[str, Any]] = None, {}
-"""The settings of the entry that was asked about last: its inputs, of which there may be 100,000, are asked in turn."""
+    last = current().kept(settings_of, dict[int, tuple[Entry, dict[str, Any]]])  # 100,000 inputs of an entry ask
+    if id(entry) not in last:
+        last[id(entry)] = entry, _settings_of(entry)
+    return last[id(entry)][1]
 
 
 def _settings_of(entry: Entry) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from toolkit.interop import foreign
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import WRITERS, Writer, find_writer
+from toolkit.session import cached, current
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join, list_files, not_in
 from toolkit.storage.reading import Lines
@@ -208,7 +209,7 @@ class Format(NamedTuple):
         return _made(self.name, msgspec.json.encode(self.options))
 
 
-@functools.lru_cache(16)
+@cached(16)
 def _made(name: str, options: bytes) -> Writer:
     return convert(Source(msgspec.json.decode(options)), find_writer(name, "the format of an output"))
 
@@ -227,7 +228,7 @@ def format_of(path: str) -> Format | None:
     if is_table(path) and (columns := foreign.of_table(path)) is not None:
         return Format(_TABLE, columns)
     line = first_line(path)
-    for name in () if foreign.named_fields().text else WRITERS.names():
+    for name in () if current().columns[0] else WRITERS.names():
         with suppress(ConfigError):
             writer = WRITERS.find(name)
             if (found := writer.of_file(path, line)) is not None:

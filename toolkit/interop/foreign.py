@@ -1,8 +1,7 @@
 """Rows of others: JSON Lines and Parquet with a text, in which nothing else need be as in documents."""
 
 from collections.abc import Generator, Iterable, Iterator
-from contextvars import ContextVar
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
@@ -16,6 +15,7 @@ from toolkit.ingest.reading.preview import Unkept
 from toolkit.ingest.tables.arrow import column_types
 from toolkit.ingest.tables.fields import Fields
 from toolkit.mix.writer import Mixed, Reading, Writer
+from toolkit.session import current
 
 TEXTS = ("text", "content")
 """Keys of a row that its text can have."""
@@ -132,49 +132,28 @@ class _Told(Unkept):
 # --- which of them a file is ------------------------------------------------------------------------------------------
 
 
-class Named(NamedTuple):
-    """The fields of files of others that the user has named: that of the text, and that of the id."""
-
-    text: str | None = None
-    id: str | None = None
-
-
-_NOTHING = Named()
-_NAMED: ContextVar[Named] = ContextVar("named", default=_NOTHING)
-
-
-def name_fields(text: str | None, id: str | None) -> None:
-    """Say which fields files of others have their texts and ids in, for all that this command looks at."""
-    _NAMED.set(Named(text, id))
-
-
-def named_fields() -> Named:
-    """Return what was named."""
-    return _NAMED.get()
-
-
 def of_table(path: str) -> dict[str, Any] | None:
     """Return the options of `ForeignTable` for a Parquet file; None if a mix wrote it, or it has no text.
 
     Raises:
         ConfigError: if it has no such column as was named.
     """
-    named = _NAMED.get()
+    text_field, id_field = current().columns
     try:
         found = column_types(Input(path, None, LONGEST, None))[0]
     except (ToolkitError, ImportError):
         return None  # it is damaged, or pyarrow is not here: who reads it says so
-    if named.text is None and "annotation" in found:
+    if text_field is None and "annotation" in found:
         return None
-    text = named.text or next((name for name in TEXTS if name in found), None)
+    text = text_field or next((name for name in TEXTS if name in found), None)
     if text is None:
         return None
-    for name in (text, named.id):
+    for name in (text, id_field):
         if name is not None and name not in found:
             hint = did_you_mean(name, found) or f"; there are: {', '.join(found)}"
             raise ConfigError(f"{path}: expected the column {name!r}, got none{hint}")
     columns = {name: to_json(type_) for name, type_ in found.items()}
-    return {"text": text, "id": named.id or "id", "columns": columns}
+    return {"text": text, "id": id_field or "id", "columns": columns}
 
 
 def of_line(line: bytes) -> dict[str, Any] | None:
@@ -183,9 +162,9 @@ def of_line(line: bytes) -> dict[str, Any] | None:
         row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     except BAD_ROW:
         return None
-    named = _NAMED.get()
-    if named.text is not None:
-        return {"text": named.text, **({} if named.id is None else {"id": named.id})}
+    text_field, id_field = current().columns
+    if text_field is not None:
+        return {"text": text_field, **({} if id_field is None else {"id": id_field})}
     texts = [key for key, value in row.items() if bytes(memoryview(value)[:1]) == b'"']
     key = next((key for key in TEXTS if key in texts), None)
     if key is None or {"id", "source", "text"} <= set(texts):

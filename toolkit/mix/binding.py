@@ -4,7 +4,6 @@ They are cut along with the lines, or computed anew, or refused: never stale.
 """
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -20,6 +19,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import Wanted
+from toolkit.session import cached
 from toolkit.tag import tagger, when, without
 from toolkit.tag.tagger import TAGGERS, Tagger
 
@@ -235,7 +235,7 @@ def tagger_of(key: Key) -> Tagger:
     return _tagger(msgspec.json.encode((key.settings, key.code, key.models)))
 
 
-@lru_cache(maxsize=64)
+@cached(64)
 def _tagger(encoded: bytes) -> Tagger:
     settings, code, places = msgspec.json.decode(encoded)
     if "tagger" not in settings:

@@ -35,6 +35,7 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import look_at
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
+from toolkit.session import current
 from toolkit.storage.paths import exists
 from toolkit.text.batch import Batch
 from toolkit.text.counting import measure, measure_json
@@ -200,16 +201,11 @@ class RowDecoder:
         return self.absent if row.attributes == [] else row.attributes
 
 
-_row_decoders: dict[bytes, RowDecoder] = {}
-
-
 def row_decoder(joined: JoinedSet, keys: set[str], fields: Mapping[str, set[str]] | None = None) -> RowDecoder:
-    """Return the decoder of rows of a set, made once in a process; arguments as of `RowDecoder`."""
+    """Return the decoder of rows of a set, made once in a process of the command; arguments as of `RowDecoder`."""
     wanted = {key.name: fields and fields.get(key.name) for key in joined.keys if key.name in keys}
     key = msgspec.msgpack.encode((joined, wanted), order="sorted")
-    if key not in _row_decoders:
-        _row_decoders[key] = RowDecoder(joined, keys, fields)
-    return _row_decoders[key]
+    return current().kept((RowDecoder, key), lambda: RowDecoder(joined, keys, fields))
 
 
 def narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:

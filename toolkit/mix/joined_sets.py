@@ -20,6 +20,7 @@ from toolkit.rules import expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check
+from toolkit.session import current
 
 
 class Key(ConfigStruct):
@@ -202,13 +203,10 @@ def names_for_rules(sets: Iterable[JoinedSet], own: OwnTypes | None = None) -> d
     return expressions.of_document(own=own) | names
 
 
-_compiled: dict[bytes, rules.RuleSet] = {}
-
-
 def compile_rules(
     settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool = True
 ) -> rules.RuleSet:
-    """Return a stream's rules, checked against the types of its sets and compiled; once in a process.
+    """Return a stream's rules, checked against the types of its sets and compiled; once in a process of the command.
 
     Args:
         settings: of the mix.
@@ -218,10 +216,9 @@ def compile_rules(
     """
     output = (settings.output.format, settings.options, settings.output.provenance, settings.label, settings.place)
     key = msgspec.msgpack.encode((output, stream.all_rules, sets, stream.own, translates))
-    if key not in _compiled:
-        _compiled[key] = _compile(settings, stream, sets, translates=translates)
-    _compiled[key].start_over()
-    return _compiled[key]
+    found = current().kept((rules.RuleSet, key), lambda: _compile(settings, stream, sets, translates=translates))
+    found.start_over()
+    return found
 
 
 def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool) -> rules.RuleSet:

@@ -3,7 +3,6 @@
 Which split a document is in: by hash of its id.
 """
 
-import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -23,6 +22,7 @@ from toolkit.mix.writer import Writer, find_writer, part_name
 from toolkit.rules import Role, Rule, kind_called
 from toolkit.rules.kinds.budget import Budget
 from toolkit.rules.kinds.sample import Sample
+from toolkit.session import cached
 from toolkit.storage import store_of
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
@@ -334,7 +334,7 @@ def _options(writer: Writer) -> dict[str, Any]:
     return found | ({"models": {option: digest(path) for option, path in named.items()}} if named else {})
 
 
-@functools.lru_cache(16)
+@cached(16)
 def writer_with(format_: str, options: bytes, columns: str = "") -> Writer:
     class_ = find_writer(format_, "mix.output.format")
     found = config.convert(Source(msgspec.json.decode(options)), class_, f"format {format_}")

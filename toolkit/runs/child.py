@@ -25,6 +25,7 @@ from toolkit.errors import ToolkitError
 from toolkit.interrupts import Ended, raise_on_sigterm
 from toolkit.runs import nursery
 from toolkit.runs.processes import one_thread_each, share_arenas
+from toolkit.session import Part, Session, current
 
 JOIN_SECONDS = 5
 """How long a process may take to end that has closed its pipe."""
@@ -65,7 +66,8 @@ class Child:
     def __init__(self, serve: Callable[..., None], *arguments: Any, tidy: bool = False) -> None:
         self.connection, theirs = multiprocessing.Pipe()
         with theirs:
-            self.process = nursery.begun(_live, (theirs, tidy, serve, arguments), daemon=not tidy)
+            part = current().part(here=True)
+            self.process = nursery.begun(_live, (theirs, tidy, part, serve, arguments), daemon=not tidy)
 
     def send(self, message: Any) -> None:
         """Send a message; that the process has died shows when an answer is awaited."""
@@ -93,7 +95,9 @@ class Child:
         return Died(self.process.exitcode or 0)
 
 
-def _live(connection: "Connection[Any, Any]", tidy: bool, serve: Callable[..., None], arguments: Any) -> None:
+def _live(
+    connection: "Connection[Any, Any]", tidy: bool, part: Part, serve: Callable[..., None], arguments: Any
+) -> None:
     """Run a process from its beginning to its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if tidy:
@@ -104,7 +108,10 @@ def _live(connection: "Connection[Any, Any]", tidy: bool, serve: Callable[..., N
     share_arenas()
     make_harmless()
     _die_with_parent()
-    with contextlib.suppress(EOFError, OSError):  # the calling process has gone, or needs it no more
+    with (
+        Session.of(part).bound(),
+        contextlib.suppress(EOFError, OSError),  # the calling process has gone, or needs it no more
+    ):
         serve(connection, *arguments)
 
 

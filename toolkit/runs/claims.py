@@ -30,6 +30,7 @@ from toolkit.storage.json_files import load_strictly
 from toolkit.storage.outputs import write_file
 from toolkit.storage.owners import is_gone, owner
 from toolkit.storage.paths import join, list_files, remove
+from toolkit.storage.threads import Thread
 
 LEASE = 120.0
 """Seconds after which a claim that is not renewed has ended."""
@@ -158,7 +159,7 @@ class _Own:
         self._path = join(folder, f"{self._claim.owner}.{uuid.uuid4().hex}.json")
         self._writing = threading.Lock()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="claim", daemon=True)
+        self._thread = Thread(target=self._renew, name="claim", daemon=True)
 
     def take(self) -> None:
         self._write()

@@ -12,8 +12,10 @@ from toolkit.distribution import NAME
 from toolkit.runs.executors import Report, Task, attempt, packed
 from toolkit.runs.lifeline import Address, Tell, held
 
-CARRIED = ("AWS_", "TOOLKIT_")
-"""Environment variables that begin so are the calling process's in every task."""
+CARRIED = ("AWS_", "AZURE_", "GOOGLE_", "HF_", "TOOLKIT_CACHE")
+"""Environment variables that begin so are the calling process's in every task: libraries read their credentials there.
+
+The state of the command is in the tasks (`toolkit.session.InSession`)."""
 
 
 class Caller(NamedTuple):

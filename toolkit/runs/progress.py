@@ -20,6 +20,7 @@ import msgspec
 from toolkit.config import sizes
 from toolkit.errors import amount, duration
 from toolkit.runs.executors import Report
+from toolkit.storage.threads import Thread
 
 LINE_SECONDS = 10.0
 """After which a line is written where there is no terminal."""
@@ -220,7 +221,7 @@ class Progress:
         self._bar: _Bar | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep_showing, name="progress", daemon=True)
+        self._thread = Thread(target=self._keep_showing, name="progress", daemon=True)
 
     def __enter__(self) -> Self:
         if self._terminal:

@@ -17,7 +17,7 @@ from toolkit.data.excerpts import columns as columns_of
 from toolkit.data.schema import is_number
 from toolkit.data.tables.sink import Sink
 from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
-from toolkit.sql.session import Column, Session
+from toolkit.sql.session import Column, Database
 from toolkit.storage.outputs import NamedOutput
 
 PROMPT, MORE = "sql> ", "...> "
@@ -52,7 +52,7 @@ def is_complete(text: str) -> bool:
     return last == ";"
 
 
-def run(session: Session, rows: int) -> int:
+def run(session: Database, rows: int) -> int:
     """Answer what is typed, or comes by a pipe, until its end; return how many statements failed.
 
     Args:
@@ -120,7 +120,7 @@ def _statements(*, is_person: bool) -> Iterator[str]:
             held = ""
 
 
-def _answer(session: Session, statement: str, rows: int) -> None:
+def _answer(session: Database, statement: str, rows: int) -> None:
     if not statement.startswith("."):
         print(shown(session, statement, rows), flush=True)
         return
@@ -135,7 +135,7 @@ def _answer(session: Session, statement: str, rows: int) -> None:
     print(answers[command](), flush=True)
 
 
-def schema(session: Session, name: str) -> str:
+def schema(session: Database, name: str) -> str:
     """Return the columns of a view with their types; those of all views without a name.
 
     Raises:
@@ -152,7 +152,7 @@ def schema(session: Session, name: str) -> str:
     return "\n\n".join(shown)
 
 
-def shown(session: Session, statement: str, rows: int) -> str:
+def shown(session: Database, statement: str, rows: int) -> str:
     """Return the result of a statement as a table of the first rows."""
     result = session.execute(statement)
     found = []
@@ -355,7 +355,7 @@ _WRITERS: dict[str, Callable[[Sequence[Column], Iterable[Sequence[Any]]], Iterat
 }  # fmt: skip
 
 
-def write(session: Session, query: str, format: Format, output: NamedOutput | None, *, formulas: bool = False) -> str:
+def write(session: Database, query: str, format: Format, output: NamedOutput | None, *, formulas: bool = False) -> str:
     """Write a result to a file, which appears when it is complete, or to standard output; return what is to be said.
 
     Args:
@@ -393,7 +393,7 @@ def write(session: Session, query: str, format: Format, output: NamedOutput | No
     return said
 
 
-def _write_parquet(session: Session, query: str, output: NamedOutput | None) -> str:
+def _write_parquet(session: Database, query: str, output: NamedOutput | None) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -4,7 +4,7 @@ import atexit
 import re
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -15,6 +15,7 @@ from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.interrupts import held_back
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View, literal, quoted
+from toolkit.storage.threads import pool
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class Result:
         columns: of it.
     """
 
-    def __init__(self, session: "Session", cursor: Any, sql: str) -> None:
+    def __init__(self, session: "Database", cursor: Any, sql: str) -> None:
         self._session, self._cursor, self._sql = session, cursor, sql
         self.columns = [Column(each[0], str(each[1])) for each in cursor.description or ()]
 
@@ -68,7 +69,7 @@ class Result:
                 yield from some
 
 
-class Session:
+class Database:
     """Queries over views that are made when a query names them. A context manager.
 
     Args:
@@ -105,7 +106,7 @@ class Session:
         import duckdb
 
         know_types()  # DuckDB's threads read the views
-        self._thread = self._stack.enter_context(ThreadPoolExecutor(1))
+        self._thread = self._stack.enter_context(pool(1))
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-sql-"))
         self._connection = self._stack.enter_context(duckdb.connect())
         for setting in (*self._settings, f"temp_directory={literal(folder)}", *_SETTINGS):
@@ -227,18 +228,18 @@ def reader(query: str, views: Views, *, memory: int, threads: int) -> Any:
     Args:
         query: of one statement.
         views: that it can name.
-        memory: as of `Session`.
-        threads: as of `Session`.
+        memory: as of `Database`.
+        threads: as of `Database`.
 
     Raises:
-        ToolkitError: as `Session.execute`; also while batches are read.
+        ToolkitError: as `Database.execute`; also while batches are read.
     """
     import pyarrow as pa
 
     stack = ExitStack()
     try:
         session = stack.enter_context(
-            Session(views.makers, aliases_of(list(views.makers)), views.faults, memory=memory, threads=threads)
+            Database(views.makers, aliases_of(list(views.makers)), views.faults, memory=memory, threads=threads)
         )
         batches = session.batches(query)
         schema = next(batches)

@@ -22,7 +22,7 @@ from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.mix.effects.preview import sources_of
 from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.storage.options import StorageOptions, set_options
+from toolkit.session import Session
 
 PLACE = ("shard", "row", "chars", "bytes")
 """Columns that the row index has."""
@@ -66,11 +66,11 @@ class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     Args:
         schema: of all columns.
         faults: takes the errors of scans.
-        storage: how remote files are reached.
+        session: in which they are read.
     """
 
-    def __init__(self, schema: pa.Schema, faults: Faults, storage: StorageOptions) -> None:
-        self._columns, self.faults, self._storage = schema, faults, storage
+    def __init__(self, schema: pa.Schema, faults: Faults, session: Session) -> None:
+        self._columns, self.faults, self._session = schema, faults, session
 
     @property
     def schema(self) -> pa.Schema:
@@ -86,8 +86,7 @@ class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def told(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield record batches of a schema."""
-        set_options(self._storage)
-        for arrays in self.batches(frozenset(schema.names)):
+        for arrays in self._session.steps(iter(self.batches(frozenset(schema.names)))):
             yield pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
@@ -128,7 +127,7 @@ class Shards(Stream):
         works: the shards.
         sets: that are joined.
         faults: takes the errors of scans.
-        storage: how remote files are reached.
+        session: in which they are read.
         all_sets: whether sets are looked at of which no column is asked for.
     """
 
@@ -137,7 +136,7 @@ class Shards(Stream):
         works: Sequence[JoinedShard],
         sets: Sequence[JoinedSet],
         faults: Faults,
-        storage: StorageOptions,
+        session: Session,
         *,
         all_sets: bool = False,
     ) -> None:
@@ -145,7 +144,7 @@ class Shards(Stream):
         fields = [
             (name, _TYPES.get(name, pa.large_string() if name not in DOCUMENT else pa.string())) for name in names
         ]
-        super().__init__(pa.schema(fields), faults, storage)
+        super().__init__(pa.schema(fields), faults, session)
         self._works, self._sets, self._all_sets = works, sets, all_sets
 
     def batches(self, columns: frozenset[str]) -> Iterator[dict[str, Any]]:

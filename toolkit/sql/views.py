@@ -17,8 +17,8 @@ from toolkit.inspect.targets import Format, Target, recorded_format
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import sets as records
+from toolkit.session import Session
 from toolkit.sql.streams import DOCUMENT, PLACE, Faults, Shards, Stream, column_of
-from toolkit.storage.options import StorageOptions
 from toolkit.storage.paths import join, stat
 from toolkit.text.languages.labels import label_of_path
 
@@ -154,25 +154,25 @@ class Reading(NamedTuple):
 
     Attributes:
         works: its shards.
-        storage: how remote files are reached.
+        session: in which they are read.
         faults: takes the errors of scans.
     """
 
     works: Sequence[JoinedShard]
-    storage: StorageOptions
+    session: Session
     faults: Faults
 
 
 def of_documents(reading: Reading) -> View:
     """Return the view of documents: shard, row, chars and bytes (of the row index), and their fields."""
     shown = [*map(quoted, (*PLACE, "id", "source")), f"{TEXT} AS text", "added", "created", f"{METADATA} AS metadata"]
-    stream = Shards(reading.works, [], reading.faults, reading.storage)
+    stream = Shards(reading.works, [], reading.faults, reading.session)
     return View(stream, f"SELECT {', '.join(shown)} FROM {STREAM}")
 
 
 def of_set(reading: Reading, joined: JoinedSet) -> View:
     """Return the view of a set: shard, row, id, source, and its keys."""
-    stream = Shards(reading.works, [joined], reading.faults, reading.storage, all_sets=True)
+    stream = Shards(reading.works, [joined], reading.faults, reading.session, all_sets=True)
     own = ["shard", "row", "id", "source"]
     shown = ["shard", quoted("row"), "a0.id AS id", "a0.source AS source", *_keys([joined], own)]
     return View(stream, f"SELECT {', '.join(shown)} FROM {_parsed([joined])}")
@@ -180,7 +180,7 @@ def of_set(reading: Reading, joined: JoinedSet) -> View:
 
 def of_joined(reading: Reading, sets: Sequence[JoinedSet]) -> View:
     """Return the view of documents joined with sets, row by row: the columns of documents, and each key."""
-    stream = Shards(reading.works, sets, reading.faults, reading.storage)
+    stream = Shards(reading.works, sets, reading.faults, reading.session)
     named = _least(reading.works, sets)
     id, source = ("id", "source") if named is None else (f"a{named}.id AS id", f"a{named}.source AS source")
     shown = [*map(quoted, PLACE), id, source, f"{TEXT} AS text", "added", "created", f"{METADATA} AS metadata"]
@@ -285,13 +285,13 @@ def parts_of(target: Target, limit: int) -> Parts:
     return Parts(files, merged_types(manifest), limit)
 
 
-def of_parts(parts: Parts, faults: Faults, storage: StorageOptions) -> View:
+def of_parts(parts: Parts, faults: Faults, session: Session) -> View:
     """Return the view of an output: part, row, label, id, source, chars, text, metadata, and values by name."""
     types: dict[str, Type] = {}
     for file in parts.files:
         types |= types_of(file.format.writer() if file.format else None, parts.types)
     types.pop("label", None)  # that of each row
-    stream = _PartsStream(parts, types, faults, storage)
+    stream = _PartsStream(parts, types, faults, session)
     shown = [quoted(name) for name in OWN[:-1]] + ["metadata::JSON AS metadata"]
     taken = list(OWN)
     for name, type_ in types.items():
@@ -314,7 +314,7 @@ def _column(name: str) -> str:
 
 
 class _PartsStream(Stream):
-    def __init__(self, parts: Parts, types: Mapping[str, Type], faults: Faults, storage: StorageOptions) -> None:
+    def __init__(self, parts: Parts, types: Mapping[str, Type], faults: Faults, session: Session) -> None:
         self._parts, self._types = parts, types
         fields = [
             ("part", pa.string()),
@@ -327,7 +327,7 @@ class _PartsStream(Stream):
             ("metadata", pa.large_string()),
             *((_column(name), arrow_type(type_, maps=True)) for name, type_ in types.items()),
         ]
-        super().__init__(pa.schema(fields), faults, storage)
+        super().__init__(pa.schema(fields), faults, session)
 
     def batches(self, columns: frozenset[str]) -> Iterator[dict[str, Any]]:
         for file in self._parts.files:

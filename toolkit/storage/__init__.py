@@ -6,13 +6,10 @@ A path is local, or ``SCHEME://…``. `store_of` gives the `Store` of a path, wh
 store, a file that is written appears complete or not at all, and listings are sorted.
 """
 
-import functools
-
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
-from toolkit.storage.options import configured, options
+from toolkit.session import Session, current
 from toolkit.storage.store import Pieces, Stat, Store, Writing
-from toolkit.storage.threads import FROM_AFAR
 
 __all__ = ["STORES", "Pieces", "Stat", "Store", "Writing", "scheme_of", "store_of"]
 
@@ -36,28 +33,28 @@ def scheme_of(path: str) -> str:
 
 
 def store_of(path: str) -> Store:
-    """Return the store that a path belongs to; one object in this process, as long as the configuration is the same.
+    """Return the store that a path belongs to; one object in a session.
 
     Raises:
         ConfigError: if there is none for it, or what it needs is not installed.
     """
-    return _store(scheme_of(path), configured())
+    scheme, session = scheme_of(path), current()
+    found: Store = session.stores.get(scheme) or session.stores.setdefault(scheme, _made(scheme, session))
+    return found
 
 
-@functools.lru_cache(64)
-def _store(scheme: str, _configured: str) -> Store:
+def _made(scheme: str, session: Session) -> Store:
     if not scheme:
         from toolkit.storage.stores.local import Local  # without a look at what is installed, which takes a while
 
-        return Local()
-    found = _class_of(scheme)()
-    if not found.is_local:
-        FROM_AFAR.add(scheme)
+        return Local(session.options)
+    found = _class_of(scheme)(session.options)
+    session.has_remote_stores |= not found.is_local
     return found
 
 
 def _class_of(scheme: str) -> type[Store]:
-    if reference := options().stores.get(scheme):
+    if reference := current().options.stores.get(scheme):
         return STORES.find(reference)
     names = [name for name in STORES.names() if name != LOCAL]
     if scheme not in names:

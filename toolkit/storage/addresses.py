@@ -15,12 +15,8 @@ import hashlib
 import os
 import re
 
-import msgspec
-
 from toolkit.errors import ConfigError
-
-_VARIABLE = "TOOLKIT_ADDRESSES"
-"""Carries whole addresses to processes that work for this one, wherever they run; by those that are shown."""
+from toolkit.session import current
 
 _USER = "…@"
 _QUERY = "?…"
@@ -46,31 +42,26 @@ _CREDENTIALS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _LONG = 8
 """Characters from which a user, a password or a value is taken out of messages by itself; less may be any word."""
 
-_whole: dict[str, str] = {}
-"""Whole addresses by what is shown of them; those of this process."""
-
 
 def hidden(text: str, *, carry: bool = True) -> str:
     """Return an address as it may be shown and stored, and note the whole one for `whole`; any other text as it is.
 
     Args:
         text: an address, or something else.
-        carry: whether processes that work for this one must know it. What is sent to them otherwise need not be: an
-            environment has no room for thousands.
+        carry: whether processes that work for this one must know it; thousands of inputs are sent to them one by one.
     """
     match = _ADDRESS.fullmatch(text)
     if match is None or (shown := _shown(match)) == text:
         return text
-    _whole[shown] = text
-    if carry:
-        os.environ[_VARIABLE] = msgspec.json.encode(_carried() | {shown: text}).decode()
+    session = current()
+    (session.addresses if carry else session.inputs)[shown] = text
     return shown
 
 
 def cleaned(message: str) -> str:
     """Return a message of others without secrets.
 
-    None are in the addresses that it quotes. Nor are there parts of addresses that this process knows, values of what
+    None are in the addresses that it quotes. Nor are there parts of addresses that the session knows, values of what
     is called a signature, token or the like, and the credentials of S3 that are in the environment: a server may repeat
     all that it was asked with.
     """
@@ -83,7 +74,7 @@ def cleaned(message: str) -> str:
 def _secrets() -> set[str]:
     """Return what must not be read anywhere: parts of known addresses, and credentials in the environment."""
     found = {os.environ.get(name, "") for name in _CREDENTIALS}
-    for address in {**_carried(), **_whole}.values():
+    for address in _known().values():
         if match := _ADDRESS.fullmatch(address):
             user, query = match[2].rpartition("@")[0], match[4].removeprefix("?")
             parts = [*user.split(":"), *(pair.partition("=")[2] for pair in query.split("&"))]
@@ -106,7 +97,7 @@ def whole(address: str) -> str:
     """
     if _USER not in address and _QUERY not in address:
         return address
-    known = {**_carried(), **_whole}
+    known = _known()
     if address in known:
         return known[address]
     # a path below one that is known: of a crawl below its `base_url:`
@@ -123,7 +114,7 @@ def whole(address: str) -> str:
 def learn(shown: str, address: str) -> None:
     """Note the whole address of one that is shown."""
     if shown != address:
-        _whole[shown] = address
+        current().inputs[shown] = address
 
 
 def _shown(match: re.Match[str]) -> str:
@@ -143,5 +134,5 @@ def _digits(query: str) -> str:
     return hashlib.sha256(query.encode(errors="surrogatepass")).hexdigest()[:8]
 
 
-def _carried() -> dict[str, str]:
-    return msgspec.json.decode(os.environ.get(_VARIABLE, "{}"), type=dict[str, str])
+def _known() -> dict[str, str]:
+    return current().addresses | current().inputs

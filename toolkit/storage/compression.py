@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import DAMAGED, DataError
-from toolkit.storage.options import options
+from toolkit.session import current
 
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
 """Compressions by suffix."""
@@ -146,7 +146,7 @@ def _decompressor(name: str) -> Any:
         from isal import igzip_lib
 
         return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-    window = options().max_window
+    window = current().options.max_window
     if name == "zstd":
         module = zstd()
         log = max(10, (window - 1).bit_length())  # rounded up to a power of two

@@ -1,6 +1,5 @@
 """Records of ours, a JSON file each: there, not there, damaged in itself, or not to be read just now."""
 
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,13 +8,11 @@ import xxhash
 
 from toolkit.decoders import decoded
 from toolkit.errors import DataError, in_words
+from toolkit.session import current
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 
 T = TypeVar("T")
-
-_told: set[str] = set()
-"""Damaged records of which that was said."""
 
 
 def json_digest(value: Any) -> str:
@@ -45,9 +42,7 @@ def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
 
 def tell_damage(path: str, fault: object) -> None:
     """Tell what is wrong with a record, once."""
-    if path not in _told:
-        _told.add(path)
-        print(f"warning: {fault}", file=sys.stderr)
+    current().warn(f"warning: {fault}")
 
 
 def load_strictly(

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from toolkit import errors
 from toolkit.errors import ConfigError, NothingThere, Unreadable
+from toolkit.session import current
 from toolkit.storage import Stat, store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.threads import for_each
@@ -24,7 +25,7 @@ TEMPORARY = re.compile(r"^\..+\.tmp$")
 
 def stat(path: str) -> Stat | None:
     """Return size and stamp of a file; None if there is none. See `looking`."""
-    for folder, listed in _looked_at.items():
+    for folder, listed in _blocks().listings.items():
         if path.startswith(folder):
             return listed().get(path[len(folder) :])
     return store_of(path).stat(path)
@@ -62,20 +63,26 @@ class _Block:
         self.read: dict[str, Any] = {}
 
 
-_blocks: list[_Block] = []
-"""The blocks of `looking` that threads are in, in the order in which they have begun; they end in any."""
+class _Blocks:
+    """The blocks of `looking` that threads of a session are in, in the order in which they began; they end in any.
 
-_looked_at: dict[str, _Listing] = {}
-"""The listings of all blocks, by folder; of two the later one."""
+    Attributes:
+        listings: of all blocks, by folder; of two the later one.
+    """
 
-_beginning = threading.Lock()
+    def __init__(self) -> None:
+        self.open: list[_Block] = []
+        self.listings: dict[str, _Listing] = {}
+        self.changing, self.reading = threading.Lock(), threading.RLock()
+
+    def change(self, change: Callable[[_Block], None], block: _Block) -> None:
+        with self.changing:
+            change(block)
+            self.listings = {folder: listing for each in self.open for folder, listing in each.listings.items()}
 
 
-def _begin_or_end(change: Callable[[_Block], None], block: _Block) -> None:
-    global _looked_at
-    with _beginning:
-        change(block)
-        _looked_at = {folder: listing for each in _blocks for folder, listing in each.listings.items()}
+def _blocks() -> _Blocks:
+    return current().kept(_Blocks, _Blocks)
 
 
 @contextmanager
@@ -87,30 +94,30 @@ def looking(*folders: str) -> Iterator[None]:
     once in it.
     """
     new = [folder for folder in dict.fromkeys(folders) if not store_of(folder).is_local and store_of(folder).can_list]
-    block = _Block(new)
-    _begin_or_end(_blocks.append, block)
+    blocks, block = _blocks(), _Block(new)
+    blocks.change(blocks.open.append, block)
     try:
         yield
     finally:
-        _begin_or_end(_blocks.remove, block)
+        blocks.change(blocks.open.remove, block)
 
 
 def list_anew(folder: str) -> None:
     """Let a block of `looking` list again what a folder lies in: what it has listed has been gone when it was read."""
-    for each, listing in _looked_at.items():
+    for each, listing in _blocks().listings.items():
         if f"{folder.rstrip('/')}/".startswith(each):
             listing.forget()
 
 
 def is_listed(folder: str) -> bool:
     """Return whether a block of `looking` answers for what is in a folder."""
-    return any(folder.rstrip("/") + "/" == each for each in _looked_at)
+    return any(folder.rstrip("/") + "/" == each for each in _blocks().listings)
 
 
 def _listed_below(root: str) -> dict[str, Stat | None] | None:
     """Return what a block of `looking` has listed below a folder, sorted; None if it has not looked there."""
     whole = root.rstrip("/") + "/"
-    for folder, listed in _looked_at.items():
+    for folder, listed in _blocks().listings.items():
         if whole == folder:
             return listed()
         if whole.startswith(folder):
@@ -119,16 +126,14 @@ def _listed_below(root: str) -> dict[str, Stat | None] | None:
     return None
 
 
-_reading = threading.RLock()
-
-
 def read_once(path: str, read: Callable[[str], T]) -> T:
     """Return what a function reads of a file, which it always does in the same way; in `looking` it does so once."""
-    block = next(iter(_blocks), None)
+    blocks = _blocks()
+    block = next(iter(blocks.open), None)
     if block is None:
         return read(path)
     known = block.read
-    with _reading:
+    with blocks.reading:
         if path not in known:
             known[path] = read(path)
         found: T = known[path]

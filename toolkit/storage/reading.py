@@ -10,9 +10,9 @@ from typing import IO, TYPE_CHECKING, Protocol, Self
 import xxhash
 
 from toolkit.errors import DAMAGED, DataError, advice
+from toolkit.session import current
 from toolkit.storage import Stat, store_of
 from toolkit.storage.compression import Stored, WindowTooLarge, inflated
-from toolkit.storage.options import options
 from toolkit.storage.paths import stat
 from toolkit.storage.threads import pool
 
@@ -98,7 +98,7 @@ class Decompressed(io.RawIOBase):
         if isinstance(error, MemoryError):
             return f"expected compressed data that needs less memory, got data that needs more, before or {where}"
         if isinstance(error, WindowTooLarge):
-            expected = f"expected compressed data with a window of at most {options().max_window:,} bytes"
+            expected = f"expected compressed data with a window of at most {current().options.max_window:,} bytes"
             return f"{expected}, got a larger one, before or {where}; raise `storage.max_window` (at most 2 GiB)"
         name = type(error).__name__
         if isinstance(error, OSError) and name not in ("BadGzipFile", "IsalError"):

@@ -10,7 +10,6 @@ most of what breaks is a body.
 """
 
 import email.utils
-import os
 import random
 import re
 import sys
@@ -22,8 +21,8 @@ from typing import TypeVar
 
 from toolkit.errors import Unreadable, duration
 from toolkit.interrupts import is_ending, pause
+from toolkit.session import current
 from toolkit.storage.addresses import cleaned
-from toolkit.storage.options import options
 
 T = TypeVar("T")
 
@@ -50,9 +49,6 @@ SILENT, SAID = 5.0, 30.0
 
 SHOWN = 300
 """Characters of an error of a library that are shown; it may quote what a server has said."""
-
-_VARIABLE = "_TOOLKIT_ANSWERED"
-"""Carries the hosts that have answered to the processes of this machine that work for this one."""
 
 clock = time.monotonic
 
@@ -87,48 +83,37 @@ class _Host:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.known = name in os.environ.get(_VARIABLE, "").split()
         self.good = float("-inf")
         self.given_up = False
         self.said = float("-inf")
 
+    @property
+    def known(self) -> bool:
+        """Tell whether it has answered in this run."""
+        return self.name in current().hosts
 
-_hosts: dict[str, _Host] = {}
+
 _lock = threading.Lock()
 
 
 def _host(name: str) -> _Host:
-    with _lock:
-        if name not in _hosts:
-            _hosts[name] = _Host(name)
-        return _hosts[name]
-
-
-def forget_hosts() -> None:
-    """Forget which hosts have answered: for a new run in the same process."""
-    with _lock:
-        _hosts.clear()
-        os.environ.pop(_VARIABLE, None)
+    return current().kept((_Host, name), lambda: _Host(name))
 
 
 def has_answered(host: str) -> bool:
     """Return whether a host has answered in this run."""
-    return _host(host).known
+    return host in current().hosts
 
 
 def patience(host: str) -> tuple[float, float]:
     """Return the seconds that a connection to a host, and a byte of its answer, are waited for."""
     read = READ if has_answered(host) else READ_STRANGER
-    return CONNECT, max(1.0, min(read, options().give_up))
+    return CONNECT, max(1.0, min(read, current().options.give_up))
 
 
 def note_answer(host: str) -> None:
-    """Note that a host has answered, for this process and for those that it begins."""
-    found = _host(host)
-    if not found.known:
-        found.known = True
-        with _lock:
-            os.environ[_VARIABLE] = " ".join({**dict.fromkeys(os.environ.get(_VARIABLE, "").split()), host: None})
+    """Note that a host has answered, for this session."""
+    current().hosts.add(host)
 
 
 def persist(
@@ -167,7 +152,7 @@ def persist(
         attempt += 1
         now = clock()
         began = now if began is None else began
-        limit = options().give_up if found.known else STRANGER
+        limit = current().options.give_up if found.known else STRANGER
         if found.given_up:
             limit = STRANGER if trouble.answered else 0.0
         left = limit - (now - began)

@@ -1,29 +1,19 @@
 """Folders that were there when a run began: what is missing below one that has vanished is not known to be missing."""
 
-import functools
 import os
 from collections.abc import Iterable
 
-import msgspec
-
 from toolkit.errors import Unreadable
+from toolkit.session import current
 from toolkit.storage import scheme_of
-
-_VARIABLE = "_TOOLKIT_ROOTS"
-"""Carries them to processes of this machine that work for this one: by path, device and inode."""
-
-
-def forget_roots() -> None:
-    """Forget all of them: a new run begins."""
-    os.environ.pop(_VARIABLE, None)
 
 
 def note_roots(folders: Iterable[str]) -> None:
-    """Note local folders that are there, for this process and for those that it begins.
+    """Note local folders that are there, for this session.
 
     Of one that will only be made, the folder above it that is there is noted: it may be what is mounted.
     """
-    known = dict(_known(os.environ.get(_VARIABLE, "{}")))
+    known = current().roots
     for folder in folders:
         if scheme_of(folder):
             continue
@@ -32,8 +22,6 @@ def note_roots(folders: Iterable[str]) -> None:
             path = os.path.dirname(path)
         if now and path != "/":
             known.setdefault(path, now)
-    if known:
-        os.environ[_VARIABLE] = msgspec.json.encode(known).decode()
 
 
 def check_roots(path: str) -> None:
@@ -43,7 +31,7 @@ def check_roots(path: str) -> None:
     is on the same device, and what an automounter mounts again has its inode.
     """
     whole = os.path.abspath(path) + "/"
-    for root, before in _known(os.environ.get(_VARIABLE, "{}")).items():
+    for root, before in list(current().roots.items()):
         if not whole.startswith(root.rstrip("/") + "/"):
             continue
         now = _identity(root)
@@ -53,11 +41,6 @@ def check_roots(path: str) -> None:
                 f"vanished. Was it unmounted? Put it back and run again",
                 path=path,
             )
-
-
-@functools.lru_cache(2)
-def _known(text: str) -> dict[str, tuple[int, int]]:
-    return msgspec.json.decode(text, type=dict[str, tuple[int, int]])
 
 
 def _identity(folder: str) -> tuple[int, int] | None:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NoReturn
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage.threads import for_each
+from toolkit.storage_options import DEFAULTS, StorageOptions
 
 BUFFER = 1 << 20
 """Bytes that are read at a time."""
@@ -74,8 +75,10 @@ class Pieces(ABC):
 class Store(ABC):
     """Files of one kind of place.
 
-    One object serves all paths of its scheme in a process, in several threads at a time. It is made without arguments;
-    a fork may copy it.
+    One object serves all paths of its scheme in a command, in several threads at a time.
+
+    Args:
+        options: the section ``storage:`` of the configuration.
 
     Attributes:
         can_list: whether folders can be listed. Where they cannot, as on the web, a path is a name and never a glob,
@@ -88,6 +91,9 @@ class Store(ABC):
     can_list: ClassVar[bool] = True
     can_write: ClassVar[bool] = True
     is_local: ClassVar[bool] = False
+
+    def __init__(self, options: StorageOptions = DEFAULTS) -> None:
+        self.options = options
 
     # --- names --------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,11 @@
 """Threads: for compression, which needs no GIL, and for requests, where what takes time is the answer of a store."""
 
+import threading
 from collections.abc import Callable, Iterable
-from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from toolkit.session import current
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -17,21 +20,32 @@ FEW = 4
 """Things for which no thread is begun."""
 
 
-FROM_AFAR: set[str] = set()
-"""The schemes of the stores of this process that are not local: what is asked of them takes the time of a request."""
+class Thread(threading.Thread):
+    """A thread in the session of the one that makes it."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._within = copy_context()
+
+    def run(self) -> None:
+        self._within.run(super().run)
 
 
 def pool(size: int) -> "ThreadPoolExecutor":
-    """Return a pool of so many threads."""
+    """Return a pool of so many threads; what is submitted runs in the session of the one that submits it."""
     from concurrent.futures import ThreadPoolExecutor  # whose import takes as long as that of a module that needs it
 
-    return ThreadPoolExecutor(size)
+    class Pool(ThreadPoolExecutor):
+        def submit(self, function: Callable[..., Any], /, *given: Any, **options: Any) -> Any:
+            return super().submit(copy_context().run, function, *given, **options)
+
+    return Pool(size)
 
 
 def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = False) -> list[R]:
     """Return what a function gives for each thing, in their order; call it for several at a time, in threads.
 
-    A few are done one after the other, and so are all in a process that has asked only the local store: what it
+    A few are done one after the other, and so are all in a session that has asked only the local store: what it
     answers takes less time than a thread. An error of one is raised once those before it have ended.
 
     Args:
@@ -41,7 +55,7 @@ def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = 
             decompress.
     """
     listed = list(things)
-    if len(listed) <= (1 if always else FEW) or not (always or FROM_AFAR):
+    if len(listed) <= (1 if always else FEW) or not (always or current().has_remote_stores):
         return [function(thing) for thing in listed]
     numbers, found, faults = iter(range(len(listed))), dict[int, R](), dict[int, BaseException]()
 

@@ -23,6 +23,7 @@ from toolkit.plugins import default_name
 from toolkit.rules import expressions
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, is_name
+from toolkit.session import cached
 from toolkit.storage.paths import is_set_name
 from toolkit.tag import tagger, when, without
 from toolkit.tag.tagger import TAGGERS, Reference, Tagger
@@ -351,7 +352,7 @@ def _when(own: Source, shared: Source) -> When | None:
     return When(text=text, sets=sets or [])
 
 
-@functools.lru_cache(maxsize=4)
+@cached(4)
 def _build(encoded: bytes) -> tuple[Step, ...]:
     plan = msgspec.json.decode(encoded, type=Plan)
     entries = {(set_name, entry.key): entry for set_name, listed in plan.sets.items() for entry in listed}

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.storage.store import Stat, Store
+from toolkit.storage_options import DEFAULTS, StorageOptions
 
 NAMES = ["a b", "a+b", "100%", "#1", "ü/ö", "c[d", "q=1&r", "a/b", "a-b", "a.b", "日本", "x/y/z.gz", "~", "(1)", ".h/i"]
 """Names that stores must keep: each is something else in a URL, in a glob or in a shell."""
@@ -28,7 +29,8 @@ TICKS = 1000
 class MemoryStore(Store):
     """Files in the memory of one process, for tests: other processes do not see them."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: StorageOptions = DEFAULTS) -> None:
+        super().__init__(options)
         self._files: dict[str, tuple[bytes, str, float]] = {}
         self._versions = itertools.count()
         self._lock = threading.Lock()

@@ -2,7 +2,6 @@
 
 import functools
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolkit.data import journals, row_index
+from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW, AttributeRows, attribute_lines, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
@@ -20,6 +19,7 @@ from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import identity
+from toolkit.session import current
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat
 from toolkit.storage.threads import for_each
@@ -101,7 +101,7 @@ class DatasetCorpus:
         ]
 
     def look_again(self) -> None:
-        journals.begin(uuid.uuid4().hex)
+        current().begin()
         self.__dict__.pop("_repeated", None)
         before = self._states
         self._look()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from toolkit.errors import ToolkitError
+from toolkit.storage.threads import Thread
 from toolkit.view.corpus import At, Corpus, Ended, Question, Scanned, Stop
 
 MOST = 1_000_000
@@ -72,7 +73,7 @@ class Query:
         self._changed = threading.Condition()
         self._last_asked = time.monotonic()
         for work in (self._run, self._watch):
-            threading.Thread(target=work, name="query", daemon=True).start()
+            Thread(target=work, name="query", daemon=True).start()
 
     def end(self) -> None:
         """End the work."""

@@ -11,7 +11,6 @@ import hmac
 import json
 import secrets
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -25,6 +24,8 @@ from toolkit.decoders import know_types
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, ToolkitError, advice
 from toolkit.pages import assets
+from toolkit.session import current
+from toolkit.storage.threads import Thread
 from toolkit.view.answers import Answers
 
 ADDRESS = "127.0.0.1"
@@ -70,7 +71,7 @@ class ViewServer(ThreadingHTTPServer):
     block_on_close = False  # a question that is being answered does not hold up the end
 
     def __init__(self, answers: Answers, port: int = 0, *, debug: bool = False) -> None:
-        self.answers, self.debug = answers, debug
+        self.answers, self.debug, self._session = answers, debug, current()
         self.token = secrets.token_urlsafe(32)
         self.page, self.policy = _page()
         know_types()  # each question is answered by a thread of its own
@@ -86,7 +87,7 @@ class ViewServer(ThreadingHTTPServer):
 
     def serve(self) -> None:
         """Answer until the process is interrupted: by Ctrl-C, or SIGTERM."""
-        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        thread = Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         thread.start()
         try:
             while thread.is_alive():
@@ -99,6 +100,11 @@ class ViewServer(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
         self.answers.close()
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer in the session of the command."""
+        with self._session.bound():
+            super().process_request_thread(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of browsers that went away."""

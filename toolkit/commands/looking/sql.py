@@ -78,13 +78,13 @@ def run(context: Context, options: Options) -> Outcome:
     check_installed()
     from toolkit.commands.steps.catalog import catalog_of
     from toolkit.sql import printing
-    from toolkit.sql.session import Session, aliases_of
+    from toolkit.sql.session import Database, aliases_of
 
     form = printing.format_of(options.output, options.format)
     output = NamedOutput(options.output, "--output") if options.output else None
     catalog = catalog_of(context, options.paths)
     names = list(catalog.makers)
-    with Session(
+    with Database(
         catalog.makers,
         aliases_of(names),
         catalog.faults,

@@ -1,7 +1,6 @@
 """Show what is done, running, failed and missing, and why."""
 
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -21,7 +20,7 @@ from toolkit.commands.steps import per_shard as per_shard_command
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
-from toolkit.data import journals, row_index
+from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
 from toolkit.ingest import inputs as ingest_records
@@ -36,6 +35,7 @@ from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
 from toolkit.records.failures import FAILED, FailureRecords
 from toolkit.runs import claims
+from toolkit.session import current
 from toolkit.storage.paths import exists, join, looking
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, steps
@@ -106,7 +106,7 @@ def run(context: Context, options: Options) -> Outcome:
         done = not look.faults and all(one.is_done for one in stages)
         if done or not look.has_changed():
             break
-        journals.begin(uuid.uuid4().hex)
+        current().begin()
     text = _text(stages, look.claims, done) + _faulty(look.faults, there)
     data = _data(stages, look.claims, done) | {"faults": look.faults, "there": there}
     outcome = Outcome(text=text, data=data, exit_code=2 if look.faults else int(not done))

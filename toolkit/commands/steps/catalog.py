@@ -121,7 +121,7 @@ class _Reading:
             shards = context.limited(sharing.shards(context, self._stream.dataset)[0])
             resolved = Resolved(only(self._stream, [], "sql"), shards, [])
             works = resolved.joined(context.config.max_document_bytes)
-            self._found = shards, Reading(works, context.config.storage, self._faults)
+            self._found = shards, Reading(works, context.session, self._faults)
         return self._found
 
 
@@ -140,4 +140,4 @@ def _of_parts(context: Context, found: Catalog, target: targets.Target) -> View:
     listed = views.parts_of(target, limit)
     if context.options.limit is not None:
         listed = msgspec.structs.replace(listed, files=listed.files[: context.options.limit])
-    return views.of_parts(listed, found.faults, context.config.storage)
+    return views.of_parts(listed, found.faults, context.session)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -253,7 +252,7 @@ class Context(Running):
         if self._writes:
             self._workers.check()
         self._workers.begin()
-        self._before = journals.begin(uuid.uuid4().hex)
+        self._before = self.session.begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -263,7 +262,7 @@ class Context(Running):
             if kind is None and self._writes:
                 self.merge_records()
         finally:
-            journals.begin(self._before)
+            self.session.begin(self._before)
 
     @property
     def _writes(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings as config
-from toolkit.storage.options import StorageOptions
+from toolkit.storage_options import StorageOptions
 
 
 def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:

@@ -21,7 +21,7 @@ from toolkit.inspect.stats.distributions import leaves
 from toolkit.inspect.stats.keys import LABELS
 from toolkit.inspect.stats.one_file import CountJob, Settings
 from toolkit.inspect.targets import Format, recorded_format
-from toolkit.interop.foreign import ForeignRows, ForeignTable, named_fields
+from toolkit.interop.foreign import ForeignRows, ForeignTable
 from toolkit.mix import joined_sets, publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard
@@ -30,6 +30,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected
 from toolkit.rules import Rule
+from toolkit.session import current
 from toolkit.source import Resolved, Source
 from toolkit.storage import compression
 from toolkit.storage.paths import BOOKKEEPING, check_writable, join, strip_suffix
@@ -170,7 +171,7 @@ class _Finder:
         self.emptied = self.emptied or (target.kind == "output" and not found)
         types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
-        about = [home.kind, root, types, *([*named_fields()] if named_fields().text else [])]
+        about = [home.kind, root, types, *(current().columns if current().columns[0] else ())]
         kept = self._kept(lambda: merging.base_folder(home), self._settings.digest(*about))
         paths = {home.name(path): path for path in found}
         for name in self._context.limited(list(paths)):

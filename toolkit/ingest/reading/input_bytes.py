@@ -17,6 +17,7 @@ from toolkit.errors import DataError, Unreadable
 from toolkit.ingest.reading.downloads import BLOCK, Keep, Kept
 from toolkit.storage import Stat, store_of
 from toolkit.storage.reading import open_stored
+from toolkit.storage.threads import Thread
 
 QUEUED = 64
 """Blocks that wait for the reader: with that many the thread pauses."""
@@ -178,7 +179,7 @@ class _Ahead(io.RawIOBase):
         self._queue: queue.Queue[bytes | BaseException] = queue.Queue(QUEUED)
         self._block: bytes | BaseException = b""
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._fetch, args=(blocks,), daemon=True)
+        self._thread = Thread(target=self._fetch, args=(blocks,), daemon=True)
         self._thread.start()
 
     def readable(self) -> bool:

@@ -23,7 +23,7 @@ from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.rules.reading import GroupForm, IncludeForm
 from toolkit.runs.workers import DEFAULT, EXECUTORS
-from toolkit.storage.options import Duration, StorageOptions
+from toolkit.storage_options import Duration, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
 from toolkit.train import section as train_section

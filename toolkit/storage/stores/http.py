@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from toolkit import distribution
 from toolkit.errors import DataError, Unreadable
+from toolkit.session import cached
 from toolkit.storage import retrying
 from toolkit.storage.addresses import whole
 from toolkit.storage.retrying import Trouble
@@ -203,7 +204,7 @@ CONNECTIONS = 32
 """Connections to one host that are kept open between requests."""
 
 
-@functools.cache
+@cached(1)
 def _session(_process: int) -> Any:
     """Return what keeps connections open between requests, for all threads of a process, which may be a fork."""
     import requests

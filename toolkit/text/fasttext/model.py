@@ -187,12 +187,13 @@ written."""
 
 def load_fasttext(model: str) -> FastTextModel:
     """Return the model for a configured name or path; loaded once a process, shared by all taggers that use it."""
-    return _load(os.path.realpath(models.resolve(model)))
+    path = os.path.realpath(models.resolve(model))
+    return _load(path, stat(path))
 
 
 @functools.lru_cache(maxsize=8)
-def _load(path: str) -> FastTextModel:
+def _load(path: str, version: Stat | None) -> FastTextModel:
     try:
-        return FastTextModel(path, _contents(path, stat(path)))
+        return FastTextModel(path, _contents(path, version))
     finally:
         _contents.cache_clear()

@@ -25,12 +25,11 @@ from typing import Any
 
 import xxhash
 
+from toolkit.session import current
 from toolkit.storage import models
 from toolkit.storage.stores.local.private import PrivateFolder, UnsafeFolder, private_name
 from toolkit.text.kernels import machine_code, signatures
 from toolkit.text.kernels.signatures import Type
-
-_told: set[str] = set()
 
 
 @contextmanager
@@ -48,7 +47,7 @@ def _first(stack: ExitStack) -> PrivateFolder | None:
         try:
             return stack.enter_context(PrivateFolder(path))
         except UnsafeFolder as unsafe:
-            _tell(
+            current().warn(
                 f"{path}: compiled code is neither kept nor taken there: {unsafe}; forbid others to write "
                 "(`chmod go-w`), or set TOOLKIT_CACHE to a folder of your own"
             )
@@ -61,12 +60,6 @@ def _paths() -> Iterator[str]:
     with suppress(RuntimeError):  # nobody knows the home of a user without a name
         yield os.path.join(models.cache_folder(), "compiled")
     yield os.path.join(tempfile.gettempdir(), private_name())
-
-
-def _tell(message: str) -> None:
-    if message not in _told:
-        print(message, file=sys.stderr)
-    _told.add(message)
 
 
 SLOW = 0.5  # seconds after which the log says what compiling took

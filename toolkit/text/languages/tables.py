@@ -20,6 +20,7 @@ import os
 from dataclasses import dataclass
 
 from toolkit.errors import ConfigError
+from toolkit.session import cached
 from toolkit.storage.models import resolve
 from toolkit.text.languages.labels import NO_LANGUAGE, tag_of
 
@@ -67,7 +68,7 @@ def _tokenizers() -> dict[str, tuple[str, str]]:
     return {label: (kind, code) for label, kind, code in named_rows("tokenizers-datatrove-0.10.1.tsv")}
 
 
-@functools.lru_cache(maxsize=8)
+@cached(8)
 def thresholds(path: str) -> dict[str, dict[str, float]]:
     """Return the numbers of a table by label, then by name; labels of lid.176 have those of GlotLID's.
 
@@ -94,7 +95,7 @@ def _number(text: str) -> float:
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
-@functools.lru_cache(maxsize=8)
+@cached(8)
 def stop_word_lists(path: str) -> dict[str, frozenset[str]]:
     """Return the stop words of a table by label; labels of lid.176 have those of GlotLID's.
 

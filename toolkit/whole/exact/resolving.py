@@ -10,7 +10,6 @@ partitions gives the same. What is found is written partition by partition, with
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, DataError
 from toolkit.runs.executors import Report, Task
+from toolkit.session import cached
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load
 from toolkit.storage.outputs import Output, write_file
@@ -156,7 +156,7 @@ def _path(folder: str, part: int, parts: int) -> str:
     return join(folder, f"part-{part}-of-{parts}")
 
 
-@lru_cache(maxsize=2)
+@cached(2)
 def whole_in(folder: str) -> Whole:
     """Return what is resolved in a folder; read once in a process."""
     path = _layout(folder)

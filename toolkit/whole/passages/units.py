@@ -13,7 +13,6 @@ equal anchors at equal places, and a passage that begins a byte later mostly has
 as many bytes as a passage has runs.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -21,6 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.session import cached
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt8s, UInt32s, UInt64s
@@ -214,7 +214,7 @@ class Counted(ConfigStruct):
         return list(found)
 
 
-@functools.lru_cache(maxsize=1)
+@cached(1)
 def _loaded(tokenizer: str) -> Tokenizer:
     return Tokenizer(tokenizer)
 

@@ -10,13 +10,12 @@ partitions gives the same. Below the folder, for each of a document's scores:
 ``I-part-N-of-M.json``   a `Part`, written last: an interrupted run finds it
 """
 
-from functools import lru_cache
-
 import msgspec
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.runs.executors import Report, Task
+from toolkit.session import cached
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
@@ -142,7 +141,7 @@ def _path(folder: str, whole: Whole, part: int) -> str:
     return join(folder, f"{whole.column}-part-{part}-of-{whole.parts}")
 
 
-@lru_cache(maxsize=8)
+@cached(8)
 def whole_in(folder: str, column: int) -> Whole:
     """Return what is ranked in a folder; read once in a process."""
     path = _layout(folder, column)

@@ -10,11 +10,11 @@ from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
 from toolkit.storage import retrying
 from toolkit.storage.addresses import cleaned, hidden, whole
-from toolkit.storage.options import options
 from toolkit.storage.retrying import Trouble
 from toolkit.storage.store import Store
 from toolkit.storage.stores.s3.errors import explain
 from toolkit.storage.stores.s3.names import split
+from toolkit.storage_options import DEFAULTS, StorageOptions
 
 T = TypeVar("T")
 
@@ -22,8 +22,8 @@ T = TypeVar("T")
 class Requests(Store):
     """A store that can ask S3: a client a process, made when it is first needed."""
 
-    def __init__(self) -> None:
-        self.options = options()
+    def __init__(self, options: StorageOptions = DEFAULTS) -> None:
+        super().__init__(options)
         self._lock = threading.Lock()
         self._pid = 0
         self._session: Any = None

@@ -6,7 +6,6 @@ without punctuation; found over the whole document, so that no line break hides 
 What was found of the items of evaluations: by shard, then of all, by benchmark and item.
 """
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
@@ -17,6 +16,7 @@ from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import Document, Span
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.runs.executors import Report, Task
+from toolkit.session import cached
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
@@ -301,7 +301,7 @@ class Contamination(Kind, kw_only=True):
             yield from map(msgspec.Raw, lines)
 
 
-@functools.lru_cache(maxsize=2)
+@cached(2)
 def _index(
     digest: str, against: tuple[str, ...], fields: tuple[str, ...], id_field: str | None, ngram: int, min_words: int
 ) -> Index:

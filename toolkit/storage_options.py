@@ -1,16 +1,11 @@
 """How remote files are reached: the section ``storage:`` of a configuration."""
 
-import os
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from toolkit.errors import duration
-
-_VARIABLE = "TOOLKIT_STORAGE"
-"""Carries the options to processes that work for this one, wherever they run."""
-
 
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BYTES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -90,24 +85,4 @@ class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
-def set_options(options: StorageOptions) -> None:
-    """Set the options of this process and of those that it begins."""
-    if options != StorageOptions():
-        os.environ[_VARIABLE] = msgspec.json.encode(options, enc_hook=lambda number: number + 0).decode()
-    else:
-        os.environ.pop(_VARIABLE, None)
-
-
-def configured() -> str:
-    """Return the options of this process as the text that carries them."""
-    return os.environ.get(_VARIABLE, "{}")
-
-
-def options() -> StorageOptions:
-    """Return the options of this process."""
-    return msgspec.json.decode(configured(), type=StorageOptions, dec_hook=_decoded)
-
-
-def _decoded(type_: type[Any], value: Any) -> Any:
-    assert issubclass(type_, Size | Duration)
-    return type_.parse(value)
+DEFAULTS = StorageOptions()

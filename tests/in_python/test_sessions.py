@@ -1,0 +1,161 @@
+"""Calls at the same time, in threads, with different storage: each as if it were alone."""
+
+import itertools
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolkit
+from tests.pipeline.conftest import document
+from tests.storage.conftest import seaweed, use
+from tests.storage.servers import Seaweed
+from toolkit.session import Session
+from toolkit.storage import store_of
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import list_files
+from toolkit.storage.stores.s3 import S3
+from toolkit.storage_options import StorageOptions
+
+pytestmark = [pytest.mark.s3]
+
+__all__ = ["seaweed"]
+
+BUCKET = "s3://twice"
+SHARDS = ("a", "b", "c", "d")
+FAULTS = ("", "fail", "kill")
+
+TAGGER = """
+import os
+import signal
+
+from toolkit import Document, Tagger
+
+
+class Said(Tagger):
+    '''The text, unless it fails, or its process is killed once.'''
+
+    fault: str = ""
+    once: str = ""
+
+    def tag(self, document: Document) -> str:
+        if document.id == "c" and self.fault == "fail":
+            raise ValueError("planted")
+        if document.id == "b" and self.fault == "kill":
+            try:
+                os.close(os.open(self.once, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return document.text
+            os.kill(os.getpid(), signal.SIGKILL)
+        return document.text
+"""
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory, seaweed: Seaweed) -> Iterator[Seaweed]:
+    """A second server."""
+    server = Seaweed(tmp_path_factory.mktemp("other"))
+    server.start()
+    yield server
+    server.kill()
+
+
+class Caller:
+    """Somebody who has a server, and calls from a thread.
+
+    Args:
+        name: in the texts of the documents.
+        url: of the server.
+        folder: for what is local.
+    """
+
+    def __init__(self, name: str, url: str, folder: Path) -> None:
+        self.name, self.url, self.folder = name, url, folder
+        self.session = Session(StorageOptions(endpoint_url=url))
+        with self.session.bound():
+            store = store_of(BUCKET)
+            assert isinstance(store, S3)
+            store.client.create_bucket(Bucket=BUCKET.removeprefix("s3://"))
+            for shard in SHARDS:
+                write_file(
+                    f"{BUCKET}/data/documents/{shard}.jsonl",
+                    json.dumps(document(shard, self.text(shard))).encode() + b"\n",
+                )
+
+    def text(self, shard: str) -> str:
+        """Return the text of a document."""
+        return f"{shard} of {self.name}"
+
+    def tag(self, number: int, fault: str) -> None:
+        """Make a set, and see that it is that of this server alone."""
+        set_name = f"said-{number}"
+        tagger = {"tagger": f"{self.folder}/said.py:Said", "fault": fault, "once": f"{self.folder}/{self.name}{number}"}
+        config: dict[str, Any] = {
+            "dataset": f"{BUCKET}/data",
+            "storage": {"endpoint_url": self.url},
+            "processes": 2 if fault == "kill" else 1,
+            "tag": {set_name: tagger},
+        }
+        left = set(SHARDS)
+        with pytest.raises(toolkit.Failed, match="planted") if fault == "fail" else nullcontext():
+            toolkit.tag(config)
+        if fault == "fail":
+            left.discard("c")
+        found = {
+            row.document.id: next(iter(row.attributes.values()))
+            for row in toolkit.Dataset(config).joined(set_name, shards=[f"{shard}.jsonl" for shard in sorted(left)])
+        }
+        assert found == {shard: self.text(shard) for shard in left}
+        with self.session.bound():
+            journal = list(list_files(f"{BUCKET}/data/.toolkit/journal", hidden=True))
+            assert len(journal) <= 1, "what the call has recorded is merged"
+
+
+def play(callers: list[Caller], rounds: int) -> None:
+    """Let callers call at the same time, with each pair of faults in turn."""
+    pairs = list(itertools.product(FAULTS, FAULTS))
+    errors: list[BaseException] = []
+    before = dict(os.environ)
+
+    def work(place: int) -> None:
+        try:
+            for number in range(rounds):
+                together.wait()
+                callers[place].tag(number, pairs[number % len(pairs)][place])
+        except BaseException as error:
+            errors.append(error)
+            together.abort()
+
+    together = threading.Barrier(len(callers))
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(len(callers))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    errors = [error for error in errors if not isinstance(error, threading.BrokenBarrierError)]
+    if errors:
+        raise errors[0]
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("rounds", [9, pytest.param(200, marks=pytest.mark.slow)])
+def test_calls_with_two_servers_do_not_know_of_each_other(
+    rounds: int, seaweed: Seaweed, other: Seaweed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, "http://127.0.0.1:1")
+    (tmp_path / "said.py").write_text(TAGGER)
+    callers = [Caller(name, server.url, tmp_path) for name, server in (("one", seaweed), ("two", other))]
+    try:
+        play(callers, rounds)
+    finally:
+        for caller in callers:
+            with caller.session.bound():
+                store = store_of(BUCKET)
+                assert isinstance(store, S3)
+                store.remove_tree(BUCKET)
+                store.client.delete_bucket(Bucket=BUCKET.removeprefix("s3://"))
