@@ -1,9 +1,9 @@
 """Rows as record batches and as examples of `datasets`: the same values, with types from the schema."""
 
+import importlib.util
 import itertools
 import json
 import pickle
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -90,7 +90,8 @@ def test_columns_that_are_not_there_or_twice_are_errors(project: Project, root: 
 def test_a_missing_package_is_told_with_the_line_that_installs_it(
     method: str, package: str, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow, "find_spec", lambda name: None if name == package else find_spec(name))
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else found(name))
     with pytest.raises(toolkit.MissingExtra, match=f"expected the package {package} .*pip install"):
         getattr(toolkit.Dataset(root).joined("shape-0"), method)()
 
