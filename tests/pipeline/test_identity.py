@@ -393,6 +393,24 @@ def test_evaluate_takes_labels_of_ids_that_repeat_by_their_shards(numbering: Pro
     assert found["all"]["scores"]["length.chars"]["mae"]["value"] == 0
 
 
+def test_a_report_and_dedup_explain_show_each_pair_of_documents_whose_ids_repeat(project: Project) -> None:
+    text = " ".join(f"word{i} and more of it" for i in range(80))
+    rows = [document(id, f"{text} {ending}") for id, ending in (("0", "a"), ("1", "b"), ("1", "c"), ("1", "d"))]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    project.config |= {
+        "duplicate_ids": "allow",
+        "dedup": {"near-0": {"kind": "near", "preset": "fineweb"}},
+        "mix": {"attributes": ["near-0"], "output": {"format": "dolma", "path": str(project.out)}},
+    }
+    project.ok("dedup")
+    pairs = project.ok("dedup", "--explain", "1", "--json").json["pairs"]
+    assert sorted(tuple(pair["name"]) for pair in pairs) == [("s", "1", f"a.jsonl.gz:{row}") for row in (2, 3, 4)]
+    assert {tuple(pair["kept"]) for pair in pairs} == {("s", "0", "a.jsonl.gz:1")}
+    project.ok("report", "--output", project.root / "r.json")
+    shown = [pair for each in json.loads((project.root / "r.json").read_text())["runs"] for pair in each["pairs"]]
+    assert sorted(pair["other"]["row"] for pair in shown) == [2, 3, 4]
+
+
 def test_a_label_of_an_id_that_is_twice_in_a_shard_names_the_row(project: Project) -> None:
     write_rows(project.documents / "a.jsonl.gz", [document(id, f"text {i}") for i, id in enumerate("0121")])
     project.config |= {"duplicate_ids": "allow", "tag": {"length-0": "length"}}

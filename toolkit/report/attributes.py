@@ -177,7 +177,7 @@ class Attributes:
         self._marks = [[Counter[int]() for _ in score.marks] for score in fields.scores]
         self._spans: list[dict[int, list[int]]] = [{} for _ in fields.spans]
         self._duplicates = [DuplicateCounts() for _ in fields.duplicates]
-        self._pairs: list[dict[int, tuple[int, int, float | None, str, str, int]]] = [{} for _ in fields.duplicates]
+        self._pairs: list[list[tuple[int, int, float | None, str, str, int]]] = [[] for _ in fields.duplicates]
         self._labels: list[str] = []
         annotating = {i for i, rule in enumerate(rules.rules) if rule.ROLE is Role.ANNOTATES}
         self._annotating = {mark.rule for score in fields.scores for mark in score.marks if mark.rule in annotating}
@@ -254,15 +254,16 @@ class Attributes:
             found.copies += 1
             if at.near and value.jaccard is not None:
                 source, *name = value.duplicate_of
-                pairs[int(hashes[i])] = int(hashes[i]), int(rows[i]), value.jaccard, source, "\0".join(name), size or 0
+                key = int(hashes[i]), int(rows[i])  # several documents may have one hash, where ids repeat
+                pairs.append((*key, value.jaccard, source, "\0".join(name), size or 0))
         if len(pairs) > PAIRS:
-            self._pairs[number] = {key: pairs[key] for key in sorted(pairs)[:PAIRS]}
+            self._pairs[number] = sorted(pairs)[:PAIRS]
 
     def found(self) -> FieldCounts:
         """Return what was counted."""
         names = self._labels
         for found, pairs in zip(self._duplicates, self._pairs, strict=True):
-            found.pairs = [pairs[key] for key in sorted(pairs)]
+            found.pairs = sorted(pairs)
         return FieldCounts(
             lengths=self._lengths.found(names),
             scores=[each.found(names) for each in self._scores],
