@@ -225,7 +225,7 @@ def test_a_compression_around_the_files_is_refused(corpus: Project) -> None:
 
 
 def test_without_the_package_nothing_begins(corpus: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     ran = corpus("mix")
     assert ran.code == 2
     assert "pip install 'tagmix[parquet]'" in ran.err
