@@ -11,7 +11,6 @@ import pytest
 
 from toolkit import DataError, Draft
 from toolkit.config.settings import Source, convert
-from toolkit.data.tables import values
 from toolkit.errors import ConfigError
 from toolkit.ingest.formats.arrow import Arrow
 from toolkit.ingest.formats.csv import Csv
@@ -268,7 +267,7 @@ def test_a_row_that_is_no_text_is_one_bad_row(tmp_path: Any) -> None:
 
 
 def test_a_missing_package_is_told_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(values, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for class_ in (Parquet, Arrow):
         with pytest.raises(ConfigError, match=r"expected the package pyarrow .*: pip install 'tagmix\[parquet\]'"):
             options(class_)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import PATIENCE
+from toolkit.session import Session
 from toolkit.storage.stores.local.private import PrivateFolder, UnsafeFolder
 from toolkit.text.kernels.compiling import code_folder
 
@@ -45,8 +46,8 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             (folder / name).mkdir()
         monkeypatch.setenv("TOOLKIT_CACHE", str(folder / "cache"))
         monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
-        monkeypatch.setattr("toolkit.text.kernels.compiling._told", set())
-        yield folder
+        with Session().bound():  # which has told nothing yet
+            yield folder
 
 
 def used() -> str | None:

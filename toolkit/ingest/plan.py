@@ -12,6 +12,7 @@ moves with the inputs before it, up to the next path that says so.) The idea is 
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -317,6 +318,9 @@ def _listed(entry: Entry, common: Common, absent: list[NothingThere] | None) -> 
         listings = [_of_crawl(entry, common)]
     else:  # the web is asked for each file that is named, so for several at a time
         reader = entry.reader()
+        with suppress(ConfigError):  # each of them tells it by itself
+            for pattern in patterns:
+                store_of(pattern)  # so that `for_each` knows whether answers take their time
         listings = for_each(lambda pattern: _or_error(entry.place, partial(reader.inputs, pattern)), patterns)
     for found in listings:
         if not isinstance(found, ConfigError):
