@@ -143,7 +143,7 @@ def play(callers: list[Caller], rounds: int) -> None:
     assert dict(os.environ) == before
 
 
-@pytest.mark.parametrize("rounds", [9, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [9, pytest.param(200, marks=pytest.mark.long)])
 def test_calls_with_two_servers_do_not_know_of_each_other(
     rounds: int, seaweed: Seaweed, other: Seaweed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
