@@ -34,11 +34,6 @@ def place_in_set(set_name: str, shard: str) -> Place:
     return f"set {set_name}", shard
 
 
-def place_of_failure(stage: str, key: str) -> Place:
-    """Return the place of the failure of a task."""
-    return f"failed {stage}", key
-
-
 def open_journal(dataset: Dataset) -> Journal:
     """Return the journal of a dataset as it is now.
 

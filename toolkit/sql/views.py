@@ -52,28 +52,23 @@ def type_of(type_: Type) -> str:
     A span is a struct of ``start``, ``end`` and ``score``, a map a MAP; a value of no declared type is JSON, and so is
     an object whose fields SQL cannot tell apart, or that has none.
     """
-    match type_.kind:
-        case "span":
-            return _SPAN
-        case "object" if _is_struct(type_):
-            fields = (f"{quoted(name)} {type_of(inner)}" for name, inner in type_.fields)
-            return f"STRUCT({', '.join(fields)})"
-    if type_.item is not None:
-        inner = type_of(type_.item)
-        return {"list": f"{inner}[]", "map": f"MAP(VARCHAR, {inner})"}.get(type_.kind, inner)
-    return _PLAIN.get(str(type_), "JSON")
+    return _type(type_, _SPAN)
 
 
 def parsed_type(type_: Type) -> str:
     """Return the type that the JSON of a value is parsed as: that of the column, but a span is a list of numbers."""
+    return _type(type_, "DOUBLE[]")
+
+
+def _type(type_: Type, span: str) -> str:
     match type_.kind:
         case "span":
-            return "DOUBLE[]"
+            return span
         case "object" if _is_struct(type_):
-            fields = (f"{quoted(name)} {parsed_type(inner)}" for name, inner in type_.fields)
+            fields = (f"{quoted(name)} {_type(inner, span)}" for name, inner in type_.fields)
             return f"STRUCT({', '.join(fields)})"
     if type_.item is not None:
-        inner = parsed_type(type_.item)
+        inner = _type(type_.item, span)
         return {"list": f"{inner}[]", "map": f"MAP(VARCHAR, {inner})"}.get(type_.kind, inner)
     return _PLAIN.get(str(type_), "JSON")
 
