@@ -54,7 +54,9 @@ class Project(Folder):
     def yaml(self) -> Path:
         """The configuration on disk: JSON, which is YAML."""
         path = self.root / "config.yaml"
-        path.write_text(json.dumps(self.config))
+        text = json.dumps(self.config)
+        if not path.exists() or path.read_text() != text:  # a command that has just begun may be reading it
+            path.write_text(text)
         return path
 
     def __call__(self, command: str, *arguments: object) -> Ran:
