@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 import toolkit
-from tests.annotate.conftest import Annotated
+from tests.annotate.conftest import PROMPT, Annotated
 from tests.annotate.server import prompt_of
 from tests.conftest import Run
 from toolkit.annotate import appended
@@ -176,6 +177,27 @@ def test_settings_that_change_values_are_refused_and_others_are_not(project: Ann
     assert "toolkit annotate --overwrite" in ran.err
     assert project.run("--overwrite").code == 0
     assert prompt_of(project.server.bodies[-1]) == "Other: a text"
+
+
+def test_a_set_is_out_of_date_when_the_file_of_its_prompt_has_changed(project: Annotated) -> None:
+    """Also where no section names the set any more."""
+    project.write(["a text"])
+    path = project.root / "prompt.yaml"
+    path.write_text(yaml.safe_dump(PROMPT))
+    project.entry["prompt"] = str(path)
+    output = {"format": "dolma", "path": str(project.root / "out")}
+    mix = {"attributes": ["edu-0"], "rules": [], "output": output}
+    assert project.run().code == 0
+    project.more = {"annotate": {}, "mix": mix}
+    assert project.run(command="mix").code == 0
+    path.write_text("# a comment\n" + yaml.safe_dump(PROMPT))
+    assert project.run(command="mix").code == 0
+    path.write_text(yaml.safe_dump(PROMPT | {"prompt": "Other: {{ text }}"}))
+    ran = project.run(command="mix")
+    told = f"the prompt {path} as it is now, got those of an earlier version; run `toolkit annotate --overwrite`"
+    assert (ran.code != 0, told in ran.err) == (True, True), ran.err
+    path.unlink()
+    assert project.run(command="mix").code == 0
 
 
 def test_a_cost_limit_stops_the_run_before_it_is_passed_and_the_next_one_goes_on(project: Annotated) -> None:

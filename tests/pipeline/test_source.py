@@ -9,7 +9,9 @@ import pytest
 import toolkit
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
+from toolkit.data.dataset import Dataset
 from toolkit.records import aligned
+from toolkit.stages import state_of
 
 COUNT = 12
 PATHS = ("a.jsonl.gz", "b.jsonl.gz")
@@ -157,8 +159,23 @@ def test_a_set_is_out_of_date_when_its_model_is_or_what_the_model_learnt_from(pr
     project.ok("validate")
     _scores(tmp_path / "scores.jsonl", -1.0)
     assert "edu-0 was made from q-0, which is out of date: " in project("mix").err
+    project.ok("align")
+    refused = project("mix")
+    learnt = "model-0 learnt from q-0, which has changed since; run `toolkit train`, then run `toolkit tag --overwrite`"
+    assert (refused.code != 0, learnt in refused.err) == (True, True), refused.err
     _scores(tmp_path / "scores.jsonl", 1.0)
+    project.ok("align")
     project.ok("mix")
+    write_rows(project.documents / "c.jsonl.gz", [document("c-0", "a text", "s")])
+    with (tmp_path / "scores.jsonl").open("a") as scores:
+        scores.write('{"id": "c-0", "quality": 9.0}\n')
+    project.ok("align")
+    dataset = Dataset(str(project.documents), str(project.attributes))
+    assert state_of(dataset, "edu-0", dataset.shards(), complete=True).name == "done"  # labels may be added
+    (project.documents / "c.jsonl.gz").unlink()
+    (project.attributes / "q-0" / "c.jsonl.gz").unlink()
+    _scores(tmp_path / "scores.jsonl", 1.0)
+    project.ok("align")
     learning["buckets"] = 1 << 13
     project.ok("train", "--overwrite")
     told = "model-0 as it is now, got those of an earlier version; run `toolkit tag --overwrite`"

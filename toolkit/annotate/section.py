@@ -3,10 +3,14 @@
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from toolkit.annotate import prompt as prompts
 from toolkit.annotate.annotator import Annotator, answers_folder
+from toolkit.config import recipes
 from toolkit.config import settings as config
 from toolkit.config.settings import Source
 from toolkit.data.dataset import Dataset
@@ -51,11 +55,28 @@ def read_section(
         place = as_tag(section, name, dataset)
         there = others(lambda: dataset, partial(dict, schemas))
         try:
-            plan = plans[name] = tag_plan.read_section(place, there, own)
+            plan = plans[name] = _with_file(tag_plan.read_section(place, there, own), section.value[name]["prompt"])
             schemas |= declared.set_schemas(plan, dataset, schemas)
         except ConfigError as error:
             raise type(error)(str(error).replace(f"tagger {ANNOTATOR}", f"annotate.{name}")) from None
     return plans
+
+
+def _with_file(plan: tag_plan.Plan, prompt: Any) -> tag_plan.Plan:
+    """Return a plan whose entries name the file of their prompt, if it is a file of the user."""
+    if not isinstance(prompt, str) or Path(prompt).is_relative_to(recipes.FOLDER):
+        return plan
+    files = {"prompt": prompt}
+    sets = {name: [msgspec.structs.replace(entry, files=files) for entry in each] for name, each in plan.sets.items()}
+    return tag_plan.Plan(sets=sets)
+
+
+def is_prompt_of(path: str, key: records.KeySchema) -> bool:
+    """Return whether a file has the prompt that a key was made with."""
+    try:
+        return prompts.load(config.load(path)) == msgspec.convert(key.settings["options"]["prompt"], prompts.Prompt)
+    except ConfigError:
+        return False
 
 
 def as_tag(section: Source, name: str, dataset: Dataset) -> Source:

@@ -241,7 +241,7 @@ def _tagger(encoded: bytes) -> Tagger:
     if "tagger" not in settings:
         raise ConfigError("no tagger made its set")
     class_ = TAGGERS.find(places.pop("tagger", settings["tagger"]))
-    options = {option: value for option, value in settings["options"].items() if not _is_model(value)} | places
+    options = places | {option: value for option, value in settings["options"].items() if not _is_model(value)}
     unknown = settings["options"].keys() - options.keys()
     for field in msgspec.structs.fields(class_):
         if field.required and field.encode_name in unknown:

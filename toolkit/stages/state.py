@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection
 from typing import Literal, NamedTuple
 
+from toolkit.annotate.section import is_prompt_of
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, StaleError
 from toolkit.records import aligned, sets
@@ -34,8 +35,9 @@ def state_of(
 ) -> State:
     """Return the state of a set as a whole; rows of single shards are checked when they are joined.
 
-    A set is stale if an input of it has changed: a file that it was aligned with, the file of a model, or the shards
-    that it was resolved over; or if a set that it was made from, or that a model of it learnt from, is stale.
+    A set is stale if an input of it has changed: a file that it was aligned with, the file of a prompt or a model, the
+    labels that a model learnt from, or the shards that it was resolved over; or if a set that it was made from, or that
+    a model of it learnt from, is stale.
 
     Args:
         dataset: Dataset of the set.
@@ -60,7 +62,7 @@ def _state(
     try:
         aligned.check_inputs(dataset, set_name)
         resolutions.check_resolved(dataset, set_name, shards, whole=complete)
-        learnt_from = _check_models(dataset, set_name, schema)
+        learnt_from = _check_files(dataset, set_name, schema, shards)
     except StaleError as error:
         return State("stale", error)
     for name in (*schema.reads, *learnt_from):
@@ -71,32 +73,41 @@ def _state(
     return State("done")
 
 
-def _check_models(dataset: Dataset, set_name: str, schema: sets.SetSchema) -> list[str]:
-    """Check that the files of models are those that a set was made with; one that is not there has not changed.
+def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards: Collection[str]) -> list[str]:
+    """Check that files of prompts and models are those that a set was made with; one that is gone has not changed.
 
     Returns:
         The sets of the dataset that the models learnt from.
 
     Raises:
-        StaleError: naming the model that has changed.
+        StaleError: naming the file that has changed, or the model whose labels have.
     """
     learnt_from: dict[str, None] = {}
+    again = f"run `toolkit {sets.command_of(dataset, set_name)} --overwrite`"
+    where = dataset.attribute_path(set_name, "")
     for key in schema.keys.values():
         for option, path in key.models.items():
             if path in models.SHA256 or not os.path.exists(path):
                 continue
+            recorded = key.settings["options"][option].get("sha256")
             try:
-                digest = models.digest(path)
+                same = models.digest(path) == recorded if recorded else is_prompt_of(path, key)
             except ConfigError as error:
                 raise StaleError(str(error)) from None
-            if digest != key.settings["options"][option]["sha256"]:
-                command = sets.command_of(dataset, set_name)
+            if not same:
                 message = (
-                    f"expected values of the model {path} as it is now, got those of an earlier version; run "
-                    f"`toolkit {command} --overwrite`, or restore the model"
+                    f"expected values of the {'model' if recorded else 'prompt'} {path} as it is now, got those of an "
+                    f"earlier version; {again}, or restore the file"
                 )
-                raise StaleError(message, path=dataset.attribute_path(set_name, ""))
+                raise StaleError(message, path=where)
             card = models_of_ours.load(path) if os.path.isdir(path) else None
-            there = card.settings.get("attributes", ()) if card else ()
-            learnt_from |= {joined["set"]: None for joined in there if sets.load_schema(dataset, joined["set"])}
+            for name, labels in card.learnt_from.items() if card else ():
+                now = models_of_ours.labels_of(dataset, name, shards)
+                if any(labels.get(shard, digest) != digest for shard, digest in now.items()):
+                    message = (
+                        f"the model {path} learnt from {name}, which has changed since; run `toolkit train`, then "
+                    )
+                    raise StaleError(message + again, path=where)
+                if labels.keys() & now.keys() and sets.load_schema(dataset, name):  # else it is of another dataset
+                    learnt_from[name] = None
     return [*learnt_from]

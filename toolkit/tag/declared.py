@@ -50,7 +50,7 @@ def set_schemas(
                 step.stored,
                 _settings(step, digest) | dataset.lineage,
                 step.entry.code,
-                tagger.model_options(step.tagger) | step.entry.place_of_tagger,
+                tagger.model_options(step.tagger) | step.entry.place_of_tagger | step.entry.files,
             )
             for step in mine
         }

@@ -44,6 +44,7 @@ class Entry(ConfigStruct):
         place: file, line and key, for messages.
         code: digests of the class's code when the plan was read (see `toolkit.config.plugin_code`).
         recorded: Reference in records.
+        files: Paths of files, by option, whose content an option has.
     """
 
     key: str
@@ -54,6 +55,7 @@ class Entry(ConfigStruct):
     place: str = ""
     code: dict[str, str] = {}
     recorded: str = ""
+    files: dict[str, str] = {}
 
     @property
     def place_of_tagger(self) -> dict[str, str]:

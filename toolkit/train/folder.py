@@ -7,15 +7,19 @@
 import hashlib
 import importlib.metadata
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+import xxhash
 
 from toolkit import distribution
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, amount
+from toolkit.data.row_index import current
+from toolkit.errors import ConfigError, DataError, amount
 from toolkit.records import origins
+from toolkit.records.outdated import content_of
 from toolkit.storage import json_files, store_of
 from toolkit.storage.models import CARD, ModelFile, digest_of_files
 from toolkit.storage.outputs import Output, Together
@@ -39,6 +43,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         metrics: of valid and test.
         versions: of what trained it.
         files: of the model, with size and sha256.
+        learnt_from: Digests of the attributes of each set that it learnt from, by digests of shards (see `labels_of`).
     """
 
     version: int = 1
@@ -55,11 +60,27 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, dict[str, Any]]
     versions: dict[str, str]
     files: dict[str, ModelFile]
+    learnt_from: dict[str, dict[str, str]] = {}
 
     @property
     def digest(self) -> str:
         """Return the sha256 by which the model is known."""
         return digest_of_files({name: file.sha256 for name, file in self.files.items()})
+
+
+def labels_of(dataset: Dataset, set_name: str, shards: Iterable[str]) -> dict[str, str]:
+    """Return the digests of a set's attributes, by digests of shards; shards without attributes are left out.
+
+    The digest of a shard is of its path and of its documents, so that no other dataset has the same.
+    """
+    found: dict[str, str] = {}
+    for shard in shards:
+        state = current(dataset, shard)
+        with suppress(DataError):
+            if state is not None:
+                key = xxhash.xxh3_64_hexdigest(f"{shard} {state.content}".encode())
+                found[key] = content_of(dataset, set_name, shard)[:16]
+    return found
 
 
 def models_folder(dataset: Dataset) -> str:

@@ -99,6 +99,7 @@ class Making:
             metrics=metrics.measured(examples, fitted.values),
             versions=folder.versions(*trainer.PACKAGES),
             files={},
+            learnt_from={name: folder.labels_of(self.dataset, name, self.shards) for name in entry.reads},
         )
         folder.write(where, {trainer.file: fitted.model, **fitted.beside}, card, self.dataset)
         found_card = folder.load(where)

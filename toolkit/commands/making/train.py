@@ -110,7 +110,9 @@ def _trained(training: making.Making, entry: Entry, made_from: str | None) -> tu
         text += "\n" + table(rows, right=range(1, len(rows[0])))
     if card.chosen:
         text += "\nchosen by valid: " + ", ".join(f"{k} {v}" for k, v in card.chosen.items() if k != "tried")
-    return text, {"folder": where, "already": already, **msgspec.to_builtins(card)}
+    told = msgspec.to_builtins(card)
+    del told["learnt_from"]  # which grow with shards, and say nothing to people
+    return text, {"folder": where, "already": already, **told}
 
 
 def _numbers(measures: dict[str, Any]) -> list[str]:
