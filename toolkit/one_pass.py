@@ -116,7 +116,9 @@ class ShardPass:
             if mix:
                 self._stage = self._stage_file.enter_context(StageOutput(mix, self._group))
             if sign:
-                self._signing = self._signatures.enter_context(Signing(sign, [entry.set for entry in sign.entries]))
+                self._signing = self._signatures.enter_context(
+                    Signing(sign, [entry.set for entry in sign.entries], self._group)
+                )
                 self._joiner = Joiner(self._signing.whole, self._signing.keys)
             sent = (block._replace(rows=[]) for block in given) if processes > 1 else given
             for passed in in_order(_Passing, self._work, sent, processes, path):
@@ -367,9 +369,8 @@ def _can_follow(work: InputToPass) -> tuple[bool, bool, ShardToSign | None]:
     mixes = work.mix is not None and made >= {each.set for each in work.mix.sets} and _is_by_shard(work.mix.settings)
     signed = work.sign if work.processes == 1 else None
     if signed:
-        pairs = [(e, f) for e, f in zip(signed.entries, signed.folders, strict=True) if made >= {*e.reads}]
-        entries, folders = [entry for entry, _ in pairs], [folder for _, folder in pairs]
-        signed = msgspec.structs.replace(signed, entries=entries, folders=folders) if pairs else None
+        entries = [entry for entry in signed.entries if made >= {*entry.reads}]
+        signed = msgspec.structs.replace(signed, entries=entries) if entries else None
     return tags, mixes, signed
 
 

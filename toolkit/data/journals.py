@@ -5,9 +5,10 @@ inputs have a journal of their own (`inputs_of`): a lost one must not pass for "
 
 kind         key                    record
 set NAME     shard                  `toolkit.records.sets.ShardRecord`
+signatures … shard                  `toolkit.whole.records.SignatureRecord`
 rows         shard                  `toolkit.data.row_index.ShardState`
+identity     ids                    `toolkit.records.identity`
 ingest       source/path of input   `toolkit.records.ingested`
-failed STAGE key of the task        `toolkit.records.failures`
 """
 
 import threading

@@ -1,24 +1,23 @@
-"""Records of sets of duplicates, below ``.toolkit/dedup/SET/``.
+"""Records of sets of duplicates: in the journal of the dataset, and below ``.toolkit/dedup/SET/``.
 
-``signatures/SHARD.json``   a `SignatureRecord`: written last, deleted before its files are replaced
+``signatures SET`` SHARD    a `SignatureRecord`: written last, forgotten before its files are replaced
 ``signatures/SHARD/NAME``   the files of a kind, and `NAMES`
-``signed.json``             copies of these records in one file, where a request for each would take long
 ``fates-KEY/…``             what a kind's `resolve` has written
 ``resolved.json``           a `Resolution`: which signatures the fates were made from, and what became of each shard
 """
 
 import hashlib
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
-from toolkit.storage.json_files import load, save
-from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import absolute, is_listed, join, looking, read_once, stat
+from toolkit.storage.journal import Place
+from toolkit.storage.json_files import load
+from toolkit.storage.paths import absolute, join, stat
 from toolkit.storage.reading import stored_digest
 
 NAMES = "names.jsonl.gz"
@@ -96,21 +95,6 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     files: str = ""
 
 
-class _Copy(msgspec.Struct, frozen=True):
-    """A copy of a record, and size and stamp of the file that it is of."""
-
-    size: int
-    stamp: str
-    record: SignatureRecord
-
-
-class _Copies(msgspec.Struct, frozen=True):
-    """Copies of the records of a folder of signatures, by shard; those of files that are others now serve nobody."""
-
-    version: Literal[1]
-    records: dict[str, _Copy]
-
-
 class SignedShard(ConfigStruct):
     """A shard whose signatures are complete, as data that can be sent to a worker.
 
@@ -163,26 +147,27 @@ def signatures_folder(dataset: Dataset, set_name: str) -> str:
     return join(set_folder(dataset, set_name), "signatures")
 
 
-def signature_path(folder: str, shard: str) -> str:
-    """Return the path of the record of a shard's signatures in their folder."""
-    return join(folder, shard + ".json")
+def place_of(set_name: str, shard: str) -> Place:
+    """Return the place of the record of a shard's signatures in the journal of its dataset."""
+    return f"signatures {set_name}", shard
 
 
 def load_signatures(
-    folder: str, shard: str, *, learn: bool = False, as_recorded: bool = False
+    dataset: Dataset, set_name: str, shard: str, *, learn: bool = False, as_recorded: bool = False
 ) -> SignatureRecord | None:
     """Return the record of a shard's signatures, if the files are those that it describes; else None.
 
-    By size and stamp; if only a stamp differs (the file was copied), by the content. In a block of `looking` at the
-    folder, a record is not asked for of which there is a copy.
+    By size and stamp; if only a stamp differs (the file was copied), by the content.
 
     Args:
-        folder: of the signatures.
-        shard: of the dataset.
+        dataset: Dataset of the shard.
+        set_name: Name of the set.
+        shard: Shard of the dataset.
         learn: whether the record is to learn other stamps; those who only look write nothing.
         as_recorded: whether files with another stamp are others, whatever they have: none is read.
     """
-    record = _copied(folder, shard) or load(signature_path(folder, shard), SignatureRecord)
+    place, folder = place_of(set_name, shard), signatures_folder(dataset, set_name)
+    record = journals.of(dataset).load(*place, SignatureRecord)
     if record is None:
         return None
     learnt = dict(record.files)
@@ -196,34 +181,8 @@ def load_signatures(
                 return None
             learnt[name] = FileState(state.size, found.stamp, state.sha256)
     if learn and learnt != record.files:
-        save(signature_path(folder, shard), msgspec.structs.replace(record, files=learnt))
+        journals.of(dataset).save({place: msgspec.json.encode(msgspec.structs.replace(record, files=learnt))})
     return record
-
-
-def _copied(folder: str, shard: str) -> SignatureRecord | None:
-    """Return the record of a shard by its copy, if there is one of the file that is there now."""
-    if not is_listed(folder):
-        return None
-    copies = read_once(_copies_path(folder), lambda path: load(path, _Copies))
-    copy = copies.records.get(shard) if copies else None
-    found = stat(signature_path(folder, shard)) if copy else None
-    return copy.record if copy and found and (found.size, found.stamp) == (copy.size, copy.stamp) else None
-
-
-def copy_records(folder: str, signed: Iterable[SignedShard]) -> None:
-    """Write copies of the records of a folder of signatures into one file, where each takes a request.
-
-    Nobody else may write there meanwhile.
-    """
-    with looking(folder):
-        if is_listed(folder):
-            files = ((each, stat(signature_path(folder, each.shard))) for each in signed if each.folder == folder)
-            copies = {each.shard: _Copy(file.size, file.stamp, each.record) for each, file in files if file}
-            write_file(_copies_path(folder), msgspec.json.encode(_Copies(1, copies)))
-
-
-def _copies_path(folder: str) -> str:
-    return join(folder.rstrip("/").rpartition("/")[0], "signed.json")
 
 
 def resolution_path(dataset: Dataset, set_name: str) -> str:

@@ -28,7 +28,6 @@ from toolkit.whole.kind import Work
 from toolkit.whole.records import (
     Resolution,
     SignedShard,
-    copy_records,
     fates_folder,
     load_resolution,
     load_signatures,
@@ -50,7 +49,7 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
     listed = [(other, shard) for other in entry.against for shard in other.shards()]
     listed += [(dataset, shard) for shard in shards]
     with looking(*(folder_of(where, entry) for where in (*entry.against, dataset))):
-        found = for_each(lambda each: load_signatures(folder_of(each[0], entry), each[1]), listed)
+        found = for_each(lambda each: load_signatures(each[0], entry.set, each[1]), listed)
     if missing := [shard for (_, shard), record in zip(listed, found, strict=True) if record is None]:
         raise DataError(
             f"expected the signatures of all shards, got none of {missing[0]}"
@@ -140,7 +139,6 @@ def resolve(
     made = sets.recorded_shards(dataset, entry.set)
     others = [each for each in made if each not in new.fates or before.get(each) != new.fates[each]]
     sets.forget_all(dataset, [entry.set], others)
-    copy_records(folder_of(dataset, entry), signed)
     json_files.save(resolution_path(dataset, entry.set), new)
     _remove_other_fates(dataset, entry.set, folder)
     return new
@@ -282,12 +280,11 @@ def states_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: b
 
 
 def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool) -> dict[str, str]:
-    folder = sign.folder_of(dataset, entry)
     resolution = load_resolution(dataset, entry.set)
 
     def is_signed(shard: str) -> bool:
         try:
-            return sign.is_signed(dataset, entry, folder, shard, row_index.current(dataset, shard))
+            return sign.is_signed(dataset, entry, shard, row_index.current(dataset, shard))
         except ToolkitError:
             return False
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import ShardState, current
@@ -23,7 +24,7 @@ from toolkit.mix.settings import Joined, Stream
 from toolkit.records.outdated import check_lineage, content_of
 from toolkit.records.sets import is_as_recorded
 from toolkit.runs.executors import Report, Task
-from toolkit.storage import json_files
+from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, looking, remove, size_of, stat
 from toolkit.storage.reading import version_read
@@ -37,7 +38,7 @@ from toolkit.whole.records import (
     SignatureRecord,
     SignedShard,
     load_signatures,
-    signature_path,
+    place_of,
     signatures_folder,
 )
 from toolkit.whole.section import Entry
@@ -46,15 +47,10 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class ShardToSign(ConfigStruct):
-    """A shard of which signatures are made, for several entries in one pass over its text.
-
-    Attributes:
-        folders: where the signatures of each entry go.
-    """
+    """A shard of which signatures are made, for several entries in one pass over its text."""
 
     dataset: Dataset
     entries: list[Entry]
-    folders: list[str]
     shard: str
     max_document_bytes: int
 
@@ -68,8 +64,17 @@ class SignedRows(ConfigStruct):
 
 
 def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_document_bytes: int) -> list[Task[Any]]:
-    """Return what is to be done of a dataset's own shards, for entries whose signatures are made in one pass."""
-    return _works(dataset, entries, [folder_of(dataset, entry) for entry in entries], shards, max_document_bytes)
+    """Return what is to be done of shards of a dataset, for entries whose signatures are made in one pass."""
+    whole = ShardToSign(dataset=dataset, entries=entries, shard="", max_document_bytes=max_document_bytes)
+    paths = [dataset.shard_path(shard) for shard in shards]
+    found = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
+    reads = {name for entry in entries for name in entry.reads}
+    with dataset.looking(reads), looking(*(folder_of(dataset, entry) for entry in entries)):
+        sizes, before = for_each(size_of, paths), for_each(as_it_was, found)
+    return [
+        Task(path, work, size, key=work.shard, known=done)
+        for path, work, size, done in zip(paths, found, sizes, before, strict=True)
+    ]
 
 
 def works_against(entry: Entry, share: tuple[int, int] | None, max_document_bytes: int) -> list[Task[Any]]:
@@ -77,24 +82,8 @@ def works_against(entry: Entry, share: tuple[int, int] | None, max_document_byte
     found: list[Task[Any]] = []
     index, count = share or (0, 1)
     for other in entry.against:
-        found += _works(other, [entry], [folder_of(other, entry)], other.shards()[index::count], max_document_bytes)
+        found += works(other, [entry], other.shards()[index::count], max_document_bytes)
     return [replace(task, key=f"{entry.set} {task.name}") for task in found]
-
-
-def _works(
-    dataset: Dataset, entries: list[Entry], folders: list[str], shards: Sequence[str], max_document_bytes: int
-) -> list[Task[Any]]:
-    whole = ShardToSign(
-        dataset=dataset, entries=entries, folders=folders, shard="", max_document_bytes=max_document_bytes
-    )
-    paths = [dataset.shard_path(shard) for shard in shards]
-    found = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
-    with dataset.looking({name for entry in entries for name in entry.reads}), looking(*folders):
-        sizes, before = for_each(size_of, paths), for_each(as_it_was, found)
-    return [
-        Task(path, work, size, key=work.shard, known=done)
-        for path, work, size, done in zip(paths, found, sizes, before, strict=True)
-    ]
 
 
 def folder_of(dataset: Dataset, entry: Entry) -> str:
@@ -105,7 +94,6 @@ def folder_of(dataset: Dataset, entry: Entry) -> str:
 def is_signed(
     dataset: Dataset,
     entry: Entry,
-    folder: str,
     shard: str,
     state: ShardState | None,
     *,
@@ -116,7 +104,7 @@ def is_signed(
 
     `learn` and `as_recorded` as of `load_signatures`.
     """
-    record = load_signatures(folder, shard, learn=learn, as_recorded=as_recorded)
+    record = load_signatures(dataset, entry.set, shard, learn=learn, as_recorded=as_recorded)
     if record is None or state is None:
         return False
     if record.input.content != state.content or record.settings != entry.recorded:
@@ -137,8 +125,8 @@ def outdated(
     """Return the sets whose signatures of a shard must be made; `learn` and `as_recorded` as of `load_signatures`."""
     return [
         entry.set
-        for entry, folder in zip(work.entries, work.folders, strict=True)
-        if not is_signed(work.dataset, entry, folder, work.shard, state, learn=learn, as_recorded=as_recorded)
+        for entry in work.entries
+        if not is_signed(work.dataset, entry, work.shard, state, learn=learn, as_recorded=as_recorded)
     ]
 
 
@@ -208,19 +196,21 @@ class Signing:
     Args:
         work: the shard and entries.
         todo: the sets whose signatures are made.
+        group: Group with which their records become durable; without one they are at once.
     """
 
-    def __init__(self, work: ShardToSign, todo: Sequence[str]) -> None:
+    def __init__(self, work: ShardToSign, todo: Sequence[str], group: Group | None = None) -> None:
         self.whole = _joined(work, todo)
         self._shard = work.shard
-        self._pairs = [(e, f) for e, f in zip(work.entries, work.folders, strict=True) if e.set in todo]
+        self._todo = [entry for entry in work.entries if entry.set in todo]
+        self._journal, self._group = journals.of(work.dataset), group
 
     def __enter__(self) -> Self:
-        for _, folder in self._pairs:
-            remove(signature_path(folder, self._shard))
-            for name in list_files(join(folder, self._shard)):  # what another attempt at once has not ended stays
-                remove(join(folder, self._shard, name))
-        places = [(entry, join(folder, self._shard)) for entry, folder in self._pairs]
+        self._journal.forget(place_of(entry.set, self._shard) for entry in self._todo)
+        places = [(entry, join(folder_of(self.whole.dataset, entry), self._shard)) for entry in self._todo]
+        for _, folder in places:
+            for name in list_files(folder):  # what another attempt at once has not ended stays
+                remove(join(folder, name))
         self._files = ExitStack()
         try:
             self._entries = [_EntrySigning(entry, folder, self.whole.sets, self._files) for entry, folder in places]
@@ -256,7 +246,8 @@ class Signing:
             state: of the documents.
             digests: of the contents of the sets that were read, by name.
         """
-        for each, (_, folder), (counts, details) in zip(self._entries, self._pairs, self._found, strict=True):
+        records = {}
+        for each, (counts, details) in zip(self._entries, self._found, strict=True):
             record = SignatureRecord(
                 input=state,
                 settings=each.entry.recorded,
@@ -267,7 +258,12 @@ class Signing:
                 counts=counts,
                 details=details,
             )
-            json_files.save(signature_path(folder, self._shard), record)
+            records[place_of(each.entry.set, self._shard)] = msgspec.json.encode(record)
+        if self._group is None:
+            self._journal.save(records)
+            return
+        for place, encoded in records.items():
+            self._group.save(place, encoded, self._journal)
 
 
 class _EntrySigning:

@@ -247,8 +247,7 @@ class Disk:
         def need(task: Task[ShardToSign]) -> Need:
             work = task.payload
             text = _text_of(task)
-            pairs = zip(work.entries, work.folders, strict=True)
-            left = [entry for entry, folder in pairs if load_signatures(folder, work.shard) is None]
+            left = [each for each in work.entries if load_signatures(work.dataset, each.set, work.shard) is None]
             size = sum(round(text * entry.configured().kept) + FILES for entry in left)
             return Need(size, size)
 

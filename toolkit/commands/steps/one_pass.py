@@ -21,7 +21,7 @@ from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 from toolkit.whole import section as whole_section
-from toolkit.whole.sign import ShardToSign, folder_of
+from toolkit.whole.sign import ShardToSign
 
 
 @dataclass
@@ -103,7 +103,6 @@ def _to_sign(context: Context, entries: list[whole_section.Entry]) -> ShardToSig
     return ShardToSign(
         dataset=context.dataset,
         entries=entries,
-        folders=[folder_of(context.dataset, entry) for entry in entries],
         shard="",
         max_document_bytes=context.config.max_document_bytes,
     )
