@@ -120,6 +120,12 @@ class Parquet(Labelling, Writer):
     FIELDS = True
     COLUMNS = True
     CONCATENATES = False
+    ABOUT = {
+        "label": "What the output is cut by.",
+        "prob": "Probability of the label.",
+        "annotation": "What rules of the mix say of the document.",
+        "attributes": "Attributes of the document.",
+    }
     READING = Reading(types={"label": str | None}, label="label")
 
     by: By = None

@@ -1,7 +1,7 @@
 """A dataset card from facts, for people who read of a dataset or an output."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from toolkit.inspect.describe.card.head import (
 from toolkit.inspect.describe.croissant import responsible
 from toolkit.inspect.describe.facts import Facts, Group, Mixture
 from toolkit.inspect.describe.facts.fields import bare
+from toolkit.inspect.describe.facts.splits import MEDIA_TYPES
 from toolkit.inspect.stats.tables import markdown, mix_markdown, percent, size, without_html
 from toolkit.text.languages.labels import tag_of
 
@@ -174,7 +175,9 @@ def _columns(facts: Facts, group: Group) -> str:
     rows = [["key", "type", "what it is"]]
     for name, type_ in group.columns.items():
         inner: list[tuple[tuple[str, ...], Type]]
-        if bare(type_).kind == "object" and (name,) not in told and len(bare(type_).fields) > 0:
+        if group.media_type == MEDIA_TYPES[".parquet"]:
+            inner = list(_nested((name,), type_))
+        elif bare(type_).kind == "object" and (name,) not in told and len(bare(type_).fields) > 0:
             inner = [((name, key), each) for key, each in bare(type_).fields]
         else:
             inner = [((name,), type_)]
@@ -184,9 +187,18 @@ def _columns(facts: Facts, group: Group) -> str:
     return markdown(rows, left=3)
 
 
+def _nested(keys: tuple[str, ...], type_: Type) -> Iterator[tuple[tuple[str, ...], Type]]:
+    """Yield a column and the fields inside it, of objects in lists, too, with the keys that lead to them."""
+    yield keys, type_
+    inner = bare(type_)
+    for name, each in (bare(inner.item or ANY) if inner.kind == "list" else inner).fields:
+        yield from _nested((*keys, name), each)
+
+
 _NAMES = {"str": "text", "digits": "text", "url": "text", "datetime": "time", "int": "integer", "float": "number"}
 _NAMES |= {"bool": "true or false", "null": "null", "never": "nothing", "any": "any", "map": "object"}
-_NAMES |= {"long": "integer", "huge": "integer", "span": "`[start, end, score]`"}
+_NAMES |= {"long": "integer", "huge": "integer", "span": "`[start, end, score]`", "decimal": "decimal number"}
+_NAMES |= {"date": "date", "time": "time of day", "duration": "duration", "bytes": "bytes"}
 
 
 def _shown(type_: Type) -> str:

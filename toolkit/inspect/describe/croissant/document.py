@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -127,6 +128,9 @@ _DATA_TYPES = {
     "float": "sc:Float",
     "str": "sc:Text",
     "datetime": "sc:DateTime",
+    "date": "sc:Date",
+    "time": "sc:Time",
+    "decimal": "sc:Float",
     "digits": "sc:Integer",
     "url": "sc:URL",
 }
@@ -381,6 +385,8 @@ def _shown(id_: str, type_: Type, value: Any) -> Any:
     inner = bare(type_)
     if isinstance(value, str):
         return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + CUT
+    if isinstance(value, Decimal):
+        return float(value)
     if inner.kind == "list" and isinstance(value, list):
         return [_shown(id_, inner.item or ANY, each) for each in value[:EXAMPLE_ITEMS]]
     if inner.kind == "object" and isinstance(value, dict):

@@ -16,6 +16,8 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
+from toolkit.data.tables.columns import leaves_with_nulls, types_of
+from toolkit.data.tables.footers import open_parquet
 from toolkit.errors import DAMAGED, DataError
 from toolkit.ingest import folders
 from toolkit.inspect.describe.facts import Crawled, Field, Group, PathField, RecordType, Undescribed
@@ -71,6 +73,7 @@ class LookJob(ConfigStruct):
         path: of the file.
         digest: whether its checksum is wanted.
         rows: whether its rows are; they are JSON objects.
+        columns: Whether the types of its columns are; it is a Parquet file.
         lines: whether the digest of its lines is wanted, though they are no rows that are described.
         first: at most so many rows.
         max_bytes: of a row.
@@ -82,6 +85,7 @@ class LookJob(ConfigStruct):
     format: Format | None = None
     digest: bool = False
     rows: bool = False
+    columns: bool = False
     lines: bool = False
     first: int | None = None
 
@@ -157,6 +161,8 @@ def look(work: LookJob, report: Report) -> Looked:
     looked = Looked(found.size, sha256_of(work.path) if work.digest else "")
     if work.rows:
         _Look(work, looked).run(report)
+    elif work.columns:
+        looked.types = _column_types(work.path)
     elif work.lines and work.first is None:
         looked.lines = (0, 0)
         with Lines(work.path, work.max_bytes) as lines:
@@ -184,6 +190,59 @@ def joined(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     for more, of_more in parts:
         number, digest = number + more, (digest * pow(_BASE, more, _PRIME) + of_more) % _PRIME
     return number, digest
+
+
+def _column_types(path: str) -> dict[str, Type]:
+    """Return the types of the columns of a Parquet file by its footer; none where pyarrow is not installed."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return {}
+    try:
+        with open_parquet(path) as file:
+            types, nulls = types_of(file.metadata), leaves_with_nulls(file.metadata)
+            return {
+                field.name: _read_type(types[field.name], field.type, null=field.name in nulls)
+                for field in file.schema_arrow
+            }
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path) from None
+
+
+def _read_type(type_: Type, arrow: Any, *, null: bool = True) -> Type:
+    """Return the type of values of Arrow as readers of Parquet give them, which have more than JSON has.
+
+    Args:
+        type_: Type of their JSON.
+        arrow: Type of Arrow.
+        null: Whether some may be null, where the type of the JSON does not say so.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(arrow):
+        return _read_type(type_, arrow.value_type, null=null)
+    inner = bare(type_)
+    if inner is not type_:
+        return nullable(_read_type(inner, arrow))
+    if inner.kind == "object":
+        return Type("object", fields=tuple((n, _read_type(t, arrow.field(n).type)) for n, t in inner.fields))
+    if inner.kind == "list":
+        return Type("list", _read_type(inner.item or ANY, arrow.value_type))
+    kind = next((kind for pattern, kind in _OF_ARROW.items() if re.match(pattern, str(arrow))), None)
+    found = Type(kind) if kind else type_
+    return nullable(found) if null and type_ == ANY else found
+
+
+_OF_ARROW = {
+    "timestamp": "datetime",
+    "date": "date",
+    "time": "time",
+    "decimal": "decimal",
+    "duration": "duration",
+    "(large_|fixed_size_)?binary": "bytes",
+    "null": "null",
+}
+"""Kinds of values by the names of types of Arrow."""
 
 
 def sha256_of(path: str) -> str:
@@ -326,7 +385,7 @@ def _is_numeric(raw: msgspec.Raw) -> bool:
 def merge_types(found: Sequence[Looked]) -> tuple[dict[str, Type], set[str]]:
     """Return the types of all files together, and the keys that some file has not in any row."""
     types: dict[str, Type] = {}
-    files = [looked for looked in found if looked.number]
+    files = [looked for looked in found if looked.types]
     for looked in files:
         for key, type_ in looked.types.items():
             types[key] = merged(types[key], type_) if key in types else type_

@@ -53,7 +53,7 @@ def by_place(column: str, *keys: str | int) -> str:
 
 TEXTS = ("str", "datetime", "digits", "url")
 INTEGERS = ("int", "long", "huge")
-SCALARS = ("bool", *INTEGERS, "float", *TEXTS)
+SCALARS = ("bool", *INTEGERS, "float", "decimal", "date", "time", *TEXTS)
 
 LONG, HUGE = Type("long"), Type("huge")
 """Integers of which one needs all 64 bits without a sign; of which one needs more bits."""
@@ -220,11 +220,19 @@ def _refusal(type_: Type) -> str:
         return "it never has a value"
     if type_.kind == "any":
         return "its values are of different types"
+    if type_.kind in NO_TYPE:
+        return f"Croissant has no type for {NO_TYPE[type_.kind]}"
     if type_.kind == "list":
         item = bare(type_.item or ANY)
+        if item.kind in NO_TYPE:
+            return _refusal(item)
         if item.kind not in (*SCALARS, "span", "object"):
             return "its lists hold more than values, spans and objects"
     return ""
+
+
+NO_TYPE = {"bytes": "bytes", "duration": "durations"}
+"""Kinds that Croissant has no type for, in words."""
 
 
 def is_label(name: str, type_: Type) -> bool:

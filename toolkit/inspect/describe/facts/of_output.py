@@ -13,11 +13,22 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.inspect import targets
-from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
+from toolkit.inspect.describe.facts import (
+    Example,
+    Facts,
+    File,
+    Group,
+    PathField,
+    RecordType,
+    Undescribed,
+    lineage,
+)
 from toolkit.inspect.describe.facts.data_file import (
+    DOCUMENT,
     Asked,
     Looked,
     LookJob,
+    apart,
     changed_notes,
     documents,
     first_rows,
@@ -65,6 +76,7 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
                 max_bytes=asked.max_bytes * 2,
                 digest=path not in parts,
                 rows=readable,
+                columns=targets.is_table(path),
                 lines=writer.CONCATENATES,
                 first=asked.first,
                 format=format_ if says else None,
@@ -80,7 +92,7 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     types, absent = merge_types(looked)
     shown, example, notes = _examples(folder, writer, paths, asked.examples, asked.max_bytes * 2)
     group = dataclasses.replace(group, examples=[row for _, _, row in shown])
-    if whole:
+    if whole or group.media_type == MEDIA_TYPES[".parquet"]:
         group = dataclasses.replace(group, columns=_columns(writer, types))
     if manifest and writer.takes_all():
         types = _with_declared_maps(types, manifest)
@@ -213,17 +225,21 @@ def _output_record(
     line = writer.line()
     if line is None:
         return documents(group, types, absent, examples, places)
-    seen = list(_columns(writer, types).items())
+    seen, refused = [*_columns(writer, types).items()], []
+    if group.media_type == MEDIA_TYPES[".parquet"]:
+        refused = [Undescribed(name, "some files have no such column") for name in sorted(absent)]
+        seen = [(name, type_) for name, type_ in seen if name not in absent]
     opened = [name for name, type_ in _declared(writer) if type_.kind == "object"]
-    fields, undescribed = fields_of(seen, opened, writer.ABOUT, ("file", "row", "language", "label"))
+    descriptions = {**(DOCUMENT if writer.COLUMNS else {}), **writer.ABOUT}
+    fields, undescribed = fields_of(seen, opened, descriptions, ("file", "row", "language", "label"))
     return RecordType(
         name="documents",
         description="One record a document.",
         group=group.name,
         key=["source", "id"] if {"source", "id"} <= {name for name, _ in seen} else _id_key(writer, dict(seen)),
-        places=places,
+        places=apart(places, fields),
         fields=fields,
-        undescribed=undescribed,
+        undescribed=[*refused, *undescribed],
         examples=examples,
     )
 
@@ -276,10 +292,14 @@ def _text_lines(group: Group, places: list[PathField]) -> RecordType:
 
 
 def _columns(writer: Writer, types: dict[str, Type]) -> dict[str, Type]:
-    """Return the types of a line's keys, as far as the format declares them as it does."""
+    """Return the types of a line's keys, as far as the format declares them as it does; those of a table's columns."""
     if writer.line() is None:
         return types
-    return {name: completed(type_, types.get(name)) for name, type_ in _declared(writer)}
+    declared = dict(_declared(writer))
+    if writer.CONCATENATES or not types:
+        return {name: completed(type_, types.get(name)) for name, type_ in declared.items()}
+    kept = {name for name in types.keys() & declared if bare(types[name]).kind == bare(declared[name]).kind != "object"}
+    return {name: declared[name] if writer.COLUMNS and name in kept else type_ for name, type_ in types.items()}
 
 
 def _declared(writer: Writer) -> tuple[tuple[str, Type], ...]:
