@@ -6,6 +6,7 @@ inputs have a journal of their own (`inputs_of`): a lost one must not pass for "
 kind         key                    record
 set NAME     shard                  `toolkit.records.sets.ShardRecord`
 signatures … shard                  `toolkit.whole.records.SignatureRecord`
+seen NAME    shard                  `toolkit.records.foreign.Seen`
 rows         shard                  `toolkit.data.row_index.ShardState`
 identity     ids                    `toolkit.records.identity`
 ingest       source/path of input   `toolkit.records.ingested`

@@ -1,6 +1,6 @@
 """Attribute sets that other programs wrote: read once, and what was found is kept.
 
-``.toolkit/sets/<set>/seen/<shard>.json``  a `Seen`
+``seen SET`` SHARD  a `Seen`, in the journal of the dataset
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit.data import schema
+from toolkit.data import journals, schema
 from toolkit.data.alignment import attribute_lines, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
@@ -17,11 +17,10 @@ from toolkit.data.tables import attributes as table_rows
 from toolkit.data.tables.attributes import TABLE
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
-from toolkit.records.sets import set_folder
 from toolkit.storage import Stat
-from toolkit.storage.journal import apart
+from toolkit.storage.journal import Place, apart
 from toolkit.storage.json_files import load, save
-from toolkit.storage.paths import join, stat
+from toolkit.storage.paths import stat
 from toolkit.storage.reading import stored_digest
 
 _DECODER = msgspec.json.Decoder(AttributesRow)
@@ -48,8 +47,9 @@ def seen_before(dataset: Dataset, set_name: str, shard: str) -> bool:
     return seen is not None and Stat(seen.size, seen.stamp) == stat(dataset.attribute_file(set_name, shard))
 
 
-def _seen_path(dataset: Dataset, set_name: str, shard: str) -> str:
-    return join(set_folder(dataset, set_name), "seen", shard + ".json")
+def place_of(set_name: str, shard: str) -> Place:
+    """Return the place of what was found in an attribute file, in the journal of its dataset."""
+    return f"seen {set_name}", shard
 
 
 def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
@@ -104,14 +104,16 @@ def values_of(dataset: Dataset, set_name: str, shard: str) -> Iterator[tuple[int
 
 def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
     made = apart.found(dataset.bookkeeping, set_name, shard)
-    return load(made + apart.RECORD if made else _seen_path(dataset, set_name, shard), Seen)
+    if made:
+        return load(made + apart.RECORD, Seen)
+    return journals.of(dataset).load(*place_of(set_name, shard), Seen)
 
 
 def _save(dataset: Dataset, set_name: str, shard: str, seen: Seen) -> None:
-    path = _seen_path(dataset, set_name, shard)
     if apart.is_needed(dataset.bookkeeping):
-        path = apart.path_of(dataset.bookkeeping, set_name, shard) + apart.RECORD
-    save(path, seen)
+        save(apart.path_of(dataset.bookkeeping, set_name, shard) + apart.RECORD, seen)
+    else:
+        journals.of(dataset).save({place_of(set_name, shard): msgspec.json.encode(seen)})
 
 
 def _look_at_table(path: str, found: Stat) -> Seen:
