@@ -31,6 +31,7 @@ class Part:
     Attributes:
         roots: by path, device and inode, for processes of the same machine; see `toolkit.storage.roots`.
         scratch: name of the folder for what is kept apart, for processes of the same machine.
+        root: folder that relative paths of the configuration are below; empty without one.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Part:
     stage: str
     roots: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     scratch: str = ""
+    root: str = ""
 
 
 class Session:
@@ -57,6 +59,7 @@ class Session:
         stores: the stores made so far, by scheme; see `toolkit.storage.store_of`.
         has_remote_stores: True if a store is not local: an answer takes the time of a request.
         stage: name of the stage in which journals are read once; empty between commands.
+        root: folder that relative paths of the configuration are below; see `toolkit.config.root`.
     """
 
     def __init__(self, options: StorageOptions | None = None) -> None:
@@ -68,7 +71,7 @@ class Session:
         self.roots: dict[str, tuple[int, int]] = {}
         self.columns: tuple[str | None, str | None] = (None, None)
         self.has_remote_stores = False
-        self.scratch = self.apart = self.stage = ""
+        self.scratch = self.apart = self.stage = self.root = ""
         self.stores: dict[str, Any] = {}
         self._kept: dict[Hashable, Any] = {}
 
@@ -76,7 +79,7 @@ class Session:
     def of(cls, part: Part) -> Self:
         """Return the session of a command in another process of it."""
         session = cls(part.options)
-        session.id, session.scratch = part.id, part.scratch
+        session.id, session.scratch, session.root = part.id, part.scratch, part.root
         session.addresses.update(part.addresses)
         session.roots.update(part.roots)
         session.learn(part)
@@ -85,7 +88,9 @@ class Session:
     def part(self, *, here: bool = False) -> Part:
         """Return the part for a process of the command; with `here`, for one of this machine."""
         roots, scratch = (dict(self.roots), self.scratch) if here else ({}, "")
-        return Part(self.id, self.options, dict(self.addresses), frozenset(self.hosts), self.stage, roots, scratch)
+        return Part(
+            self.id, self.options, dict(self.addresses), frozenset(self.hosts), self.stage, roots, scratch, self.root
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Session.of, (self.part(),)

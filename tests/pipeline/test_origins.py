@@ -134,6 +134,36 @@ def test_a_dataset_that_was_moved_goes_on(corpora: Corpora, move: Callable[[Path
     assert codes("moved") == [0] * 4
 
 
+def test_a_lock_of_another_dataset_is_replaced_only_if_asked(corpora: Corpora) -> None:
+    """One of the same dataset is, also of documents that were all made again since; any other file is not."""
+    lock = corpora.folder / "corpus.lock.json"
+    own = {"output": {"format": "dolma", "path": str(corpora.folder / "own")}}
+
+    def locked(name: str, *more: str) -> Ran:
+        sections = {"mix": own} if name == "b" else {}
+        return corpora.run("mix", "-c", corpora.config(name, **sections), "--lock", lock, *more)
+
+    assert locked("a").code == 0
+    before = lock.read_bytes()
+    ran = locked("b")
+    assert (ran.code, lock.read_bytes()) == (2, before)
+    assert (
+        f"{lock}: expected no file, or a lock of this dataset, got a lock of other documents (60 documents" in ran.err
+    )
+    assert "--overwrite" in ran.err
+    assert not (corpora.folder / "own").exists()
+    for shard in range(2):
+        corpora.write("a", shard, 7)
+    assert corpora("tag", "a").code == 0
+    assert locked("a").code == 0
+    assert lock.read_bytes() != before
+    assert locked("b", "--overwrite").code == 0
+    lock.write_text("my notes")
+    ran = locked("b")
+    assert (ran.code, lock.read_text()) == (2, "my notes")
+    assert "got a file that is no lock" in ran.err
+
+
 def test_an_empty_shard_in_common_is_none(corpora: Corpora) -> None:
     for name in "ab":
         (corpora.folder / name / "documents" / "empty.jsonl").write_bytes(b"")

@@ -110,16 +110,65 @@ def test_nothing_is_done_again_from_another_folder(folder: Path, run: Run, monke
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.gz") if path in before} == before
 
 
-def test_a_project_that_is_moved_is_up_to_date(folder: Path, tmp_path: Path, run: Run) -> None:
-    assert run("run", "-c", folder / "conf/deep/c.yaml", "--quiet").code == 0
-    values = tree(folder / "data/corpus/attributes")
+OWN_KINDS = """
+from mixers.dolma import Dolma
+from toolkit.ingest.formats.jsonl import Jsonl
+from toolkit.whole.kinds.exact import Exact
+
+class Lines(Jsonl):
+    \"\"\"Rows.\"\"\"
+
+class Same(Exact):
+    \"\"\"Equal texts.\"\"\"
+
+class Rows(Dolma):
+    \"\"\"Rows.\"\"\"
+"""
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_project_that_is_moved_is_up_to_date(folder: Path, tmp_path: Path, run: Run, *, in_place: bool) -> None:
+    (folder / "plugins/kinds.py").write_text(OWN_KINDS)
+    path = folder / "conf/deep/c.yaml"
+    config = {
+        **CONFIG,
+        "ingest": [{"format": "plugins/kinds.py:Lines", "from": ["raw/*.jsonl"]}],
+        "dedup": {**CONFIG["dedup"], "same-0": {"kind": "plugins/kinds.py:Same"}},
+        "mix": {
+            **CONFIG["mix"],
+            "attributes": ["size-0", "words-0", "same-0"],
+            "output": {"format": "plugins/kinds.py:Rows", "path": "out/corpus"},
+        },
+    }
+    if in_place:
+        del config["ingest"], config["dataset"]
+        config["documents"] = {"format": "plugins/kinds.py:Lines", "path": "raw/*.jsonl"}
+        config["attributes"] = "data/corpus/attributes"
+    path.write_text(yaml.safe_dump({"root": "../..", **config}))
+    ran = run("run", "-c", path, "--quiet")
+    assert ran.code == 0, ran.err
+
+    def files() -> dict[str, tuple[int, bytes]]:
+        listed = (path for name in WRITTEN for path in (folder / name).rglob("*") if path.is_file())
+        return {
+            str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+            for path in listed
+            if path.name != "origins.json"  # which names the place of the dataset
+        }
+
+    before = files()
     folder = folder.rename(tmp_path / "moved")
     path = folder / "conf/deep/c.yaml"
-    for command in ("tag", "mix"):
-        ran = run(command, "-c", path, "--quiet", "--json")
+    for command in ("run", "validate"):
+        ran = run(command, "-c", path, "--quiet")
         assert ran.code == 0, ran.err
-    assert tree(folder / "data/corpus/attributes") == values
-    assert str(tmp_path / "project") not in (folder / "data/corpus/.toolkit/sets/size-0/schema.json").read_text()
+    now = files()
+    assert {name: now.get(name) for name in before if ".toolkit" not in name} == {
+        name: found for name, found in before.items() if ".toolkit" not in name
+    }
+    schemas = "schema.json"  # where taggers and models were is told beside their settings
+    told = [name for name, (_, content) in now.items() if b"project/plugins" in content and schemas not in name]
+    assert told == []
 
 
 def test_streams_annotate_train_align_and_tokenize_are_below_it(folder: Path, run: Run) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from toolkit.config.settings import Source
 from toolkit.errors import ConfigError
+from toolkit.session import current
 from toolkit.storage import store_of
 
 _PLUGIN = re.compile(r"[^\s:]+\.py:[A-Za-z_]\w*")
@@ -57,7 +58,7 @@ def apply_root(source: Source, folder: str) -> None:
     root = os.path.abspath(os.path.join(base, os.path.expanduser(given)))
     if not os.path.isdir(root):
         raise source.error(("root",), f"expected a folder, got {root}, which is not there; paths are below it")
-    source.value["root"] = source.root = root
+    source.value["root"] = source.root = current().root = root
     _locate(source.value, _PATHS, (), source)
 
 
@@ -108,10 +109,17 @@ def _located_options(value: Any, info: Any, at: tuple[str | int, ...], source: S
     return value
 
 
-def recorded_reference(reference: str, root: str) -> str:
+def recorded_reference(reference: str) -> str:
     """Return the reference of a plugin for records: a file below the root relative to that, so that projects move."""
+    root = current().root
     inside = root and reference.startswith(os.path.join(root, ""))
     return os.path.relpath(reference, root) if inside else reference
+
+
+def located_reference(recorded: str) -> str:
+    """Return a reference by which a plugin of a record is found: a file below the root, if it is there."""
+    path = os.path.join(current().root, recorded)
+    return path if _PLUGIN.fullmatch(recorded) and os.path.isfile(path.rpartition(":")[0]) else recorded
 
 
 def with_root(error: ConfigError, root: str) -> ConfigError:

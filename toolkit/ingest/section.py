@@ -9,6 +9,7 @@ import xxhash
 
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import recorded_code
+from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.config.sizes import Size
 from toolkit.data.dataset import Dataset
@@ -310,7 +311,7 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, writ
 
 
 def settings_of_set(entry: Entry) -> dict[str, Any]:
-    return {"format": entry.settings().format, "version": "1"}
+    return {"format": recorded_reference(entry.settings().format), "version": "1"}
 
 
 def holds(entries: Iterable[Entry]) -> dict[str, str]:
@@ -337,6 +338,7 @@ def settings_of(entry: Entry) -> dict[str, Any]:
 def _settings_of(entry: Entry) -> dict[str, Any]:
     common = config.plain(entry.settings())
     shared = {key: value for key, value in common.items() if key not in _NOT_SETTINGS}
+    shared["format"] = recorded_reference(shared["format"])
     if shared["null_text"] is None:
         del shared["null_text"]
     reader = entry.reader()

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from toolkit.config.root import located_reference
 from toolkit.config.settings import Source, convert
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.errors import ConfigError, Forbidden, ToolkitError
@@ -216,7 +217,7 @@ def _made(name: str, options: bytes) -> Writer:
 
 def recorded_format(settings: Mapping[str, Any]) -> Format:
     """Return the format that the settings in a manifest name."""
-    return Format(settings["format"], settings["options"])
+    return Format(located_reference(settings["format"]), settings["options"])
 
 
 def format_of(path: str) -> Format | None:

@@ -127,6 +127,12 @@ def lock_of(manifest: Manifest, *, concatenates: bool) -> Lock:
     )
 
 
+def contents_of(lock: Lock) -> dict[str, str]:
+    """Return the digests of the documents of a lock, by shard."""
+    is_named = any(stream["name"] for stream in lock.configuration.settings["streams"])
+    return {key.partition("/")[2] if is_named else key: shard.digest for key, shard in lock.documents.items()}
+
+
 def input_of(work: ShardToMix, report: Report) -> InputEntry:
     """Return a shard as the manifest of its mix would have it.
 

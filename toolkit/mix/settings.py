@@ -12,6 +12,7 @@ import xxhash
 
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import recorded_code
+from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigStruct, Description, Source
 from toolkit.config.sizes import Size
 from toolkit.data.dataset import Dataset
@@ -275,7 +276,7 @@ class MixSettings(ConfigStruct):
         return {
             "streams": streams,
             "label": self.label,
-            "format": self.output.format,
+            "format": recorded_reference(self.output.format),
             "version": self.writer().VERSION,
             **recorded_code(type(self.writer())),
             **_options(self.writer()),

@@ -321,7 +321,7 @@ def _read_entry(place: Source, shared: Source) -> Entry:
         when=asked,
         place=where,
         code=code,
-        recorded=recorded_reference(reference, place.root),
+        recorded=recorded_reference(reference),
     )
 
 

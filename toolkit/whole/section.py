@@ -11,6 +11,7 @@ import msgspec
 import xxhash
 
 from toolkit.config import settings as config
+from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigStruct, Source
 from toolkit.config.sizes import Size
 from toolkit.data import schema
@@ -21,6 +22,7 @@ from toolkit.ingest.in_place import open_dataset
 from toolkit.mix.joined_sets import JoinedSet, resolve_sets
 from toolkit.mix.section import read_joined
 from toolkit.mix.settings import Joined, Stream
+from toolkit.plugins import default_name
 from toolkit.records import sets as records
 from toolkit.records.foreign import External
 from toolkit.rules.expression_tree import ExpressionError
@@ -206,7 +208,7 @@ def _read_alone(place: Source, set_name: str, section: str) -> _Alone:
         raise UnknownPlugin(str(place.error(("kind",), str(error)))) from None
     if section != class_.SECTION:
         raise place.error(("kind",), f"expected {common.kind!r} in the section `{class_.SECTION}:`, got it in this one")
-    key = common.as_ or (_stem(set_name) if class_.NAMED else common.kind)
+    key = common.as_ or (_stem(set_name) if class_.NAMED else default_name(common.kind))
     hint = "" if common.as_ else "; give it one: `as: NAME`"
     if not is_name(key):
         raise place.error(("as",), f"expected {A_NAME}, got {key!r}{hint}")
@@ -299,7 +301,8 @@ def checked(kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes
 def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
     """Return what determines the values."""
     options = {k: v for k, v in msgspec.json.decode(msgspec.json.encode(kind)).items() if k not in kind.NEUTRAL}
-    found: dict[str, Any] = {"kind": entry.kind, "as": entry.key, "version": kind.VERSION, "options": options}
+    found: dict[str, Any] = {"kind": recorded_reference(entry.kind), "as": entry.key}
+    found |= {"version": kind.VERSION, "options": options}
     if entry.when is not None:
         found["when"] = entry.when
     if dataset.duplicate_ids == "allow":

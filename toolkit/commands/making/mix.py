@@ -17,7 +17,7 @@ from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import Source
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.errors import ConfigError, ToolkitError, amount, few
 from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.mix import lock, publish, stage
 from toolkit.mix.effects.counts import added
@@ -25,11 +25,12 @@ from toolkit.mix.lock import Lock
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records.failures import FailureRecords
+from toolkit.records.origins import Origin
 from toolkit.runs.executors import Task
 from toolkit.runs.grouped import Work
 from toolkit.storage.addresses import whole
 from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import absolute
+from toolkit.storage.paths import absolute, size_of
 from toolkit.storage.roots import note_roots
 
 
@@ -98,7 +99,36 @@ def _output(context: Context, options: Locking, edition: str) -> NamedOutput | N
     path, output = _path(settings, options.lock, edition), absolute(settings.output.path)
     if absolute(path).startswith(f"{output}/"):
         raise ConfigError(f"{path}: expected a file outside the output {output}, which holds only its own files")
-    return NamedOutput(path, "--lock")
+    named = NamedOutput(path, "--lock")
+    if size_of(path) and not options.overwrite:
+        _check_lock(settings, path)
+    return named
+
+
+def _check_lock(settings: MixSettings, path: str) -> None:
+    """Check that a file is a lock of this output, or of documents of the same dataset.
+
+    Raises:
+        ConfigError: if it is another file.
+    """
+    way_out = "would be replaced; choose another file, or add --overwrite"
+    try:
+        there = lock.load(path)
+    except ConfigError:
+        raise ConfigError(
+            f"{path}: expected no file, or a lock of this dataset, got a file that is no lock, or a lock that somebody "
+            f"has changed, which {way_out}"
+        ) from None
+    origin = Origin(datasets={}, shards=lock.contents_of(there))
+    if origin.is_of([stream.dataset for stream in settings.streams]):
+        return
+    published = publish.load_manifest(settings.output.path)
+    if not published or _lock(settings, published) != there:
+        documents = amount(sum(shard.documents for shard in there.documents.values()), "document")
+        raise ConfigError(
+            f"{path}: expected no file, or a lock of this dataset, got a lock of other documents ({documents}, in "
+            f"{few(sorted(there.documents))}), which {way_out}"
+        )
 
 
 def _differences(context: Context, options: Locking, edition: str) -> list[str]:

@@ -30,6 +30,7 @@ from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
 from toolkit.runs.executors import Result, Task
+from toolkit.session import current
 from toolkit.storage.threads import for_each
 
 UNMATCHED_LISTED = 1000
@@ -267,11 +268,13 @@ def compare(
         sampled: whether the first is over a sample.
     """
     options = msgspec.structs.replace(context.options, config=path, overrides=(), given=given)
+    root = current().root
     with open_context(options) as context_of_other:
         settings = preparation.settings_of(context_of_other, writes=False)
         if sampled:
             settings = using.in_mix(context_of_other, settings, wanted=True)[0]
         other = budgets.fill(context_of_other, preparation.prepare(context_of_other, settings))
+    current().root = root
     names = [sorted((w.stream.name, w.path) for w in each.works) for each in (prepared, other)]
     if names[0] != names[1] and not (prepared.unreadable or other.unreadable):
         only = set(names[0]) ^ set(names[1])

@@ -232,7 +232,10 @@ def begun(prepared: PreparedMix, inputs: list[publish.InputEntry]) -> Manifest:
     """
     settings = prepared.settings
     joined = {f"{name}/{each.set}" if name else each.set: each for name, sets in prepared.sets.items() for each in sets}
-    keys = {name: msgspec.to_builtins(each.keys) for name, each in joined.items()}
+    keys = {
+        name: msgspec.to_builtins([msgspec.structs.replace(key, models={}) for key in each.keys])
+        for name, each in joined.items()
+    }
     made_by = msgspec.json.encode(keys)  # a tagged set may have had other models before; a map has the fitted one alone
     return Manifest(
         digest="",
