@@ -68,6 +68,14 @@ def test_records_of_a_dataset_are_its_rows(described: Project, spec: str) -> Non
 
 def test_records_of_an_output_are_its_lines(released: Project) -> None:
     released.ok("croissant")
+    (fields,) = (each["field"] for each in record_sets(released.out / "croissant.json").values())
+    referring = {"documents/language", "documents/identification/label"}
+    assert referring == {
+        part["@id"]
+        for each in fields
+        for part in (each, *each.get("subField", ()))
+        if part.get("references") == {"field": {"@id": "languages/code"}}
+    }
     assert len(list(released.out.glob("en/*.jsonl.gz"))) > 1
     assert check_output(released.out, ["en", "zh"]) > 20
 
@@ -78,6 +86,7 @@ def test_splits_are_aligned_with_the_documents(released: Project) -> None:
     released.ok("croissant")
     found = load(released.out / "croissant.json")
     splits = list(found.records("document-splits"))
+    assert "references" not in json.dumps(record_sets(released.out / "croissant.json")["documents"]["field"][0])
     documents = list(found.records("documents"))
     key = "documents/warc_headers"
     assert [(d["documents/file"], d["documents/row"], d[key][f"{key}/warc-record-id"]) for d in documents] == [

@@ -14,6 +14,7 @@ from toolkit.inspect.describe.croissant import jsonld, responsible
 from toolkit.inspect.describe.facts import Facts, Field, Group, PathField, RecordType
 from toolkit.inspect.describe.facts.data_file import joined
 from toolkit.inspect.describe.facts.fields import SPAN, bare, by_place, is_label, sentence
+from toolkit.inspect.describe.facts.splits import REFERENCES as SPLIT_NAMES
 from toolkit.text.languages.labels import code_of, tag_of, tags_of
 
 _SPLITS = {
@@ -320,7 +321,8 @@ def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
             paths = (*before, (key,)) if before else ((*field.keys, key),)
             told = sentence(type_.description) or by_place(field.column, *field.keys, key)
             part_id = f"{id_}/{identifier(name)}"
-            found.append(_leaf(part_id, name, told, type_, _source(record, field, *paths), version))
+            leaf = _leaf(part_id, name, told, type_, _source(record, field, *paths), version)
+            found.append(_referring(leaf, field.references) if field.references and is_label(name, type_) else leaf)
         return found
 
     if inner.kind == "object":
@@ -341,8 +343,8 @@ def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
 
 
 def _referring(field: jsonld.Field, id_: str) -> jsonld.Field:
-    """Return the field of a split, with a reference to the record set of the splits."""
-    types = ["sc:Text", "cr:Split"]
+    """Return the field of a split or a label, with a reference to the record set that lists these."""
+    types = ["sc:Text", "cr:Split"] if id_ == SPLIT_NAMES else field.data_type
     return msgspec.structs.replace(field, data_type=types, references=jsonld.References(field=jsonld.Reference(id=id_)))
 
 

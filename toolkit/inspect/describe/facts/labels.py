@@ -16,6 +16,11 @@ ANY_LABEL = "LABEL"
 """Stands for a label in the stem of a path."""
 
 
+def codes_of(name: str) -> str:
+    """Return the field that lists the labels of an output, by what labels are."""
+    return f"{name}s/code"
+
+
 @dataclass(frozen=True)
 class Labelling:
     """The labels of an output.
@@ -143,7 +148,8 @@ def _places(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[La
         expression = re.compile(pattern)
         matches = ((expression.match(path), label) for path, label in by_path.items())
         if all(match and match[1] == label for match, label in matches):
-            return [PathField(name, f"the {name} that the file is of, from its path", pattern)]
+            about = f"the {name} that the file is of, from its path"
+            return [PathField(name, about, pattern, codes_of(name))]
     return []
 
 

@@ -16,6 +16,7 @@ from toolkit.inspect import targets
 from toolkit.inspect.describe.facts import (
     Example,
     Facts,
+    Field,
     File,
     Group,
     PathField,
@@ -39,7 +40,7 @@ from toolkit.inspect.describe.facts.data_file import (
     unreadable_notes,
 )
 from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
-from toolkit.inspect.describe.facts.labels import ANY_LABEL, labelling, suffix_in
+from toolkit.inspect.describe.facts.labels import ANY_LABEL, codes_of, labelling, suffix_in
 from toolkit.inspect.describe.facts.splits import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note
 from toolkit.inspect.documents import FileDocuments, expected_format
 from toolkit.inspect.targets import recorded_format
@@ -79,12 +80,15 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
                 columns=targets.is_table(path),
                 lines=writer.CONCATENATES,
                 first=asked.first,
-                format=format_ if says else None,
+                format=format_,
             )
             for path in paths
         ]
     )
     whole = readable and all(each.whole for each in looked)
+    in_rows = {label for each in looked for label in each.labels}
+    if not says:
+        looked = [dataclasses.replace(each, labels={}) for each in looked]
     found = labelling(manifest, writer, paths, looked, whole=whole)
     group = _output_group(folder, writer, paths)
     parted = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
@@ -99,6 +103,12 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     record = _output_record(writer, group, types, absent, shown, found.places)
     if record and manifest and COPY in MixSettings.added_fields(manifest.settings):
         record = _by_copy(record)
+    if record and whole and in_rows and in_rows <= {each.label for each in found.labels}:
+        fields = [
+            dataclasses.replace(each, references=codes_of(found.name)) if _has_label(each) else each
+            for each in record.fields
+        ]
+        record = dataclasses.replace(record, fields=fields)
     notes += changed_notes(paths, looked, record) + unreadable_notes(paths, looked)
     notes += [] if record else [not_read("documents", paths)]
     notes += [_LINES] if record and record.name == "lines" else []
@@ -262,6 +272,11 @@ def _by_copy(record: RecordType) -> RecordType:
 
 
 _COPY = "Number of the copy, from 1: the mix writes some documents several times."
+
+
+def _has_label(field: Field) -> bool:
+    """Return whether a field is the identification of a document, whose label the paths of files have, too."""
+    return field.name == "identification" and field.type.kind == "object"
 
 
 def _id_key(writer: Writer, seen: Mapping[str, Type]) -> list[str]:

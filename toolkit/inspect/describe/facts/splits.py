@@ -225,7 +225,8 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> 
     if records and all(place.pattern for place in records[0].places):  # none says which row it is
         suffix = suffix_of(facts.groups[0].paths, SHARD_SUFFIXES).replace(".", r"\.")
         more = apart(_places(f"^(.+){suffix}$"), records[0].fields)
-        records[0] = dataclasses.replace(records[0], places=[*records[0].places, *more])
+        kept = [dataclasses.replace(each, references="") for each in records[0].places]  # mlcroissant changes `file`
+        records[0] = dataclasses.replace(records[0], places=[*kept, *more])
     files = [File(path, each.size, each.sha256, media) for path, each in zip(paths, done, strict=True)]
     found = [Split(name, share, sum(each.documents[name] for each in done)) for name, share in shares.items()]
     return dataclasses.replace(
