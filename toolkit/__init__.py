@@ -38,6 +38,7 @@ from toolkit.in_python.calls import fetch, publish
 from toolkit.in_python.rows import Row, Rows
 from toolkit.in_python.trying import try_tagger
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
+from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
 from toolkit.session import cached
 from toolkit.storage.models import Files, Model, entries, for_language, read_list, resolve
@@ -63,6 +64,8 @@ __all__ = [
     "Draft",
     "DraftColumns",
     "Example",
+    "Extracted",
+    "Extractor",
     "Failed",
     "Files",
     "Input",
@@ -72,6 +75,7 @@ __all__ = [
     "MixedBatch",
     "Model",
     "Neutral",
+    "Page",
     "Pieces",
     "Prediction",
     "Reader",

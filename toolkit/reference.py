@@ -162,6 +162,11 @@ def _formats() -> list[str]:
         if class_.TYPES:
             lines += ["Attributes:", "", *(f"- `{key}`: `{type_}`" for key, type_ in class_.types().items()), ""]
         lines += _options(class_)
+        if class_.PLUGIN:
+            _, kind, default = class_.PLUGIN
+            for plugin, found in built_in(kind).items():
+                title = f"#### {kind.word.capitalize()} {plugin}"
+                lines += [title + (" (default)" if plugin == default else ""), "", *_about(found), *_options(found)]
     lines += ["## Output formats", "", "Options of `output:`, whatever the format:", "", *_options(OutputSettings)]
     for name, class_ in built_in(WRITERS).items():
         lines += [f"### Output format {name}", "", *_about(class_)]

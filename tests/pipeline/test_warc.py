@@ -11,10 +11,11 @@ import brotli
 import pytest
 
 from tests.pipeline.conftest import JsonRows, Project, read_rows, tree
+from toolkit.config.settings import Source
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.formats.warc import Warc
 from toolkit.ingest.reader import READERS, Draft, Input
-from toolkit.ingest.web.html import Page, page_reader
+from toolkit.ingest.web.extractor import ExtractorSpec, SentPage, page_reader
 
 RUSSIAN = "Привет, мир! Это довольно длинный текст на русском языке."
 JAPANESE = "これは日本語の文章です。文字コードの判定を試します。"
@@ -52,7 +53,7 @@ def write_warc(root: Path, *records: bytes, name: str = "w.warc.gz") -> Path:
 
 def read(path: Path, max_bytes: int = 100_000_000, **options: Any) -> tuple[list[Draft], Counter[str]]:
     source = Input(str(path), "s", max_bytes, None)
-    return list(Warc(**options).read(source)), source.counts
+    return list(Warc.with_options(Source(options))(**options).read(source)), source.counts
 
 
 def warc(path: Path, **options: Any) -> dict[str, Any]:
@@ -152,8 +153,8 @@ def test_a_page_becomes_a_document(project: Project) -> None:
 
 def test_options_add_and_leave_out_parts_of_a_page() -> None:
     def lines(**options: Any) -> list[str]:
-        reader = Warc(**options)
-        return page_reader(reader.html_options())(Page(PAGE.encode(), "", html=True)).text.split("\n")
+        read_page = page_reader(ExtractorSpec("resiliparse", options))
+        return read_page(SentPage(PAGE.encode(), "", is_html=True)).text.split("\n")
 
     assert lines(title=False) == TEXT.split("\n")[1:]
     assert "a bird" in " ".join(lines(alt_texts=True))
@@ -348,13 +349,13 @@ def test_options_that_an_extractor_does_not_know_are_refused(project: Project) -
     path = write_warc(project.root, record(1, http(PAGE, HTML)))
     ran = project.ingest(warc(path, extractor="trafilatura", noscript=True))
     assert ran.code == 2
-    assert "expected no noscript, which trafilatura does not know" in ran.err
+    assert "unknown option 'noscript' of format warc with extractor trafilatura" in ran.err
 
 
 def test_without_trafilatura_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'tagmix\[trafilatura\]'"):
-        READERS.find("warc")(extractor="trafilatura")
+        Warc.with_options(Source({"extractor": "trafilatura"}))(extractor="trafilatura").check()
 
 
 # --- real files -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import IO, Any, ClassVar, TypeVar, cast, overload
 
 import msgspec
 
-from toolkit.config.settings import FROZEN, plain
+from toolkit.config.settings import FROZEN, Source, plain
 from toolkit.data import schema
 from toolkit.data.documents import (
     BAD_ROW,
@@ -29,11 +29,12 @@ from toolkit.data.documents import (
 )
 from toolkit.data.in_place import START, Begin
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import DataError, ToolkitError
+from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import folders
 from toolkit.ingest.recognised import not_lines
 from toolkit.plugins import Kind
 from toolkit.records.left_out import LeftOutOutput, identity
+from toolkit.session import cached
 from toolkit.storage.compression import MAGIC_BYTES, compression_in
 from toolkit.storage.outputs import OptionalRows
 from toolkit.storage.reading import HEAD, READ, Decompressed, Lines, LongLine, open_stored
@@ -443,6 +444,33 @@ class Reader(msgspec.Struct, **FROZEN):
     TYPES: ClassVar[Mapping[str, Any]] = {}
     """Types of the attributes that the format carries, by key: annotations, as `tag` of a tagger has one."""
 
+    PLUGIN: ClassVar[tuple[str, Kind[Any], str] | None] = None
+    """An option that names a plugin, the plugin's kind, and the default name: the plugin's options stand beside it."""
+
+    OPTIONS: ClassVar[tuple[str, ...]] = ()
+    """Names of the options of that plugin, in the class that `with_options` returns."""
+
+    @classmethod
+    def with_options(cls, options: Source) -> "type[Reader]":
+        """Return the class for the options of a configuration: with those of the plugin that they name, if any.
+
+        Raises:
+            ConfigError: with its place, if there is no such plugin, or its options are called as those of the format.
+        """
+        if cls.PLUGIN is None:
+            return cls
+        option, kind, default = cls.PLUGIN
+        reference = options.value.get(option, default)
+        if not isinstance(reference, str):
+            return cls
+        try:
+            return _with_plugin(cls, kind.find(reference), f"{option} {reference}")
+        except ConfigError as error:
+            raise type(error)(str(options.error((option,), str(error)))) from None
+
+    def check(self) -> None:
+        """Raise ConfigError if it cannot read here with these options; called before anything is read."""
+
     def read(self, source: Input) -> Iterator[Draft]:
         """Yield the documents of an input, in order.
 
@@ -519,6 +547,28 @@ def first_drafts(reader: Reader, inputs: Iterable[Input], *, tolerant: bool = Fa
         except ToolkitError as error:
             if not (tolerant or isinstance(error, EndOfSample)):
                 raise
+
+
+@cached(16)
+def _with_plugin(reader: type[Reader], plugin: type[msgspec.Struct], what: str) -> type[Reader]:
+    """Return a format with the options of a plugin among its own."""
+    options = msgspec.structs.fields(plugin)
+    if taken := {each.encode_name for each in options} & {*reader.__struct_encode_fields__}:
+        raise ConfigError(f"{what}: expected no option {min(taken)!r}, because the format has one of this name, too")
+    field: Any = msgspec.field  # its stubs know no field that may have either default
+    fields = [
+        (each.name, each.type, field(default=each.default, default_factory=each.default_factory)) for each in options
+    ]
+    made = msgspec.defstruct(
+        reader.__name__,
+        fields,
+        bases=(reader,),
+        namespace={"OPTIONS": tuple(each.encode_name for each in options), "__doc__": reader.__doc__},
+        module=reader.__module__,
+        kw_only=True,
+        **FROZEN,
+    )
+    return cast("type[Reader]", made)
 
 
 READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.readers", Reader)

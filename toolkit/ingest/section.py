@@ -190,7 +190,8 @@ class Entry(ConfigStruct):
         return f"{self.common['format']} {listed}" + (f" (source {source})" if source is not None else "")
 
     def reader(self) -> Reader:
-        return config.convert(Source(self.options), READERS.find(self.settings().format))
+        options = Source(self.options)
+        return config.convert(options, READERS.find(self.settings().format).with_options(options))
 
     @property
     def pack(self) -> int | None:
@@ -232,8 +233,13 @@ def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]
             class_ = READERS.find(settings.format)
         except ConfigError as error:
             raise place.error(("format",), str(error)) from None
-        config.refuse_unknown(place, class_, _COMMON_KEYS, f"format {settings.format}")
+        class_ = class_.with_options(options)
+        what = f"format {settings.format}"
+        if class_.PLUGIN and (chosen := options.value.get(class_.PLUGIN[0])):
+            what += f" with {class_.PLUGIN[0]} {chosen}"
+        config.refuse_unknown(place, class_, _COMMON_KEYS, what)
         reader = config.convert(options, class_, f"format {settings.format}")
+        _check(reader, place)
         _check_place(place, settings)
         if settings.on_error == "salvage" and not (class_.LINES or class_.MEMBERS):
             raise place.error(
@@ -255,6 +261,14 @@ def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]
         found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
         entries.append(found)
     return entries
+
+
+def _check(reader: Reader, place: Source) -> None:
+    """Raise ConfigError, with its place, if a reader cannot run here with its options."""
+    try:
+        reader.check()
+    except ConfigError as error:
+        raise type(error)(str(place.error((), str(error)))) from None
 
 
 def _check_place(place: Source, settings: Common) -> None:

@@ -9,9 +9,18 @@
 They raise AssertionError, which says what is expected, what was got and what to do, and work with any test runner.
 """
 
+from toolkit.testing.extractors import check_extractor
 from toolkit.testing.readers import check_reader
 from toolkit.testing.stores import MemoryStore, check_readable_store, check_store
 from toolkit.testing.taggers import check_tagger
 from toolkit.testing.writers import check_writer
 
-__all__ = ["MemoryStore", "check_readable_store", "check_reader", "check_store", "check_tagger", "check_writer"]
+__all__ = [
+    "MemoryStore",
+    "check_extractor",
+    "check_readable_store",
+    "check_reader",
+    "check_store",
+    "check_tagger",
+    "check_writer",
+]

@@ -4,41 +4,33 @@ Source: WARC 1.0/1.1 (ISO 28500); HTTP by RFC 9110 and 9112; character encodings
 """
 
 import functools
-import importlib.util
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import msgspec
 
-from toolkit.config.settings import Description
+from toolkit.config.settings import Description, plain
 from toolkit.config.sizes import Size
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
-from toolkit.ingest.web.html import (
-    HtmlOptions,
-    Page,
-    is_binary,
-    missing_trafilatura,
-    page_reader,
-    parse_content_type,
-    sniffed,
-)
+from toolkit.ingest.web.extractor import DEFAULT, EXTRACTORS, ExtractorSpec, SentPage, page_reader
+from toolkit.ingest.web.html import is_binary, parse_content_type, sniffed
 from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
 from toolkit.ingest.web.plain_records import Record
 from toolkit.ingest.web.records import is_sound, sound_records
 from toolkit.runs.isolated import Isolated, Lost
 
 HTML = ("text/html", "application/xhtml+xml")
-_RESILIPARSE_ONLY = ("layout", "list_bullets", "form_fields", "noscript", "title")
 
 
 class Warc(Reader):
-    """Web pages of ``response`` records; their text by resiliparse or trafilatura.
+    """Web pages of ``response`` records; their text by an extractor.
 
     ``id`` is WARC-Record-ID, ``added`` WARC-Date, ``metadata.warc_headers`` all headers of the record, as in a WET
     file. ``created`` is the ``Date`` that the server sent, in UTC, or else WARC-Date. ``metadata.http`` has the
-    ``content_type`` as the server sent it and the ``charset`` that was used.
+    ``content_type`` as the server sent it and the ``charset`` that was used; ``metadata.page`` has the title and other
+    facts of the page, if the extractor gives them apart from the text.
 
     The reader counts everything that becomes no document: other records by type, responses by status and content type,
     empty pages. If the extractor needs too long for a page (``lost.timeout``) or crashes on it (``lost.crash``), only
@@ -51,26 +43,15 @@ class Warc(Reader):
     SUFFIXES = (".warc",)
     MEMBERS = True
 
+    PLUGIN = ("extractor", EXTRACTORS, DEFAULT)
+
     extractor: Annotated[
-        Literal["resiliparse", "trafilatura"],
-        Description(description="the library that extracts the text; trafilatura: only the main content (an extra)"),
-    ] = "resiliparse"
-    main_content: Annotated[
-        bool, Description(description="resiliparse: leave out navigation, headers and footers, by its heuristics")
-    ] = False
-    title: Annotated[bool, Description(description="resiliparse: the page's title is the first line")] = True
-    layout: Annotated[
-        Literal["lines", "formatted"],
-        Description(description="resiliparse: `lines` removes indentation and blank lines, `formatted` keeps both"),
-    ] = "lines"
-    list_bullets: Annotated[bool, Description(description="resiliparse: bullets and numbers of list items")] = False
-    alt_texts: Annotated[bool, Description(description="alternative texts of images")] = False
-    links: Annotated[bool, Description(description="targets of links")] = False
-    form_fields: Annotated[bool, Description(description="resiliparse: buttons, and values of form fields")] = False
-    noscript: Annotated[bool, Description(description="resiliparse: what is shown without JavaScript")] = False
-    comments: Annotated[
-        bool, Description(description="readers' comments are main content (with main_content, or trafilatura)")
-    ] = True
+        str,
+        Description(
+            description="what extracts the text of a page: a built-in [extractor](extractors.md), "
+            "`package.module:Class` or `path/file.py:Class`; its options stand beside it"
+        ),
+    ] = DEFAULT
     content_types: Annotated[
         tuple[str, ...], Description(description="types of the responses to read; all except HTML count as plain text")
     ] = (*HTML, "text/plain")
@@ -86,18 +67,22 @@ class Warc(Reader):
         Description(description="seconds of processor time for a page"),
     ] = 20.0
 
-    def __post_init__(self) -> None:
-        if self.extractor == "trafilatura":
-            defaults = {f.name: f.default for f in msgspec.structs.fields(type(self))}
-            if changed := [name for name in _RESILIPARSE_ONLY if getattr(self, name) != defaults[name]]:
-                raise ValueError(f"expected no `{changed[0]}`, which trafilatura does not know")
-            if importlib.util.find_spec("trafilatura") is None:
-                raise missing_trafilatura()
+    @property
+    def _spec(self) -> ExtractorSpec:
+        return ExtractorSpec(
+            self.extractor, {name: value for name, value in plain(self).items() if name in self.OPTIONS}
+        )
+
+    def check(self) -> None:
+        self._spec.build().check()
+
+    def settings(self) -> dict[str, Any]:
+        return super().settings() | self._spec.settings()
 
     def read(self, source: Input) -> Iterator[Draft]:
         limit = min(self.max_html, source.max_bytes)
         number = 0
-        with Isolated(functools.partial(page_reader, self.html_options()), self.timeout) as extract:
+        with Isolated(functools.partial(page_reader, self._spec), self.timeout) as extract:
             for record in sound_records(source, large=True):
                 number += 1
                 url = record.fields.get("warc-target-uri")
@@ -105,7 +90,7 @@ class Warc(Reader):
                 answer = self._answer(record, source.counts, leave)
                 if answer and not is_sound(record, number, source):
                     continue
-                page = self._page(answer, limit, source.counts, leave) if answer else None
+                page = self._page(answer, limit, source.counts, leave, url) if answer else None
                 if answer is None or page is None:
                     continue
                 try:
@@ -129,6 +114,7 @@ class Warc(Reader):
                     metadata={
                         "warc_headers": record.headers,
                         "http": {"content_type": answer.last("content-type") or None, "charset": found.charset},
+                        **({"page": found.page} if found.page else {}),
                     },
                 )
         source.counts += Counter()  # which drops those that are 0
@@ -139,10 +125,6 @@ class Warc(Reader):
                 f"expected responses of servers, got {pages} texts made of them; is it a WET file (`format: wet`)?"
             )
             raise DataError(message, path=source.path)
-
-    def html_options(self) -> HtmlOptions:
-        """Return the options that are about HTML."""
-        return HtmlOptions(**{name: getattr(self, name) for name in HtmlOptions.__struct_fields__})
 
     def _answer(self, record: Record, counts: Counter[str], leave: Callable[[str], None]) -> Response | None:
         """Return what a server sent, or the file that a crawler kept; leave out one that is not to be read: None."""
@@ -162,7 +144,9 @@ class Warc(Reader):
             return None
         return answer
 
-    def _page(self, answer: Response, limit: int, counts: Counter[str], leave: Callable[[str], None]) -> Page | None:
+    def _page(
+        self, answer: Response, limit: int, counts: Counter[str], leave: Callable[[str], None], url: str | None
+    ) -> SentPage | None:
         """Return the page that it is; leave out anything else: None."""
         kind, charset = parse_content_type(answer.last("content-type"))
         if kind and kind not in self.content_types:
@@ -189,4 +173,4 @@ class Warc(Reader):
         if is_binary(body, charset):
             leave("binary")
             return None
-        return Page(body, charset, kind in HTML)
+        return SentPage(body, charset, kind in HTML, url, answer.headers)

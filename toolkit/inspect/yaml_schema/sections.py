@@ -273,8 +273,17 @@ def _input(made: Definitions) -> Schema:
     shared = made.properties(Input)
 
     def of(name: str, class_: type[Any]) -> Schema:
-        schema = {"description": about(class_), **closed({**made.properties(class_), **shared}, required(class_))}
-        return made.add(f"input.{name}", schema)
+        def beside(_: str, plugin: type[Any]) -> Schema:
+            own = {**made.properties(class_), **made.properties(plugin), **shared}
+            return closed(own, [*required(class_), *required(plugin)])
+
+        if class_.PLUGIN is None:
+            schema = closed({**made.properties(class_), **shared}, required(class_))
+        else:
+            option, kind, default = class_.PLUGIN
+            schema = by_name(option, classes(kind), f"the {kind.word}", beside)
+            schema |= {"if": {"not": has(option)}, "then": beside(default, kind.find(default))}
+        return made.add(f"input.{name}", {"description": about(class_), **schema})
 
     return {
         **by_name("format", classes(READERS), "the input format", of),

@@ -1,0 +1,135 @@
+"""Extractors: every built-in one keeps the contract, and a page that one crashes on costs exactly that page."""
+
+from typing import Any
+
+import pytest
+
+from tests.pages import blocks
+from tests.pipeline.conftest import Project, read_rows
+from tests.pipeline.test_warc import HTML, http, record, warc, write_warc
+from toolkit import Extracted, Extractor, Page
+from toolkit.ingest.web.extractor import EXTRACTORS
+from toolkit.testing import check_extractor
+
+FIRST = (
+    "The library of the town opens at nine, and it closes at six on all days of the week but for Sundays, when nobody "
+    "works there. Whoever brings back a book late pays for it, and whoever loses one buys another."
+)
+SECOND = (
+    "In the summer it is closed for two weeks, so that the shelves can be counted, and books that nobody has asked for "
+    "in ten years are sold in front of the house. The money is spent on new ones, which readers may propose."
+)
+ARTICLE = (
+    f"<html><head><title>Hours</title></head><body><nav><a href=/>Home</a></nav><p>{FIRST}</p><p>{SECOND}</p></body>"
+)
+TEXTS = {
+    "resiliparse": f"Hours\nHome\n{FIRST}\n{SECOND}",
+    "trafilatura": f"{FIRST}\n{SECOND}",
+    "justext": f"{FIRST}\n{SECOND}",
+}
+
+FRAGILE = '''
+import ctypes
+import time
+
+from toolkit import Extracted, Extractor, Page
+
+
+class Fragile(Extractor):
+    """The title, and what it knows of the page; some pages crash it."""
+
+    word: str = "text"
+
+    def extract(self, page: Page) -> Extracted:
+        if "segfault" in page.decoded:
+            ctypes.string_at(0)
+        if "loop" in page.decoded:
+            while True:
+                pass
+        if "raise" in page.decoded:
+            raise ValueError("no such page")
+        text = f"{self.word}: {len(page.html)} bytes"
+        return Extracted(text, "A title", {"url": page.url, "type": page.headers["content-type"][-1]})
+'''
+
+
+@pytest.mark.parametrize("name", EXTRACTORS.names())
+def test_an_extractor_keeps_the_contract(name: str) -> None:
+    check_extractor(EXTRACTORS.find(name), {ARTICLE: TEXTS[name]}, new_process=False)
+
+
+class _Changing(Extractor):
+    """Gives another text each time."""
+
+    def extract(self, page: Page) -> Extracted:
+        self.__dict__["calls"] = self.__dict__.get("calls", 0) + 1
+        return Extracted(f"text {self.__dict__['calls']}")
+
+
+def test_the_suite_names_what_is_wrong() -> None:
+    with pytest.raises(AssertionError, match="keep nothing from one page to the next"):
+        check_extractor(_Changing, {ARTICLE: "text 1"}, new_process=False)
+
+
+def fragile(project: Project, *bodies: str, **options: object) -> dict[str, Any]:
+    (project.root / "own.py").write_text(FRAGILE, encoding="utf-8")
+    path = write_warc(project.root, *(record(i, http(body, HTML)) for i, body in enumerate(bodies, 1)))
+    return warc(path, extractor=f"{project.root}/own.py:Fragile", timeout=0.5, **options)
+
+
+def test_a_page_that_crashes_an_extractor_costs_that_page_and_is_named(project: Project) -> None:
+    pages = ("one", "segfault", "loop", "raise", "five5")
+    ran = project.ingest(fragile(project, *pages, word="page", on_error="skip"))
+    assert ran.code == 0, ran.err
+    rows = read_rows(project.data / "documents/cc/w.jsonl.gz")
+    assert [row["text"] for row in rows] == ["page: 3 bytes", "page: 5 bytes"]
+    assert rows[0]["metadata"]["page"] == {"title": "A title", "url": "http://host/1", "type": "text/html"}
+    counts = project.ok("ingest", "--json").json["counts"]
+    assert counts == {"documents": 2, "lost.crash": 2, "lost.timeout": 1}
+    kept = read_rows(project.data / ".toolkit/rejects/cc/w.jsonl.gz")
+    assert [(row["number"], row["reason"]) for row in kept] == [(2, "crash"), (3, "timeout"), (4, "crash")]
+    assert "SIGSEGV" in kept[0]["message"]
+    assert "ValueError: no such page" in kept[2]["message"]
+
+
+def test_an_extractor_that_changes_makes_other_documents(project: Project) -> None:
+    entry = fragile(project, "one")
+    assert project.ingest(entry).code == 0
+    assert "(1 before)" in project.ingest(entry).out
+    assert "word: 'text' -> 'page'" in project.ingest({**entry, "word": "page"}).err
+    own = project.root / "own.py"
+    own.write_text(FRAGILE.replace("bytes", "octets"), encoding="utf-8")
+    ran = project.ingest(entry)
+    assert ran.code == 2
+    assert "the code of the format has changed: own.py" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"extractor": "trafilatur"}, "ingest[0].extractor: no extractor is called 'trafilatur'; did you mean"),
+        ({"extractor": 3}, "ingest[0].extractor: expected a text, got 3"),
+        ({"extractor": "justext", "language": "Klingon"}, "ingest[0]: language: expected one of Afrikaans"),
+        ({"extractor": "trafilatura", "favor": "speed"}, "ingest[0].favor: expected"),
+    ],
+)
+def test_what_cannot_be_is_refused(project: Project, options: dict[str, object], message: str) -> None:
+    path = write_warc(project.root, record(1, http(ARTICLE, HTML)))
+    ran = project.ingest(warc(path, **options))
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_the_extractor_of_the_page_keeps_the_contract(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, suite = (block.text for block in blocks("docs/extractors.md") if block.language == "python")
+    (project.root / "paragraphs.py").write_text(own, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(project.root))
+    names: dict[str, Any] = {}
+    exec(suite, names)
+    names["test_it_is_an_extractor"]()
+    path = write_warc(project.root, record(1, http(ARTICLE, HTML)))
+    project.config["ingest"] = [warc(path, extractor=f"{project.root}/paragraphs.py:Paragraphs", min_words=5)]
+    project.ok("ingest")
+    (row,) = read_rows(project.data / "documents/cc/w.jsonl.gz")
+    assert row["text"] == f"{FIRST}\n{SECOND}"
+    assert row["metadata"]["page"] == {"title": "Hours", "paragraphs": 2}

@@ -1,0 +1,1 @@
+"""Built-in extractors of text from HTML, one a file; they need no registration."""

@@ -1,0 +1,58 @@
+"""All text of a page that a browser shows, or its main content.
+
+Source: resiliparse 2 (Bevendorff et al., ECIR 2018), ``extract_plain_text``.
+"""
+
+from typing import Annotated, Literal
+
+from toolkit.config.settings import Description
+from toolkit.ingest.web.extractor import Extracted, Extractor, Page
+
+
+class Resiliparse(Extractor):
+    """All text that a browser shows, or the main content alone; fast, and in the base installation."""
+
+    main_content: Annotated[
+        bool, Description(description="leave out navigation, headers and footers, by resiliparse's heuristics")
+    ] = False
+    title: Annotated[bool, Description(description="the page's title is the first line")] = True
+    layout: Annotated[
+        Literal["lines", "formatted"],
+        Description(description="`lines` removes indentation and blank lines, `formatted` keeps both"),
+    ] = "lines"
+    list_bullets: Annotated[bool, Description(description="bullets and numbers of list items")] = False
+    alt_texts: Annotated[bool, Description(description="alternative texts of images")] = False
+    links: Annotated[bool, Description(description="targets of links")] = False
+    form_fields: Annotated[bool, Description(description="buttons, and values of form fields")] = False
+    noscript: Annotated[bool, Description(description="what is shown without JavaScript")] = False
+    comments: Annotated[bool, Description(description="with main_content: readers' comments belong to it")] = True
+
+    def extract(self, page: Page) -> Extracted:
+        from resiliparse.extract.html2text import extract_plain_text
+        from resiliparse.parse.html import HTMLTree
+
+        tree = HTMLTree.parse(page.decoded)
+        text: str = extract_plain_text(
+            tree,
+            preserve_formatting=True,
+            main_content=self.main_content,
+            list_bullets=self.list_bullets,
+            alt_texts=self.alt_texts,
+            links=self.links,
+            form_fields=self.form_fields,
+            noscript=self.noscript,
+            comments=self.comments,
+        )
+        if self.layout == "lines":
+            text = folded(text)
+        title = " ".join((tree.title or "").split()) if self.title else ""
+        return Extracted(f"{title}\n{text}" if title and text else title or text)
+
+
+def folded(text: str) -> str:
+    r"""Return the lines that are not blank, without white space at their ends, and with one space for any within.
+
+    >>> folded("  a\t b \n\n c\n")
+    'a b\nc'
+    """
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))

@@ -1,0 +1,104 @@
+"""The contract suite of extractors."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.ingest.web.extractor import EXTRACTORS, Extracted, Extractor, ExtractorSpec, Page, SentPage, page_reader
+from toolkit.testing.plugin import (
+    NASTY,
+    check_configuration,
+    check_travels,
+    configured,
+    expect,
+    in_new_process,
+    name_of,
+    options_of,
+    reference_of,
+)
+
+URL = "https://example.org/page"
+HEADERS = {"content-type": ["text/html; charset=utf-8"]}
+
+
+def check_extractor(
+    extractor: Extractor | type[Extractor],
+    pages: Mapping[str, str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    new_process: bool = True,
+) -> None:
+    """Check all that ingest expects of an extractor.
+
+    It says what it is; it gives the texts that are expected, the same again and in another process; it leaves pages as
+    they are; what it gives of any page is an `Extracted` that can be written as JSON, or an exception, which costs the
+    page.
+
+    Args:
+        extractor: a configured one, or a class.
+        pages: the text that is expected of each HTML page.
+        options: of the class; those without a default must be here.
+        new_process: whether pages are also read in a process of its own, which takes a second.
+
+    Raises:
+        AssertionError: with what is expected, what was got, and what to do.
+        MissingExtra: if a package that it needs is not installed.
+    """
+    made = configured(extractor, options, {})
+    name = name_of(made)
+    made.check()
+    check_configuration(made, EXTRACTORS)
+    expect(pages, f"{name}: expected at least one page, got none")
+    texts = list(pages.values())
+    for _ in range(2):
+        found = [_extracted(made, html).text for html in pages]
+        expect(
+            found == texts,
+            f"{name}: expected the texts {_short(texts)}, got {_short(found)}; keep nothing from one page to the next",
+        )
+    for html in (*NASTY.values(), "", "<html>", "<p>" * 5000):
+        _check_any(made, html)
+    check_travels(made)
+    if new_process:
+        there = in_new_process(texts_of, reference_of(type(made)), options_of(made), list(pages))
+        expect(there == texts, f"{name}: expected the same texts in another process, got {_short(there)}")
+
+
+def texts_of(reference: str, options: Mapping[str, Any], pages: Sequence[str]) -> list[str]:
+    """Return the texts of pages by an extractor that a configuration names."""
+    read = page_reader(ExtractorSpec(reference, dict(options)))
+    return [read(SentPage(html.encode(), "utf-8", is_html=True, url=URL, headers=HEADERS)).text for html in pages]
+
+
+def _page(html: str) -> Page:
+    return Page(html.encode(errors="replace"), URL, copy.deepcopy(HEADERS), html)
+
+
+def _extracted(extractor: Extractor, html: str) -> Extracted:
+    """Return the result for a page, which is of its type and leaves the page as it is."""
+    page, name = _page(html), name_of(extractor)
+    found = extractor.extract(page)
+    expect(isinstance(found, Extracted), f"{name}: expected toolkit.Extracted, got {type(found).__name__}")
+    expect(page == _page(html), f"{name}: expected a page that stays as it is, got one that was changed")
+    try:
+        msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), Extracted)
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise AssertionError(
+            f"{name}: expected a text, a title and metadata that can be written as JSON, got: {error}"
+        ) from error
+    return found
+
+
+def _check_any(extractor: Extractor, html: str) -> None:
+    """Check the result of an unusual page; an exception of the extractor costs the page, and is none of the suite."""
+    try:
+        extractor.extract(_page(html))
+    except Exception:  # ingest counts the page as lost
+        return
+    _extracted(extractor, html)
+
+
+def _short(texts: Sequence[str]) -> str:
+    return ", ".join(repr(text[:60]) for text in texts[:5])
