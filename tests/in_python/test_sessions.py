@@ -9,12 +9,13 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import toolkit
 from tests.pipeline.conftest import document
 from tests.storage.conftest import seaweed, use
-from tests.storage.servers import Seaweed
+from tests.storage.servers import ACCESS, SECRET, Seaweed
 from toolkit.session import Session
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -27,6 +28,7 @@ pytestmark = [pytest.mark.s3]
 __all__ = ["seaweed"]
 
 BUCKET = "s3://twice"
+OTHER_SECRET = "other-secret"
 SHARDS = ("a", "b", "c", "d")
 FAULTS = ("", "fail", "kill")
 
@@ -58,8 +60,8 @@ class Said(Tagger):
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory, seaweed: Seaweed) -> Iterator[Seaweed]:
-    """A second server."""
-    server = Seaweed(tmp_path_factory.mktemp("other"))
+    """A second server, with another key."""
+    server = Seaweed(tmp_path_factory.mktemp("other"), OTHER_SECRET)
     server.start()
     yield server
     server.kill()
@@ -75,8 +77,9 @@ class Caller:
     """
 
     def __init__(self, name: str, url: str, folder: Path) -> None:
-        self.name, self.url, self.folder = name, url, folder
-        self.session = Session(StorageOptions(endpoint_url=url))
+        self.name, self.folder = name, folder
+        self.storage = {"endpoint_url": url, "profile": name}
+        self.session = Session(msgspec.convert(self.storage, StorageOptions))
         with self.session.bound():
             store = store_of(BUCKET)
             assert isinstance(store, S3)
@@ -97,7 +100,7 @@ class Caller:
         tagger = {"tagger": f"{self.folder}/said.py:Said", "fault": fault, "once": f"{self.folder}/{self.name}{number}"}
         config: dict[str, Any] = {
             "dataset": f"{BUCKET}/data",
-            "storage": {"endpoint_url": self.url},
+            "storage": self.storage,
             "processes": 2 if fault == "kill" else 1,
             "tag": {set_name: tagger},
         }
@@ -143,19 +146,55 @@ def play(callers: list[Caller], rounds: int) -> None:
     assert dict(os.environ) == before
 
 
+@pytest.fixture
+def callers(
+    seaweed: Seaweed, other: Seaweed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[Caller]]:
+    """Callers with servers of their own; what the environment says is of use to neither."""
+    use(monkeypatch, "http://127.0.0.1:1", "of-nobody")
+    secrets = {"one": SECRET, "two": OTHER_SECRET}
+    profiles = [f"[{n}]\naws_access_key_id={ACCESS}\naws_secret_access_key={s}\n" for n, s in secrets.items()]
+    (tmp_path / "credentials").write_text("".join(profiles))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    found = [Caller(name, server.url, tmp_path) for name, server in zip(secrets, (seaweed, other), strict=True)]
+    yield found
+    for caller in found:
+        with caller.session.bound():
+            store = store_of(BUCKET)
+            assert isinstance(store, S3)
+            store.remove_tree(BUCKET)
+            store.client.delete_bucket(Bucket=BUCKET.removeprefix("s3://"))
+
+
 @pytest.mark.parametrize("rounds", [9, pytest.param(200, marks=pytest.mark.long)])
-def test_calls_with_two_servers_do_not_know_of_each_other(
-    rounds: int, seaweed: Seaweed, other: Seaweed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(monkeypatch, "http://127.0.0.1:1")
+def test_calls_with_two_servers_do_not_know_of_each_other(rounds: int, callers: list[Caller], tmp_path: Path) -> None:
     (tmp_path / "said.py").write_text(TAGGER)
-    callers = [Caller(name, server.url, tmp_path) for name, server in (("one", seaweed), ("two", other))]
-    try:
-        play(callers, rounds)
-    finally:
-        for caller in callers:
-            with caller.session.bound():
-                store = store_of(BUCKET)
-                assert isinstance(store, S3)
-                store.remove_tree(BUCKET)
-                store.client.delete_bucket(Bucket=BUCKET.removeprefix("s3://"))
+    play(callers, rounds)
+
+
+@pytest.mark.slow
+def test_a_second_configuration_has_a_storage_of_its_own(callers: list[Caller], tmp_path: Path) -> None:
+    """The first mix keeps all documents of its server, the second none of its own, where the bucket is called alike."""
+    configs = []
+    for caller, p in zip(callers, (1, -1), strict=True):
+        rows = {shard: {"id": shard, "source": "s", "attributes": {"p": p}} for shard in SHARDS}
+        with caller.session.bound():
+            for shard, row in rows.items():
+                write_file(f"{BUCKET}/data/attributes/ext-0/{shard}.jsonl", json.dumps(row).encode() + b"\n")
+        mix = {"attributes": ["ext-0"], "rules": [{"keep": "p > 0", "name": "best"}]}
+        configs.append(
+            {
+                "dataset": f"{BUCKET}/data",
+                "storage": caller.storage,
+                "processes": 2,
+                "mix": {**mix, "output": {"format": "dolma", "path": str(tmp_path / "out")}},
+            }
+        )
+    found = toolkit.compare(*configs)
+    assert (found.kept, found.lost, found.gained) == (len(SHARDS), {"best": len(SHARDS)}, {})
+    for caller in callers:
+        with caller.session.bound():
+            written = [path for path in list_files(BUCKET, hidden=True) if "/.toolkit/" in path]
+            assert written == [], "what only looks writes nothing"
+    reported = toolkit.report(configs[0], compare=configs[1])
+    assert [each.totals.kept for each in reported.runs] == [len(SHARDS), 0]

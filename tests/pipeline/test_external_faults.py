@@ -108,21 +108,74 @@ def project(tmp_path: Path, run: Run) -> Project:
 
 
 def _places(text: str) -> set[str]:
-    return set(re.findall(r"ext-0/([ab]\.jsonl\.gz:\d+)", text))
+    return set(re.findall(r"ext-0/([ab]\.(?:jsonl\.gz|parquet):\d+)", text))
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *SOUND])
-def test_validate_finds_what_a_mix_refuses(project: Project, fault: str) -> None:
-    """With or without what the first of the two has noted of the files."""
+def _check(project: Project, fault: str, write: Callable[[str, Rows], object], row_of: Callable[[str], Any]) -> None:
+    """Hold `validate` against `mix`, with or without what the first of the two has noted of the files."""
     change = (FAULTS | SOUND)[fault]
     for shard, i in PLACES:
         for name in PATHS:
             rows = _rows(name)
             if name == shard:
                 change(rows, i)
-            write_rows(project.attributes / "ext-0" / name, rows)
+            write(name, [row_of(row) for row in rows])
         checked, mixed = project("validate"), project("mix")
         assert checked.code == (1 if fault in FAULTS else 0), (shard, i, checked.out)
         assert (mixed.code != 0) == (checked.code == 1), (shard, i, mixed.err)
         assert _places(checked.out) == _places(mixed.err), (shard, i, checked.out, mixed.err)
         assert len(_places(mixed.err)) == (fault in FAULTS), (shard, i, mixed.err)
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, *SOUND])
+def test_validate_finds_what_a_mix_refuses(project: Project, fault: str) -> None:
+    def write(name: str, rows: Rows) -> None:
+        write_rows(project.attributes / "ext-0" / name, rows)
+
+    _check(project, fault, write, lambda row: row)
+
+
+OF_TABLES = (
+    "null number",
+    "number NaN",
+    "row too few",
+    "row too many",
+    "rows swapped",
+    "other id",
+    "no id",
+    "other source",
+    "no source",
+    "no change",
+)
+"""What a table can have: a column has values of one type, none of which is a span."""
+
+
+@pytest.mark.parametrize("fault", OF_TABLES)
+def test_validate_finds_what_a_mix_refuses_in_tables(project: Project, fault: str) -> None:
+    pa, pq = (pytest.importorskip(name, exc_type=ImportError) for name in ("pyarrow", "pyarrow.parquet"))
+    project.config["mix"]["rules"] = [{"drop": "p < 0"}]
+
+    def write(name: str, rows: Rows) -> None:
+        path = project.attributes / "ext-0" / name.replace(".jsonl.gz", ".parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows), path)
+
+    def row_of(row: Any) -> Any:
+        return {"id": row.get("id"), "source": row["source"], "p": row["attributes"]["p"]}
+
+    _check(project, fault, write, row_of)
+
+
+@pytest.mark.parametrize("fault", ["end past the text", "past the text", "reversed", "negative start", "no change"])
+def test_validate_knows_where_texts_end_without_a_configuration(project: Project, run: Run, fault: str) -> None:
+    """Where a mix joins the set it says what becomes of such spans: `past_end: clamp` takes them."""
+    for name in PATHS:
+        rows = _rows(name)
+        (FAULTS | SOUND)[fault](rows, 4)
+        write_rows(project.attributes / "ext-0" / name, rows)
+    ran = run("validate", project.data)
+    places = {f"{name}:5" for name in PATHS} if fault in FAULTS else set()
+    assert (ran.code, _places(ran.out)) == (1 if places else 0, places), ran.out
+    if fault == "end past the text":
+        project.config["mix"]["past_end"] = "clamp"
+        assert project("validate").code == 0

@@ -45,8 +45,9 @@ def free_ports(count: int) -> list[int]:
 class Seaweed:
     """A server of S3, with its data in a folder; it can be killed and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, secret: str = SECRET) -> None:
         self.folder = folder
+        self._secret = secret
         self._choose_ports()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -72,7 +73,7 @@ class Seaweed:
         program = shutil.which("weed")
         assert program
         self.folder.mkdir(parents=True, exist_ok=True)
-        credentials = {"accessKey": ACCESS, "secretKey": SECRET}
+        credentials = {"accessKey": ACCESS, "secretKey": self._secret}
         actions = ["Admin", "Read", "Write", "List", "Tagging"]
         config = self.folder / "s3.json"
         config.write_text(

@@ -1,7 +1,8 @@
 """Carrying out a command, on the command line and from Python: its configuration is opened, and it runs."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 import msgspec
@@ -17,7 +18,7 @@ from toolkit.config.root import apply_root, with_root
 from toolkit.config.settings import Config, Source
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.interop.dolma import is_dolma, pointers
-from toolkit.session import current
+from toolkit.session import Session, current
 from toolkit.storage.journal import apart
 from toolkit.storage.roots import note_roots
 
@@ -57,6 +58,17 @@ def open_context(options: Options) -> Context:
     if found.max_disk is not None and options.command in ("run", *STAGES):
         _ = context.disk  # or what it bounds cannot be bound
     return context
+
+
+@contextmanager
+def opened_apart(options: Options) -> Iterator[Context]:
+    """Open the second configuration of a command, in a session of its own: its section ``storage:`` may be another.
+
+    Raises:
+        ConfigError: as `open_context`.
+    """
+    with Session().bound(), apart.for_run(), open_context(options) as context:
+        yield context
 
 
 def _without_file(options: Options) -> Context:

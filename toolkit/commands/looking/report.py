@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from toolkit.commands.carrying_out import open_context
+from toolkit.commands.carrying_out import opened_apart
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
 from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.mixing.preparation import PreparedMix
@@ -388,9 +388,8 @@ def _other(context: Context, options: Options, what: str, share: float) -> Repor
         if target.kind != "output":
             raise ConfigError(f"{what}: expected a dataset, or the output of a mix, got {target.kind}")
         return _of_output(what)
-    with open_context(
-        msgspec.structs.replace(options, config=what, targets=(), overrides=(), given=options.other)
-    ) as opened:
+    options = msgspec.structs.replace(options, config=what, targets=(), overrides=(), given=options.other)
+    with opened_apart(options) as opened:
         return of_configuration(opened, _name(what), share)
 
 

@@ -103,6 +103,8 @@ class _Validation:
         self.checked: list[str] = []
         self.findings: list[str] = []
         self.warnings: list[str] = []
+        self._joined: set[tuple[Dataset, str]] = set()
+        """Sets of the mix, which says what becomes of spans that end past the text."""
         self._described: dict[str, None] = {}
         """Croissant files to be checked, behind everything else."""
 
@@ -125,8 +127,10 @@ class _Validation:
         """Check the datasets and the output of the configuration."""
         context = self.context
         settings = context.mix if context.has("mix") else None
+        streams = settings.streams if settings else []
+        self._joined = {(stream.dataset, joining.set) for stream in streams for joining in stream.attributes}
         datasets = [context.dataset] if context.has_dataset or not settings else []
-        datasets += [stream.dataset for stream in settings.streams] if settings else []
+        datasets += [stream.dataset for stream in streams]
         for dataset in dict.fromkeys(datasets):
             self._check_dataset(dataset)
             if dataset.is_described:
@@ -208,7 +212,8 @@ class _Validation:
             covered = inputs.carried_shards(dataset, set_name)
             self.checked.append(f"the set {set_name}")
             listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
-            self._run(set_name, [self._job("attributes", shard, dataset=dataset, set=set_name) for shard in listed])
+            of_set = {"dataset": dataset, "set": set_name, "judges_spans": (dataset, set_name) not in self._joined}
+            self._run(set_name, [self._job("attributes", shard, **of_set) for shard in listed])
             state = state_of(dataset, set_name, shards, complete=not self.context.in_part, known=states)
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:

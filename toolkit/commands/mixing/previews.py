@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.commands.carrying_out import open_context
+from toolkit.commands.carrying_out import opened_apart
 from toolkit.commands.mixing import budgets, orphans, preparation, publishing, tables
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.sampling import using
@@ -30,7 +30,6 @@ from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
 from toolkit.runs.executors import Result, Task
-from toolkit.session import current
 from toolkit.storage.threads import for_each
 
 UNMATCHED_LISTED = 1000
@@ -268,13 +267,11 @@ def compare(
         sampled: whether the first is over a sample.
     """
     options = msgspec.structs.replace(context.options, config=path, overrides=(), given=given)
-    root = current().root
-    with open_context(options) as context_of_other:
+    with opened_apart(options) as context_of_other:
         settings = preparation.settings_of(context_of_other, writes=False)
         if sampled:
             settings = using.in_mix(context_of_other, settings, wanted=True)[0]
         other = budgets.fill(context_of_other, preparation.prepare(context_of_other, settings))
-    current().root = root
     names = [sorted((w.stream.name, w.path) for w in each.works) for each in (prepared, other)]
     if names[0] != names[1] and not (prepared.unreadable or other.unreadable):
         only = set(names[0]) ^ set(names[1])
@@ -286,8 +283,13 @@ def compare(
     if shown.rule is not None:
         _check_rule(shown.rule, [prepared, other])
     others = {(work.stream.name, work.path): work for work in other.works}
+    session = context_of_other.session
+    mine = context.session
+    apart = None if (session.options, session.root) == (mine.options, mine.root) else session
     tasks = [
-        Task(task.name, comparing.Pair(task.payload, others[task.payload.stream.name, task.payload.path], *shown))
+        Task(
+            task.name, comparing.Pair(task.payload, others[task.payload.stream.name, task.payload.path], *shown, apart)
+        )
         for task in stage.shard_tasks(prepared.works)
         if (task.payload.stream.name, task.payload.path) in others
     ]

@@ -16,7 +16,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, to_document
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, Span, to_document
 from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
@@ -28,6 +28,7 @@ from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.paths import exists, stat
 from toolkit.storage.reading import Lines, version_read
+from toolkit.text.editing import edits_of_spans
 from toolkit.text.languages.labels import is_known
 
 
@@ -110,6 +111,7 @@ class ValidateJob(ConfigStruct):
         label: that rows of the output should have, if that is known; compared without regard to case.
         labels: whether rows may have ``any`` label, or only those that are ``known``.
         first: at most so many rows; then nothing is said about what comes after them.
+        judges_spans: True if spans of an external set must lie in the text, because no mix says what becomes of others.
     """
 
     kind: str
@@ -123,6 +125,7 @@ class ValidateJob(ConfigStruct):
     label: str | None = None
     labels: Literal["known", "any"] = "any"
     first: int | None = None
+    judges_spans: bool = False
 
     @property
     def file(self) -> str:
@@ -245,6 +248,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
         findings.add(missing_file(path, dataset, shard, command))
         return
     ours = sets.load_schema(dataset, work.set)
+    judges_spans = work.judges_spans and not ours
     if not ours and work.first is None:
         foreign.look_at(dataset, work.set, shard)
     if ours and work.first is None and _fits_index(dataset, work, ours, report):
@@ -257,7 +261,9 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
         done = Position(report, rows.stored)
         for document, number in _documents(dataset, work, bad_documents):
             try:
-                rows.take(document.id, document.source, number)
+                row, _ = rows.take(document.id, document.source, number)
+                if judges_spans:
+                    _check_spans(msgspec.json.decode(row.attributes), document, path, number)
             except AlignmentError as error:
                 findings.add(error)
                 return  # all rows behind it are shifted
@@ -270,6 +276,16 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
             rows.finish(number)
     if work.first is None and ours and not findings.count:
         _check_record(work, dataset, path, findings)
+
+
+def _check_spans(values: Any, document: Document, path: str, number: int) -> None:
+    """Raise DataError for a value of a row that has spans which do not lie in the text of its document."""
+    for key, value in values.items() if isinstance(values, dict) else ():
+        if isinstance(value, list) and value and schema.infer(value) == schema.SPANS:
+            try:
+                edits_of_spans([Span(*span) for span in value], "", document.text)
+            except DataError as error:
+                raise DataError(f"{key}: {error.message}", path=path, line=number, id=document.id) from None
 
 
 def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, report: Report) -> bool:

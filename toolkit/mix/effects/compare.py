@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -18,6 +19,8 @@ from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.rules import RuleSet
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
+from toolkit.session import Session, current
+from toolkit.storage.journal import apart
 from toolkit.storage.reading import lines_at
 from toolkit.tag.sample import key_of
 
@@ -31,6 +34,7 @@ class Pair(ConfigStruct):
     Attributes:
         rule: name of the only rule that samples are wanted for.
         seed: with which samples are drawn; None for those that come first.
+        session: Session of the other mix, if its options of the storage, or its root, are others.
     """
 
     one: ShardToMix
@@ -38,6 +42,7 @@ class Pair(ConfigStruct):
     samples: int
     rule: str | None = None
     seed: int | None = None
+    session: Session | None = None
 
 
 class Sample(ConfigStruct):
@@ -127,11 +132,23 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
     """
+    with ExitStack() as stack:
+        session = current()
+        if (other := pair.session) is not None:
+            session = session.kept((Session, other.id), lambda: other)
+            with session.bound():
+                stack.enter_context(apart.not_kept())
+        return _compare_shard(pair, session, report)
+
+
+def _compare_shard(pair: Pair, session: Session, report: Report) -> Comparison:
     found = Comparison()
     state, _ = inputs_of(pair.one)
-    inputs_of(pair.other)
+    with session.bound():
+        inputs_of(pair.other)
     done = Share(report, state.rows, state.size)
-    for number, (one, other) in enumerate(zip(_fates(pair.one), _fates(pair.other), strict=True), 1):
+    fates = zip(_fates(pair.one), session.steps(_fates(pair.other)), strict=True)
+    for number, (one, other) in enumerate(fates, 1):
         found.rows += 1
         done(1)
         found.kept += one.dropped is None
