@@ -11,8 +11,8 @@ from toolkit import reference
 from toolkit.config import settings as config
 from toolkit.config.settings import (
     Config,
+    ConfigNode,
     ConfigStruct,
-    Source,
     convert,
     dump,
     load,
@@ -225,7 +225,7 @@ def test_a_file_of_nothing_can_be_overridden(tmp_path: Any) -> None:
     source = load_source(str(tmp_path / "c.yaml"), ["dataset=x", "processes=2"])
     found = convert(source, Config)
     assert (found.dataset, found.processes) == ("x", 2)
-    assert isinstance(source, Source)
+    assert isinstance(source, ConfigNode)
 
 
 def test_an_error_in_an_override_does_not_name_a_line_of_the_file() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from toolkit import DataError, Draft
-from toolkit.config.settings import Source, convert
+from toolkit.config.settings import ConfigNode, convert
 from toolkit.errors import ConfigError
 from toolkit.ingest.formats.arrow import Arrow
 from toolkit.ingest.formats.csv import Csv
@@ -49,7 +49,7 @@ def read_table(table: Any) -> list[Draft]:
 
 
 def options(class_: type[FieldReader], **given: Any) -> FieldReader:
-    return convert(Source(given), class_)
+    return convert(ConfigNode(given), class_)
 
 
 def read(reader: FieldReader, content: bytes) -> list[Draft]:

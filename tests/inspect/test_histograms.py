@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError
 from toolkit.inspect.stats.distributions import EXACT, Distributions, Leaf
 from toolkit.inspect.stats.plots import BINS, Histogram, draw, text
@@ -42,7 +42,7 @@ def histogram(values: list[Any], kind: Any = "number", marks: list[Threshold] | 
 
 
 def test_thresholds_are_found_in_expressions() -> None:
-    found = thresholds(read_rules(Source(RULES), ""), "language.prob")
+    found = thresholds(read_rules(ConfigNode(RULES), ""), "language.prob")
     assert [(each.number, each.label, each.text) for each in found] == [
         (0.3, "", "language.prob <= 0.3"),
         (0.5, "", "language.prob > 0.5"),
@@ -71,7 +71,7 @@ def test_a_threshold_is_not_for_labels_that_have_one_of_the_same_comparison() ->
     ],
 )
 def test_thresholds_of_elements_are_found_in_comprehensions(attribute: str, expected: list[str]) -> None:
-    assert [each.text for each in thresholds(read_rules(Source(RULES), ""), attribute)] == expected
+    assert [each.text for each in thresholds(read_rules(ConfigNode(RULES), ""), attribute)] == expected
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.pipeline.conftest import (
     write_rows,
 )
 from tests.pipeline.dolma import SHARD, STREAM, TEN, Dolma, files, filtered, outputs, refused
-from toolkit.config.settings import Source, parse
+from toolkit.config.settings import ConfigNode, parse
 from toolkit.errors import ConfigError
 from toolkit.interop.dolma import read_mixer, read_tagger
 
@@ -640,7 +640,7 @@ def test_taggers_that_cannot_run_here(dolma: Dolma, changes: dict[str, Any], wor
 
 @pytest.mark.usefixtures("unwritable")
 def test_attributes_need_a_folder_that_may_be_written_in(dolma: Dolma) -> None:
-    source = Source(dolma.place({"documents": ["DATA/documents/*.gz"], "taggers": ["char_length_v1"]}), "c.yaml")
+    source = ConfigNode(dolma.place({"documents": ["DATA/documents/*.gz"], "taggers": ["char_length_v1"]}), "c.yaml")
     with pytest.raises(ConfigError, match="expected a folder that may be written in"):
         read_tagger(source)
 
@@ -704,7 +704,7 @@ def test_every_tagger_that_runs_without_a_model_writes_what_dolmas_writes(tagged
 
 def test_dolmas_list_of_bad_words_is_fetched_unless_another_is_given(tagged: Dolma) -> None:
     del tagged.config["bad_words"]
-    (found,) = read_tagger(Source(tagged.place(tagged.config), "c.yaml")).configs
+    (found,) = read_tagger(ConfigNode(tagged.place(tagged.config), "c.yaml")).configs
     given = [entry["bad_words"] for entry in found["tag"]["my-exp"] if "bad_words" in entry]
     assert [url.rpartition("/")[0].rpartition("/")[2][:8] for url in given] == ["25e679f0"] * 2
 

@@ -14,7 +14,7 @@ from tests import files_in_place as theirs
 from tests.conftest import Run
 from tests.files_in_place import NAMES, attributes, config, data_of, lay_out, output, rows_of
 from tests.pipeline.conftest import Project, read_rows
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.ingest.in_place import open_dataset
 from toolkit.storage.paths import list_files
@@ -137,7 +137,7 @@ def test_a_document_is_read_from_the_place_before_it(format_: str, project: Proj
     documents |= {"fields": {"text": "body", "id": "none"}} if format_ == "parquet" else {}
     project.config |= {"dataset": str(project.data), "documents": documents, "tag": {"length-0": "length"}}
     project.ok("tag")
-    dataset = open_dataset(Source({"documents": documents}), str(project.data), documents, None)
+    dataset = open_dataset(ConfigNode({"documents": documents}), str(project.data), documents, None)
     shard = dataset.shards()[1]
     with dataset.lines(shard, 10**6) as lines:
         rows = [json.loads(line) for line in lines]

@@ -42,7 +42,7 @@ from tests.waiting import PATIENCE, wait_until
 from toolkit.cli import main
 from toolkit.commands.command_line.options import Options
 from toolkit.commands.steps.context import Context
-from toolkit.config.settings import Config, ConfigStruct, Source
+from toolkit.config.settings import Config, ConfigNode, ConfigStruct
 from toolkit.data.dataset import open_dataset
 from toolkit.mix import publish, stage
 from toolkit.records import sets
@@ -1421,7 +1421,7 @@ class Unspread(ConfigStruct):
 
 
 def context(processes: int, **config: Any) -> Context:
-    return Context(Options(quiet=True), Config(processes=processes, **config), Source({}))
+    return Context(Options(quiet=True), Config(processes=processes, **config), ConfigNode({}))
 
 
 def shares(processes: int, *sizes: float) -> list[int]:

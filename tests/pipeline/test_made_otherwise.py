@@ -244,8 +244,8 @@ def test_code_that_changes_during_a_run_fails_it(own: Project) -> None:
     script = (
         "import sys, msgspec\n"
         "from toolkit.tag import plan as tag_plan\n"
-        "from toolkit.config.settings import Source\n"
-        "plan = tag_plan.read_section(Source({'own-0': sys.argv[1]}))\n"
+        "from toolkit.config.settings import ConfigNode\n"
+        "plan = tag_plan.read_section(ConfigNode({'own-0': sys.argv[1]}))\n"
         "sys.stdout.write(msgspec.json.encode(plan).decode())\n"
     )
     reference = f"{own.root}/good.py:Good"

@@ -11,7 +11,7 @@ import brotli
 import pytest
 
 from tests.pipeline.conftest import JsonRows, Project, read_rows, tree
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.formats.warc import Warc
 from toolkit.ingest.reader import READERS, Draft, Input
@@ -53,7 +53,7 @@ def write_warc(root: Path, *records: bytes, name: str = "w.warc.gz") -> Path:
 
 def read(path: Path, max_bytes: int = 100_000_000, **options: Any) -> tuple[list[Draft], Counter[str]]:
     source = Input(str(path), "s", max_bytes, None)
-    return list(Warc.with_options(Source(options))(**options).read(source)), source.counts
+    return list(Warc.with_options(ConfigNode(options))(**options).read(source)), source.counts
 
 
 def warc(path: Path, **options: Any) -> dict[str, Any]:
@@ -355,7 +355,7 @@ def test_options_that_an_extractor_does_not_know_are_refused(project: Project) -
 def test_without_trafilatura_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'tagmix\[trafilatura\]'"):
-        Warc.with_options(Source({"extractor": "trafilatura"}))(extractor="trafilatura").check()
+        Warc.with_options(ConfigNode({"extractor": "trafilatura"}))(extractor="trafilatura").check()
 
 
 # --- real files -------------------------------------------------------------------------------------------------------

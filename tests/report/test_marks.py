@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.report.fields import computed_of, marks_of, ratio_marks
 from toolkit.rules import Rule, read_rules
 
@@ -12,7 +12,7 @@ KNOWN = ("a", "b")
 
 
 def rule(entry: dict[str, Any]) -> Rule:
-    (found,) = read_rules(Source([entry]), "")
+    (found,) = read_rules(ConfigNode([entry]), "")
     return found
 
 

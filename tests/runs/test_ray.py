@@ -20,7 +20,7 @@ from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.runs.cluster import CannotStart, Cluster
 from tests.runs.tasks import is_alive
 from tests.waiting import PATIENCE, wait_until
-from toolkit.config.settings import Source, convert
+from toolkit.config.settings import ConfigNode, convert
 from toolkit.errors import ConfigError
 from toolkit.runs.executors import Task
 from toolkit.runs.executors.ray import Ray, RaySettings
@@ -198,7 +198,7 @@ def test_tasks_on_a_cluster_keep_the_contract_of_executors(cluster: Cluster, sec
 )
 def test_resources_that_a_task_cannot_ask_for_are_refused(resources: dict[str, float], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        convert(Source({"resources": resources}), RaySettings, "executor")
+        convert(ConfigNode({"resources": resources}), RaySettings, "executor")
 
 
 def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.text.encoders.classifiers import write_encoder
 from toolkit import Document
-from toolkit.config.settings import Source, convert
+from toolkit.config.settings import ConfigNode, convert
 from toolkit.errors import ConfigError, DataError
 from toolkit.tag.tagger import TAGGERS, Tagger, check_models
 
@@ -21,7 +21,7 @@ TEXTS = ["one", "a much longer text than others " * 4, "", "Ωμέγα"]
 
 
 def tagger(folder: Path, **options: Any) -> Tagger:
-    made: Tagger = convert(Source({"model": str(folder), **options}), TAGGERS.find("hf_classifier"), "tagger")
+    made: Tagger = convert(ConfigNode({"model": str(folder), **options}), TAGGERS.find("hf_classifier"), "tagger")
     return made
 
 

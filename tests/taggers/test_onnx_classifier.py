@@ -7,7 +7,7 @@ import pytest
 
 from tests.text.encoders.classifiers import write_onnx
 from toolkit import Document
-from toolkit.config.settings import Source, convert
+from toolkit.config.settings import ConfigNode, convert
 from toolkit.errors import ConfigError, MissingModel
 from toolkit.tag.tagger import TAGGERS, Tagger, check_models, settings
 
@@ -18,7 +18,7 @@ LABELS = {"0": "bad", "1": "good"}
 
 
 def tagger(folder: Path | str, **options: Any) -> Tagger:
-    made: Tagger = convert(Source({"model": str(folder), **options}), TAGGERS.find("onnx_classifier"), "tagger")
+    made: Tagger = convert(ConfigNode({"model": str(folder), **options}), TAGGERS.find("onnx_classifier"), "tagger")
     return made
 
 

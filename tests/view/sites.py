@@ -15,7 +15,7 @@ from tests.pipeline.conftest import document, write_rows
 from toolkit.commands.carrying_out import open_context
 from toolkit.commands.looking import view
 from toolkit.commands.looking.view import Options
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.view.answers import Answers
 from toolkit.view.labels import Asking, Labels
 from toolkit.view.server import ViewServer
@@ -110,7 +110,7 @@ class Site:
 @contextmanager
 def serving(config: dict[str, Any], labels: Path, *questions: Asking) -> Iterator[Site]:
     """Serve the dataset of a configuration."""
-    options = Options(config="c.yaml", given=Source(config, "c.yaml"), quiet=True)
+    options = Options(config="c.yaml", given=ConfigNode(config, "c.yaml"), quiet=True)
     asked = questions or (Asking("verdict", ("keep", "drop")), Asking("edu", (0.0, 1.0, 2.0)))
     with open_context(options) as context:
         corpus = view.of_configuration(context)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.runs.executors import Report, Task
 from toolkit.whole import resolve, section, sign
@@ -55,7 +55,7 @@ def make(
     overwrite: bool = False,
 ) -> Made:
     """Make the sets of a section; values, if they are asked for, are those of the last."""
-    plan = section.read_section(Source({name: dict(entry) for name, entry in entries.items()}), dataset, {}, name)
+    plan = section.read_section(ConfigNode({name: dict(entry) for name, entry in entries.items()}), dataset, {}, name)
     section.prepare(plan, dataset, overwrite=overwrite, write=True)
     made = Made({}, {}, [], [])
     listed = dataset.shards()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.marks import slow
 from tests.whole.making import Made, make, write_shards
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.errors import ToolkitError
 from toolkit.whole import section
 from toolkit.whole.ranks import runs
@@ -178,7 +178,7 @@ def test_a_rank_is_never_null_where_each_document_has_a_score(tmp_path: Path) ->
 
     def type_of(**options: Any) -> Any:
         plan = section.read_section(
-            Source({"quality-0": OPTIONS | {"score": "document.chars"} | options}), dataset, {}, "calibrate"
+            ConfigNode({"quality-0": OPTIONS | {"score": "document.chars"} | options}), dataset, {}, "calibrate"
         )
         assert [*plan.schemas["quality-0"].keys] == ["quality"]
         return plan.schemas["quality-0"].keys["quality"].type["object"]["rank"]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.whole.making import make, write_shards
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.errors import ToolkitError
 from toolkit.rules.rule import sample_hash
 from toolkit.whole import section
@@ -252,4 +252,4 @@ def test_what_is_wrong_is_said(tmp_path: Path, options: dict[str, Any], message:
 def test_a_sample_is_no_kind_of_duplicates(tmp_path: Path) -> None:
     dataset = write_shards(tmp_path, {"a.jsonl.gz": corpus(5)})
     with pytest.raises(ToolkitError, match="expected 'sample' in the section `sample:`"):
-        section.read_section(Source({"x-0": {"kind": "sample", "documents": 1}}), dataset, {})
+        section.read_section(ConfigNode({"x-0": {"kind": "sample", "documents": 1}}), dataset, {})

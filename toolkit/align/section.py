@@ -9,7 +9,7 @@ import msgspec
 from toolkit.align.rows import NOT_OPTIONS, value_types, values_reader
 from toolkit.annotations.reader import named_so
 from toolkit.config import settings as config
-from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type, nullable
 from toolkit.errors import ConfigError, DataError
@@ -63,7 +63,7 @@ class Entry(ConfigStruct):
     place: str = ""
 
     def settings(self) -> Common:
-        return config.convert(Source(self.common), Common)
+        return config.convert(ConfigNode(self.common), Common)
 
     @property
     def format(self) -> str:
@@ -83,7 +83,7 @@ class Entry(ConfigStruct):
 
     def reader(self) -> Any:
         """Return the reader of the rows (see `values_reader`)."""
-        return config.convert(Source(self.options), values_reader(self.format), f"format {self.format}")
+        return config.convert(ConfigNode(self.options), values_reader(self.format), f"format {self.format}")
 
     @property
     def missing_is_null(self) -> bool:
@@ -132,7 +132,7 @@ def _suffix(path: str) -> str:
     return "." + name.rpartition(".")[2].lower() if "." in name else ""
 
 
-def read_section(section: Source) -> list[Entry]:
+def read_section(section: ConfigNode) -> list[Entry]:
     """Return the sets of the section ``align:``, checked.
 
     Raises:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.errors import ConfigError, short
 
 ANY_SCORE = r"(?i)\bscore[^\w:]*:[^\w-]*(-?\d+(?:\.\d+)?)"
@@ -165,7 +165,7 @@ def _jinja(text: str) -> Fill:
     return fill
 
 
-def load(source: Source, base: Source | None = None) -> Prompt:
+def load(source: ConfigNode, base: ConfigNode | None = None) -> Prompt:
     """Return a prompt as a file, or a mapping in the configuration, has it; checked.
 
     Args:

@@ -12,7 +12,7 @@ from toolkit.annotate import prompt as prompts
 from toolkit.annotate.annotator import Annotator, answers_folder
 from toolkit.config import recipes
 from toolkit.config import settings as config
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.records import sets as records
@@ -29,7 +29,7 @@ _OF_SETS = ("as", OPTION, SETS)
 
 
 def read_section(
-    section: Source,
+    section: ConfigNode,
     dataset: Dataset,
     known: Mapping[str, records.SetSchema],
     others: Callable[[Callable[[], Dataset], Callable[[], Mapping[str, records.SetSchema]]], tag_plan.Others],
@@ -79,7 +79,7 @@ def is_prompt_of(path: str, key: records.KeySchema) -> bool:
         return False
 
 
-def as_tag(section: Source, name: str, dataset: Dataset) -> Source:
+def as_tag(section: ConfigNode, name: str, dataset: Dataset) -> ConfigNode:
     """Return an entry of the section as a section ``tag:`` of one set.
 
     Raises:
@@ -90,7 +90,7 @@ def as_tag(section: Source, name: str, dataset: Dataset) -> Source:
     return place
 
 
-def _entry(place: Source, dataset: Dataset) -> dict[str, Any]:
+def _entry(place: ConfigNode, dataset: Dataset) -> dict[str, Any]:
     """Return an entry in the form of the section ``tag:``: with its prompt, the tagger, and where answers are.
 
     Raises:
@@ -119,7 +119,7 @@ def _entry(place: Source, dataset: Dataset) -> dict[str, Any]:
     return {"as": found.prompt.key, **given, "tagger": ANNOTATOR}
 
 
-def _prompt(place: Source) -> prompts.Prompt:
+def _prompt(place: ConfigNode) -> prompts.Prompt:
     """Return the prompt of an entry: that of a file, or what stands there."""
     given = place.value["prompt"]
     if isinstance(given, dict):

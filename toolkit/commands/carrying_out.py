@@ -15,7 +15,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import recipes
 from toolkit.config import settings as config
 from toolkit.config.root import apply_root, with_root
-from toolkit.config.settings import Config, Source
+from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.session import Session, current
@@ -73,7 +73,7 @@ def opened_apart(options: Options) -> Iterator[Context]:
 
 def _without_file(options: Options) -> Context:
     """Return the context where there is no configuration; how remote files are reached stays, unless it is given."""
-    source = Source({}, "command line")
+    source = ConfigNode({}, "command line")
     for assignment in options.overrides if options.SETTINGS else ():
         config.override(source, assignment)
     found = config.convert(source, Config)
@@ -82,7 +82,7 @@ def _without_file(options: Options) -> Context:
     return Context(options, found, source)
 
 
-def _read_what_can_be(source: Source) -> tuple[Config, list[str]]:
+def _read_what_can_be(source: ConfigNode) -> tuple[Config, list[str]]:
     """Return the settings at the top that are what they should be, and what is wrong with the others."""
     good, _ = config.divide(source, ())
     faults = []

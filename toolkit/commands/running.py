@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from toolkit.commands.command_line.options import Options
-from toolkit.config.settings import Config, Source
+from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingExtra, indented
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
@@ -128,7 +128,7 @@ class Running:
 
     options: Options
     config: Config
-    source: Source
+    source: ConfigNode
     session: Session = field(default_factory=current)
     stage: str = ""
     _stages: dict[str, _Stage] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError
 from toolkit.session import current
 from toolkit.storage import store_of
@@ -39,7 +39,7 @@ rules are looked for where they are read.
 """
 
 
-def apply_root(source: Source, folder: str) -> None:
+def apply_root(source: ConfigNode, folder: str) -> None:
     """Put the relative paths of a configuration below its root; paths of the command line stay.
 
     Args:
@@ -62,7 +62,7 @@ def apply_root(source: Source, folder: str) -> None:
     _locate(source.value, _PATHS, (), source)
 
 
-def _locate(value: Any, paths: Any, at: tuple[str | int, ...], source: Source) -> Any:
+def _locate(value: Any, paths: Any, at: tuple[str | int, ...], source: ConfigNode) -> Any:
     """Return a value with its paths below the root; mappings and lists are changed."""
     if isinstance(value, str):
         is_path = paths is True or (isinstance(paths, Mapping) and "" in paths)
@@ -75,19 +75,19 @@ def _locate(value: Any, paths: Any, at: tuple[str | int, ...], source: Source) -
     return value
 
 
-def _located(text: str, at: tuple[str | int, ...], source: Source) -> str:
+def _located(text: str, at: tuple[str | int, ...], source: ConfigNode) -> str:
     if source.place(at) == "command line" or not text.strip() or "\0" in text:
         return text
     return os.path.normpath(os.path.join(source.root, text)) if store_of(text).is_local else text
 
 
-def locate_options(source: Source, type_: Any) -> None:
+def locate_options(source: ConfigNode, type_: Any) -> None:
     """Put the options of a plugin that are paths below the root; the value of the source is changed."""
     if source.root:
         source.value = _located_options(source.value, msgspec.inspect.type_info(type_), (), source)
 
 
-def _located_options(value: Any, info: Any, at: tuple[str | int, ...], source: Source) -> Any:
+def _located_options(value: Any, info: Any, at: tuple[str | int, ...], source: ConfigNode) -> Any:
     if isinstance(info, msgspec.inspect.Metadata):
         is_known = (info.extra or {}).get("model")
         if isinstance(value, str) and is_known:

@@ -41,7 +41,7 @@ A `title` says in an error what is expected, where the names of types say it bad
 
 
 @dataclass
-class Source:
+class ConfigNode:
     """A value read from YAML and the lines that its parts came from.
 
     Attributes:
@@ -82,7 +82,7 @@ class Source:
         where = self.where(path)
         return ConfigError(f"{where}: {message}" if where else message)
 
-    def at(self, *path: str | int) -> "Source":
+    def at(self, *path: str | int) -> "ConfigNode":
         """Return the same source, seen from a part."""
         value = self.value
         for key in path:
@@ -92,8 +92,8 @@ class Source:
 
 
 @dataclass
-class _Part(Source):
-    parent: Source | None = None
+class _Part(ConfigNode):
+    parent: ConfigNode | None = None
     prefix: Path = ()
 
     def keys(self, path: Path) -> str:
@@ -129,7 +129,7 @@ def _read(path: str) -> bytes:
         return stream.read(MAX_BYTES + 1)
 
 
-def load(path: str) -> Source:
+def load(path: str) -> ConfigNode:
     """Read a YAML (or JSON) file; ``${NAME}`` in its texts is replaced from the environment, ``recipe:…`` by a path.
 
     Raises:
@@ -150,7 +150,7 @@ def load(path: str) -> Source:
     return parse(text, path)
 
 
-def parse(text: str, name: str = "", inside: Path = ()) -> Source:
+def parse(text: str, name: str = "", inside: Path = ()) -> ConfigNode:
     """Read a text as `load` reads a file; these keys lead to it."""
     try:
         loader = Loader(text)
@@ -159,7 +159,7 @@ def parse(text: str, name: str = "", inside: Path = ()) -> Source:
         raise ConfigError(f"{name}:{line}: expected YAML, got the character U+{int(error.character):04X}") from None
     try:
         node = loader.get_single_node()
-        source = Source(None, name, inside=inside)
+        source = ConfigNode(None, name, inside=inside)
         source.value = _build(loader, node, (), source, ()) if node is not None else None
         return source
     except (yaml.YAMLError, ValueError) as error:
@@ -183,7 +183,7 @@ _ADVICE = {
 _COLLECTIONS = ("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
 
 
-def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tuple[yaml.Node, ...]) -> Any:
+def _build(loader: Any, node: yaml.Node, path: Path, source: ConfigNode, around: tuple[yaml.Node, ...]) -> Any:
     source.lines[path] = node.start_mark.line + 1
     if node in around:
         raise source.error(path, "expected a value that does not contain itself")
@@ -210,7 +210,7 @@ def _build(loader: Any, node: yaml.Node, path: Path, source: Source, around: tup
     return _text(value, path, source) if isinstance(value, str) else value
 
 
-def _text(text: str, path: Path, source: Source) -> str:
+def _text(text: str, path: Path, source: ConfigNode) -> str:
     """Return a text as settings have it: of ``recipe:…`` the path, and no secrets of addresses."""
     keys = (*source.inside, *path)
     if recipes.is_reference(text) and keys[:1] != ("about",) and keys[-1:] not in {(key,) for key in _TEXTS}:
@@ -225,7 +225,7 @@ _TEXTS = ("by", "replacement")
 """Keys of texts that go into documents."""
 
 
-def without_secret(text: str, path: Path, source: Source) -> str:
+def without_secret(text: str, path: Path, source: ConfigNode) -> str:
     """Return a text as it is; an address without what nobody else should see, which its store knows."""
     keys = (*source.inside, *path)
     if keys[:1] == ("about",):
@@ -238,7 +238,7 @@ def without_secret(text: str, path: Path, source: Source) -> str:
 
 
 def _build_mapping(
-    loader: Any, node: yaml.MappingNode, path: Path, source: Source, around: tuple[yaml.Node, ...]
+    loader: Any, node: yaml.MappingNode, path: Path, source: ConfigNode, around: tuple[yaml.Node, ...]
 ) -> dict[str, Any]:
     seen: set[str] = set()
     for key_node, _ in node.value:
@@ -262,7 +262,7 @@ def _build_mapping(
 _VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
 
 
-def _substitute(loader: Any, text: str, path: Path, source: Source) -> Any:
+def _substitute(loader: Any, text: str, path: Path, source: ConfigNode) -> Any:
     """Return a text with ``${NAME}`` replaced; of a text that is nothing else, return the value as YAML."""
 
     def value(match: re.Match[str]) -> str:
@@ -276,7 +276,7 @@ def _substitute(loader: Any, text: str, path: Path, source: Source) -> Any:
     return result
 
 
-def override(source: Source, assignment: str) -> None:
+def override(source: ConfigNode, assignment: str) -> None:
     """Apply ``key.key=value`` from the command line; the value is read as YAML.
 
     Lists are indexed by number (``tag.shape-0.0.short_chars=80``).
@@ -316,7 +316,7 @@ def override(source: Source, assignment: str) -> None:
 # --- typing -----------------------------------------------------------------------------------------------------------
 
 
-def convert(source: Source, type_: type[T], what: str = "") -> T:
+def convert(source: ConfigNode, type_: type[T], what: str = "") -> T:
     """Return the value as a typed setting.
 
     Args:
@@ -350,7 +350,7 @@ def _dec_hook(type_: type[Any], value: Any) -> Any:
     raise NotImplementedError(type_)
 
 
-def divide(source: Source, keys: Collection[str]) -> tuple[Source, Source]:
+def divide(source: ConfigNode, keys: Collection[str]) -> tuple[ConfigNode, ConfigNode]:
     """Return the parts of a mapping with these keys, and with the others; both know their place in the file."""
     if not isinstance(source.value, dict):
         raise source.error((), f"expected a mapping, got {source.value!r}")
@@ -360,13 +360,13 @@ def divide(source: Source, keys: Collection[str]) -> tuple[Source, Source]:
     return inside, rest
 
 
-def split(source: Source, keys: Mapping[str, Any]) -> tuple[dict[str, Any], Source]:
+def split(source: ConfigNode, keys: Mapping[str, Any]) -> tuple[dict[str, Any], ConfigNode]:
     """Return the values of some keys of a mapping (or the given defaults), and the source of the rest."""
     inside, rest = divide(source, keys)
     return {**keys, **inside.value}, rest
 
 
-def refuse_unknown(source: Source, class_: type[msgspec.Struct], others: Collection[str], what: str) -> None:
+def refuse_unknown(source: ConfigNode, class_: type[msgspec.Struct], others: Collection[str], what: str) -> None:
     """Raise ConfigError for a key that is neither an option of the class nor among the others."""
     known = sorted({*(f.encode_name for f in msgspec.structs.fields(class_)), *others})
     for key in source.value:
@@ -457,7 +457,7 @@ class Config(ConfigStruct):
     ] = {}
 
 
-def load_source(path: str, overrides: list[str]) -> Source:
+def load_source(path: str, overrides: list[str]) -> ConfigNode:
     """Return what a configuration file says, with overrides from the command line.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError
 from toolkit.session import Session
 
@@ -41,7 +41,7 @@ def named(configuration: Configuration) -> str:
     return NAME if _is_itself(configuration) else os.fspath(configuration)  # type: ignore[arg-type]
 
 
-def read(configuration: Configuration, overrides: Overrides = (), more: Mapping[str, Any] | None = None) -> Source:
+def read(configuration: Configuration, overrides: Overrides = (), more: Mapping[str, Any] | None = None) -> ConfigNode:
     """Return a configuration with its overrides.
 
     Args:

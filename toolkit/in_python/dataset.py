@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.documents import Document
 from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, DataError, did_you_mean
@@ -120,7 +120,7 @@ class Dataset:
             if overrides:
                 raise ConfigError(f"expected overrides with a configuration, got the folder {folder}")
             self._name = folder
-            source = Source({"dataset": folder}, folder)
+            source = ConfigNode({"dataset": folder}, folder)
         if isinstance(source.value, dict):  # reading needs no processes
             source.value = {**source.value, "executor": {"type": "in_process"}}
         self._source = source
@@ -296,10 +296,10 @@ def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":
     for each in sets:
         if not isinstance(each, str | Mapping):
             raise ConfigError(f"joined: expected attribute sets, one after the other, got {each!r}")
-    entries = Source({"attributes": [each if isinstance(each, str) else dict(each) for each in sets]}, "joined")
+    entries = ConfigNode({"attributes": [each if isinstance(each, str) else dict(each) for each in sets]}, "joined")
     if where is not None and (not isinstance(where, str) or not where.strip()):
         raise ConfigError(f"where: expected an expression, got {where!r}")
-    rules = [] if where is None else read_rules(Source([{"keep": where, "name": where}], "where"))
+    rules = [] if where is None else read_rules(ConfigNode([{"keep": where, "name": where}], "where"))
     return Stream(name="", dataset=dataset, attributes=read_joined(entries), rules=rules)
 
 

@@ -46,7 +46,7 @@ def try_tagger(tagger: Tagger | type[Tagger] | str, texts: Iterable[str | Docume
 
 def _step(given: Tagger | type[Tagger] | str, options: dict[str, Any]) -> "Step":
     """Return the tagger, ready to be run."""
-    from toolkit.config.settings import Source, convert
+    from toolkit.config.settings import ConfigNode, convert
     from toolkit.tag.plan import Entry, Step
 
     if isinstance(given, Tagger):
@@ -58,7 +58,7 @@ def _step(given: Tagger | type[Tagger] | str, options: dict[str, Any]) -> "Step"
         if not (isinstance(class_, type) and issubclass(class_, Tagger)):
             raise ConfigError(f"expected a tagger, its class or its name, got {given!r}")
         name = given if isinstance(given, str) else class_.__name__
-        built = convert(Source(msgspec.to_builtins(options), "try_tagger"), class_, f"tagger {name}")
+        built = convert(ConfigNode(msgspec.to_builtins(options), "try_tagger"), class_, f"tagger {name}")
     taggers.check_models(built)
     return Step(
         set=PLACE,

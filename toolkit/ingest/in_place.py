@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.dataset import open_dataset as open_places
 from toolkit.data.in_place import START, Begin
@@ -146,7 +146,11 @@ class RowsInPlace:
 
 
 def open_dataset(
-    given: Source, dataset: str | None, documents: str | dict[str, Any] | None, attributes: str | None, notes: str = ""
+    given: ConfigNode,
+    dataset: str | None,
+    documents: str | dict[str, Any] | None,
+    attributes: str | None,
+    notes: str = "",
 ) -> Dataset:
     """Return the dataset that a part of a configuration names.
 
@@ -199,7 +203,7 @@ def _typed(dataset: Dataset, files: FilesInPlace) -> Dataset:
     return dataclasses.replace(dataset, in_place=msgspec.structs.replace(files, types=types))
 
 
-def _files(section: Source) -> tuple[str, FilesInPlace]:
+def _files(section: ConfigNode) -> tuple[str, FilesInPlace]:
     """Return the documents root, and the files below it."""
     entry = _entry(section)
     path = section.value.get("path")
@@ -216,7 +220,7 @@ def _files(section: Source) -> tuple[str, FilesInPlace]:
     return root, FilesInPlace(pattern=path, names=names, entry=encoded, is_folder=whole)
 
 
-def _on_the_web(section: Source, path: str) -> tuple[str, tuple[str, ...]]:
+def _on_the_web(section: ConfigNode, path: str) -> tuple[str, tuple[str, ...]]:
     """Return the root and the names of files that nothing lists: one, or those of ``include:`` below the path."""
     if "?" in path:
         raise section.error(("path",), f"expected an address without a query, got {path}; ingest reads it")
@@ -232,7 +236,7 @@ def _on_the_web(section: Source, path: str) -> tuple[str, tuple[str, ...]]:
     return path.rstrip("/"), tuple(each.lstrip("/") for each in listed)
 
 
-def _entry(section: Source) -> Entry:
+def _entry(section: ConfigNode) -> Entry:
     """Return the entry of an ingest that would make the same documents."""
     value = section.value
     for key, why in _WHY_NOT.items():
@@ -263,7 +267,7 @@ def _can(name: str) -> bool:
         return False
 
 
-def refuse_ingest(dataset: Dataset, given: Source) -> None:
+def refuse_ingest(dataset: Dataset, given: ConfigNode) -> None:
     """Raise ConfigError if documents in place were to be written by an ingest."""
     if dataset.in_place:
         raise given.error(

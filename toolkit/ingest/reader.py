@@ -15,7 +15,7 @@ from typing import IO, Any, ClassVar, TypeVar, cast, overload
 
 import msgspec
 
-from toolkit.config.settings import FROZEN, Source, plain
+from toolkit.config.settings import FROZEN, ConfigNode, plain
 from toolkit.data import schema
 from toolkit.data.documents import (
     BAD_ROW,
@@ -451,7 +451,7 @@ class Reader(msgspec.Struct, **FROZEN):
     """Names of the options of that plugin, in the class that `with_options` returns."""
 
     @classmethod
-    def with_options(cls, options: Source) -> "type[Reader]":
+    def with_options(cls, options: ConfigNode) -> "type[Reader]":
         """Return the class for the options of a configuration: with those of the plugin that they name, if any.
 
         Raises:

@@ -10,7 +10,7 @@ import xxhash
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
-from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
@@ -173,7 +173,7 @@ class Entry(ConfigStruct):
     compression: str = COMPRESSION
 
     def settings(self) -> Common:
-        return config.convert(Source(self.common), Common)
+        return config.convert(ConfigNode(self.common), Common)
 
     @property
     def name(self) -> str:
@@ -190,7 +190,7 @@ class Entry(ConfigStruct):
         return f"{self.common['format']} {listed}" + (f" (source {source})" if source is not None else "")
 
     def reader(self) -> Reader:
-        options = Source(self.options)
+        options = ConfigNode(self.options)
         return config.convert(options, READERS.find(self.settings().format).with_options(options))
 
     @property
@@ -210,7 +210,7 @@ _NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_er
 """Options that change nothing of what good documents become; but for `pack`, which is named where inputs are packed."""
 
 
-def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]:
+def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[Entry]:
     """Return the entries of an ``ingest:`` section, checked.
 
     Args:
@@ -263,7 +263,7 @@ def read_section(section: Source, compression: str = COMPRESSION) -> list[Entry]
     return entries
 
 
-def _check(reader: Reader, place: Source) -> None:
+def _check(reader: Reader, place: ConfigNode) -> None:
     """Raise ConfigError, with its place, if a reader cannot run here with its options."""
     try:
         reader.check()
@@ -271,7 +271,7 @@ def _check(reader: Reader, place: Source) -> None:
         raise type(error)(str(place.error((), str(error)))) from None
 
 
-def _check_place(place: Source, settings: Common) -> None:
+def _check_place(place: ConfigNode, settings: Common) -> None:
     """Raise ConfigError unless the entry names its files in one way."""
     if settings.crawl is None:
         if settings.from_ is None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from toolkit.config.root import located_reference
-from toolkit.config.settings import Source, convert
+from toolkit.config.settings import ConfigNode, convert
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.errors import ConfigError, Forbidden, ToolkitError
 from toolkit.interop import foreign
@@ -212,7 +212,7 @@ class Format(NamedTuple):
 
 @cached(16)
 def _made(name: str, options: bytes) -> Writer:
-    return convert(Source(msgspec.json.decode(options)), find_writer(name, "the format of an output"))
+    return convert(ConfigNode(msgspec.json.decode(options)), find_writer(name, "the format of an output"))
 
 
 def recorded_format(settings: Mapping[str, Any]) -> Format:

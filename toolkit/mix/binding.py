@@ -11,7 +11,7 @@ import msgspec
 from toolkit import rules
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import MetadataField, label_of, path_of, value_of
@@ -246,7 +246,7 @@ def _tagger(encoded: bytes) -> Tagger:
     for field in msgspec.structs.fields(class_):
         if field.required and field.encode_name in unknown:
             raise ConfigError(f"its set does not record where its {field.name} is; run `toolkit tag --overwrite`")
-    found = config.convert(Source(options), class_, f"tagger {settings['tagger']}")
+    found = config.convert(ConfigNode(options), class_, f"tagger {settings['tagger']}")
     now = tagger.settings(found, settings["tagger"], settings["as"])
     if now != settings:
         raise ConfigError(

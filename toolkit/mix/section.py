@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit import rules
 from toolkit.config import settings as config
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.in_place import open_dataset
@@ -83,13 +83,13 @@ _OF_OUTPUT = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings)
 _OF_MIX = tuple(f.encode_name for f in msgspec.structs.fields(SectionForm))
 
 
-def _typed(place: Source, form: type[_T], what: str) -> _T:
+def _typed(place: ConfigNode, form: type[_T], what: str) -> _T:
     config.refuse_unknown(place, form, (), what)
     return config.convert(place, form)
 
 
 def read_section(
-    section: Source, base: str, dataset: Callable[[], Dataset], duplicate_ids: Literal["refuse", "allow"] = "refuse"
+    section: ConfigNode, base: str, dataset: Callable[[], Dataset], duplicate_ids: Literal["refuse", "allow"] = "refuse"
 ) -> MixSettings:
     """Return the settings of a ``mix:`` section.
 
@@ -135,7 +135,7 @@ def read_section(
     )
 
 
-def _output(place: Source) -> tuple[OutputSettings, dict[str, Any]]:
+def _output(place: ConfigNode) -> tuple[OutputSettings, dict[str, Any]]:
     if not isinstance(place.value, dict):
         raise place.error((), "expected {format: …, path: …}")
     common, options = config.divide(place, _OF_OUTPUT)
@@ -182,7 +182,7 @@ def _with_names(format_: str, options: dict[str, Any], sets: list[Joined]) -> di
     return found
 
 
-def _check_one_label(place: Source, label: str | None) -> None:
+def _check_one_label(place: ConfigNode, label: str | None) -> None:
     """Raise ConfigError if a format gives all documents one label, a text in quotes, that cannot be a file's name."""
     if label is None or not label.startswith(("'", '"')):
         return
@@ -195,7 +195,7 @@ def _check_one_label(place: Source, label: str | None) -> None:
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-def _streams(section: Source, base: str, dataset: Callable[[], Dataset]) -> list[Stream]:
+def _streams(section: ConfigNode, base: str, dataset: Callable[[], Dataset]) -> list[Stream]:
     shared = read_joined(section)
     scope = rules.read_scope(section, base)
     if "streams" not in section.value:
@@ -216,7 +216,7 @@ def _streams(section: Source, base: str, dataset: Callable[[], Dataset]) -> list
     return [streams[name] for name in sorted(streams)]
 
 
-def _entries(place: Source) -> list[Source]:
+def _entries(place: ConfigNode) -> list[ConfigNode]:
     """Return the streams, each with its name: of a list, or of a mapping from names."""
     value = place.value
     if not isinstance(value, list | dict) or not value:
@@ -235,7 +235,12 @@ def _entries(place: Source) -> list[Source]:
 
 
 def _stream(
-    place: Source, section: Source, base: str, scope: rules.Scope, shared: list[Joined], dataset: Callable[[], Dataset]
+    place: ConfigNode,
+    section: ConfigNode,
+    base: str,
+    scope: rules.Scope,
+    shared: list[Joined],
+    dataset: Callable[[], Dataset],
 ) -> Stream:
     given = _typed(place, StreamForm, "a stream")
     if not isinstance(given.name, str) or not re.fullmatch(r"\w[\w.-]*", given.name):
@@ -272,16 +277,16 @@ def _order(given: list[str] | dict[str, int] | None) -> dict[str, int] | None:
     return dict(sorted(numbers.items(), key=lambda item: item[1])) if numbers else None
 
 
-def _opened(place: Source, given: str | _Dataset) -> Dataset:
+def _opened(place: ConfigNode, given: str | _Dataset) -> Dataset:
     parts = _Dataset(given) if isinstance(given, str) else given
     return open_dataset(place.at("dataset"), parts.dataset, parts.documents, parts.attributes, parts.bookkeeping)
 
 
-def _rules(place: Source, base: str, scope: rules.Scope) -> list[Rule]:
+def _rules(place: ConfigNode, base: str, scope: rules.Scope) -> list[Rule]:
     return rules.read_rules(place.at("rules"), base, scope) if place.value.get("rules") is not None else []
 
 
-def read_joined(section: Source) -> list[Joined]:
+def read_joined(section: ConfigNode) -> list[Joined]:
     """Return the sets that a section has among ``attributes:``.
 
     Raises:

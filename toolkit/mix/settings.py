@@ -13,7 +13,7 @@ import xxhash
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
-from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
@@ -338,7 +338,7 @@ def _options(writer: Writer) -> dict[str, Any]:
 @cached(16)
 def writer_with(format_: str, options: bytes, columns: str = "") -> Writer:
     class_ = find_writer(format_, "mix.output.format")
-    found = config.convert(Source(msgspec.json.decode(options)), class_, f"format {format_}")
+    found = config.convert(ConfigNode(msgspec.json.decode(options)), class_, f"format {format_}")
     found.__dict__["own_columns"] = columns
     return found
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import schema
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.rules.expression_tree import ExpressionError, parse
@@ -31,7 +31,7 @@ def merged(inner: Scope, outer: Scope) -> Scope:
     return {name: inner.get(name, {}) | outer.get(name, {}) for name in {**inner, **outer}}
 
 
-def read_scope(place: Source, base: str = "") -> Scope:
+def read_scope(place: ConfigNode, base: str = "") -> Scope:
     """Return the parameters beside rules: ``parameters: {NAME: VALUE}``, ``languages: {LABEL: {NAME: VALUE}}``.
 
     Args:
@@ -59,7 +59,7 @@ def read_scope(place: Source, base: str = "") -> Scope:
     return scope
 
 
-def _of_table(place: Source, table: str, base: str) -> Mapping[str, Mapping[str, Any]]:
+def _of_table(place: ConfigNode, table: str, base: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the parameters of each label in a table."""
     try:
         return thresholds(table if table in BUNDLED else _near(place, table, base))
@@ -67,7 +67,7 @@ def _of_table(place: Source, table: str, base: str) -> Mapping[str, Mapping[str,
         raise place.error(("languages",), str(error)) from None
 
 
-def _of_files(place: Source, pattern: str, base: str) -> Mapping[str, Mapping[str, Any]]:
+def _of_files(place: ConfigNode, pattern: str, base: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the parameters of each label, which have a file each."""
     try:
         paths = [path for path, _ in expand(_near(place, pattern, base))]
@@ -85,7 +85,7 @@ def _of_files(place: Source, pattern: str, base: str) -> Mapping[str, Mapping[st
     return found
 
 
-def _near(place: Source, pattern: str, base: str) -> str:
+def _near(place: ConfigNode, pattern: str, base: str) -> str:
     """Return the path of files beside those that have the rules, or else below the root."""
     beside, below = (os.path.join(folder, pattern) for folder in (base, place.root))
     return below if glob.glob(below) and not glob.glob(beside) else beside
@@ -96,7 +96,7 @@ def is_table(languages: object) -> bool:
     return isinstance(languages, str) and (languages in BUNDLED or languages.endswith(".tsv"))
 
 
-def _values(source: Source, path: tuple[str, ...], values: Any) -> dict[str, Any]:
+def _values(source: ConfigNode, path: tuple[str, ...], values: Any) -> dict[str, Any]:
     """Return values by the names of parameters, checked."""
     if not isinstance(values, dict):
         raise source.error(path, f"expected a mapping of parameters, got {values!r}")
@@ -110,7 +110,7 @@ def _values(source: Source, path: tuple[str, ...], values: Any) -> dict[str, Any
     return values
 
 
-def check_used(place: Source, scope: Scope, rules: Iterable[Written]) -> None:
+def check_used(place: ConfigNode, scope: Scope, rules: Iterable[Written]) -> None:
     """Check that a rule uses each parameter: else it is a slip, and would be without effect; tables may have more.
 
     Raises:
@@ -186,7 +186,7 @@ class _Around:
     scope: Scope = field(default_factory=dict)
 
 
-def read_rules(source: Source, base: str = "", scope: Scope | None = None) -> list[Rule]:
+def read_rules(source: ConfigNode, base: str = "", scope: Scope | None = None) -> list[Rule]:
     """Return the rules of a list in a configuration, with those that it includes.
 
     Args:
@@ -214,7 +214,7 @@ def check_names(rules: Iterable[Rule]) -> None:
         seen[rule.name] = rule.place
 
 
-def _read(source: Source, around: _Around) -> list[Rule]:
+def _read(source: ConfigNode, around: _Around) -> list[Rule]:
     if not isinstance(source.value, list):
         raise source.error((), "expected a list of rules")
     rules: list[Rule] = []
@@ -232,7 +232,7 @@ def _read(source: Source, around: _Around) -> list[Rule]:
     return rules
 
 
-def _entry(place: Source) -> Form | GroupForm | IncludeForm:
+def _entry(place: ConfigNode) -> Form | GroupForm | IncludeForm:
     """Return an entry of the list with its typed options."""
     forms = all_forms()
     others: list[type[ConfigStruct]] = [GroupForm, IncludeForm]
@@ -256,7 +256,7 @@ def _entry(place: Source) -> Form | GroupForm | IncludeForm:
     return _typed(place, plain, key)
 
 
-def _key(place: Source, keys: list[str], known: set[str]) -> str:
+def _key(place: ConfigNode, keys: list[str], known: set[str]) -> str:
     """Return the option that tells what kind of rule an entry is."""
     value: dict[str, Any] = place.value
     found = [key for key in value if key in keys]
@@ -267,7 +267,7 @@ def _key(place: Source, keys: list[str], known: set[str]) -> str:
     raise place.error((), f"expected one of {', '.join(keys)} in a rule, got {list(value)}{hint}")
 
 
-def _typed(place: Source, form: type[_Entry], shown: str) -> _Entry:
+def _typed(place: ConfigNode, form: type[_Entry], shown: str) -> _Entry:
     """Return an entry as its form; the errors name the option."""
     value: dict[str, Any] = place.value
     known = [each.name for each in msgspec.structs.fields(form)]
@@ -289,7 +289,7 @@ def _typed(place: Source, form: type[_Entry], shown: str) -> _Entry:
     return entry
 
 
-def _within(rule: Rule, place: Source, around: _Around) -> Rule:
+def _within(rule: Rule, place: ConfigNode, around: _Around) -> Rule:
     """Return the rule with what surrounds it."""
     conditions = [*around.when, *([rule.when] if rule.when else [])]
     when = " and ".join(f"({each})" for each in conditions) if len(conditions) > 1 else "".join(conditions)
@@ -303,13 +303,13 @@ def _within(rule: Rule, place: Source, around: _Around) -> Rule:
 # --- groups and included files ----------------------------------------------------------------------------------------
 
 
-def _group(entry: GroupForm, place: Source, around: _Around) -> list[Rule]:
+def _group(entry: GroupForm, place: ConfigNode, around: _Around) -> list[Rule]:
     group = f"{around.group}/{entry.group}" if around.group else entry.group
     inner = dataclasses.replace(around, group=group, when=_whens(entry.when, around))
     return _scoped(place, place.at("rules"), inner, around.scope)
 
 
-def _include(entry: IncludeForm, place: Source, around: _Around) -> list[Rule]:
+def _include(entry: IncludeForm, place: ConfigNode, around: _Around) -> list[Rule]:
     path = entry.include
     found = next(
         (p for p in (os.path.join(around.base, path), os.path.join(place.root, path)) if os.path.isfile(p)), None
@@ -348,7 +348,7 @@ def _whens(own: str, around: _Around) -> tuple[str, ...]:
     return (*around.when, own) if own else around.when
 
 
-def _scoped(place: Source, rules: Source, inner: _Around, outer: Scope) -> list[Rule]:
+def _scoped(place: ConfigNode, rules: ConfigNode, inner: _Around, outer: Scope) -> list[Rule]:
     """Return rules with the parameters that are given beside them; those from outside go before."""
     own = read_scope(place, inner.base)
     found = _read(rules, dataclasses.replace(inner, scope=merged(own, outer)))

@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import msgspec
 import xxhash
 
-from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.schema import ANY, BOOL, NEVER, STR, Type, infer, list_of, union
@@ -649,7 +649,7 @@ class Form(ConfigStruct, kw_only=True):
     WORD: ClassVar[str] = ""
     """The word at this key where kinds share it: ``blocklist``; empty for the kind that takes everything else."""
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         """Return the rules that the entry stands for, without what surrounds them.
 
         Args:

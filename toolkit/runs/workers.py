@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct, Source, convert, divide
+from toolkit.config.settings import ConfigNode, ConfigStruct, convert, divide
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
 from toolkit.runs import nursery
@@ -31,7 +31,7 @@ class Chosen(NamedTuple):
     settings: ConfigStruct
 
 
-def read(executor: dict[str, Any], source: Source) -> Chosen:
+def read(executor: dict[str, Any], source: ConfigNode) -> Chosen:
     """Return the executor that the section names, by default `DEFAULT`.
 
     Args:
@@ -41,7 +41,7 @@ def read(executor: dict[str, Any], source: Source) -> Chosen:
     Raises:
         ConfigError: with the line of what is unknown or wrong.
     """
-    part = source.at("executor") if "executor" in (source.value or {}) else Source(executor)
+    part = source.at("executor") if "executor" in (source.value or {}) else ConfigNode(executor)
     _, options = divide(part, ["type"])
     name = executor.get("type", DEFAULT)
     if not isinstance(name, str):

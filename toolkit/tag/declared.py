@@ -8,7 +8,7 @@ import msgspec
 import xxhash
 
 from toolkit.config.plugin_code import changes
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, short
@@ -316,7 +316,7 @@ def declare_set(dataset: Dataset, set_name: str, new: records.SetSchema, *, forg
 
 
 def check_section(
-    section: Source,
+    section: ConfigNode,
     dataset: Dataset,
     names: Collection[str],
     planned: Mapping[str, sets.SetSchema],
@@ -387,7 +387,7 @@ def _digest_of(known: Mapping[str, str]) -> Callable[[str], str]:
     return digest
 
 
-def _references(section: Source, name: str) -> dict[str, str]:
+def _references(section: ConfigNode, name: str) -> dict[str, str]:
     """Return the reference to each tagger of a set, by its key."""
     found = {}
     for place in tag_plan.places_of(section, name):

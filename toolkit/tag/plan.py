@@ -13,7 +13,7 @@ import msgspec
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.root import recorded_reference
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import schema
 from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.data.own_types import OwnTypes
@@ -134,7 +134,7 @@ def _unknown() -> None:
     return None
 
 
-def read_section(section: Source, others: Others = _no_others, own: Own = _unknown) -> Plan:
+def read_section(section: ConfigNode, others: Others = _no_others, own: Own = _unknown) -> Plan:
     """Return the plan that a ``tag:`` section describes; options are checked, nothing is loaded.
 
     Args:
@@ -150,7 +150,7 @@ def read_section(section: Source, others: Others = _no_others, own: Own = _unkno
     return Plan(sets={set_name: _read_set(section, set_name, others, own) for set_name in section.value})
 
 
-def read_sets(section: Source, names: Iterable[str], others: Others = _no_others, own: Own = _unknown) -> Plan:
+def read_sets(section: ConfigNode, names: Iterable[str], others: Others = _no_others, own: Own = _unknown) -> Plan:
     """Return the plan of some of the sets of a ``tag:`` section, and of those of the section that they read.
 
     Raises:
@@ -166,7 +166,7 @@ def read_sets(section: Source, names: Iterable[str], others: Others = _no_others
     return Plan(sets={name: sets[name] for name in section.value if name in sets})
 
 
-def _read_set(section: Source, set_name: str, others: Others, own: Own) -> list[Entry]:
+def _read_set(section: ConfigNode, set_name: str, others: Others, own: Own) -> list[Entry]:
     if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
     if set_name in ROOTS:
@@ -187,12 +187,12 @@ def _read_set(section: Source, set_name: str, others: Others, own: Own) -> list[
     return entries
 
 
-def _spelled_out(entry: Entry, section: Source) -> Entry:
+def _spelled_out(entry: Entry, section: ConfigNode) -> Entry:
     """Return an entry whose options say which key they mean of a set that they name alone, where it has another one.
 
     A set of the section with one key leaves no doubt, whatever its `as:` is.
     """
-    built = config.convert(Source(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
+    built = config.convert(ConfigNode(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
     with suppress(ConfigError):  # which is raised with its place where the tagger is made
         for read in tagger.references(built):
             places = places_of(section, read.set) if read.set in section.value and read.text == read.set else []
@@ -205,7 +205,7 @@ def _spelled_out(entry: Entry, section: Source) -> Entry:
 
 def _check_fields(entry: Entry, own: Own) -> None:
     """Raise ConfigError if an option names a field that no document has, which would be null in all of them."""
-    built = config.convert(Source(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
+    built = config.convert(ConfigNode(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
     try:
         fields = [each for each in tagger.metadata_fields(built) if each.option.partition("[")[0] in entry.options]
     except ConfigError:  # which is raised with its place where the tagger is made
@@ -215,7 +215,7 @@ def _check_fields(entry: Entry, own: Own) -> None:
             raise ConfigError(f"{entry.place}: {field.option}: {fault}")
 
 
-def _resolved(entry: Entry, written: When, set_name: str, section: Source, others: Others, own: Own) -> Entry:
+def _resolved(entry: Entry, written: When, set_name: str, section: ConfigNode, others: Others, own: Own) -> Entry:
     """Return an entry whose condition knows which attributes it reads."""
     here = {name: _keys(section, name) for name in section.value}
     try:
@@ -225,7 +225,7 @@ def _resolved(entry: Entry, written: When, set_name: str, section: Source, other
     return msgspec.structs.replace(entry, when=found)
 
 
-def _keys(section: Source, set_name: str) -> list[str]:
+def _keys(section: ConfigNode, set_name: str) -> list[str]:
     """Return the keys of a set of the section; what else is said of it is not looked at."""
     references = [reference_of(place)[:2] for place in places_of(section, set_name)]
     return [key or default_name(reference) for reference, key in references]
@@ -233,7 +233,7 @@ def _keys(section: Source, set_name: str) -> list[str]:
 
 def _reads(entry: Entry) -> list[str]:
     """Return the sets that an entry reads."""
-    built = config.convert(Source(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
+    built = config.convert(ConfigNode(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
     try:
         found = [reference.set for reference in tagger.references(built)]
     except ConfigError as error:
@@ -242,7 +242,7 @@ def _reads(entry: Entry) -> list[str]:
     return found + [read.set for read in entry.when.reads] if entry.when else found
 
 
-def _of_all(section: Source, set_name: str) -> Source:
+def _of_all(section: ConfigNode, set_name: str) -> ConfigNode:
     """Return the options that a set of the form ``{taggers: […], option: …}`` gives all its taggers."""
     place = section.at(set_name)
     if not _is_long(place.value):
@@ -259,7 +259,7 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, dict) and "taggers" in value
 
 
-def places_of(section: Source, set_name: str) -> list[Source]:
+def places_of(section: ConfigNode, set_name: str) -> list[ConfigNode]:
     """Return the entries of a set as the section has them."""
     place = section.at(set_name)
     if _is_long(place.value):
@@ -271,7 +271,7 @@ OF_SETS = {without.OPTION: None, when.OPTION: None, when.SETS: None}
 """Options of any set, by name with their defaults. They stand beside a tagger, or beside `taggers` for all of a set."""
 
 
-def reference_of(place: Source) -> tuple[str, str | None, Source]:
+def reference_of(place: ConfigNode) -> tuple[str, str | None, ConfigNode]:
     """Return the reference to the class, the alias and the options of an entry, those of any set among them.
 
     Raises:
@@ -288,7 +288,7 @@ def reference_of(place: Source) -> tuple[str, str | None, Source]:
     return reference, key, options
 
 
-def _read_entry(place: Source, shared: Source) -> Entry:
+def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
     reference, key, options = reference_of(place)
     if key is not None and not is_name(key):
         raise place.error(("as",), f"expected {A_NAME}, got {key!r}")
@@ -325,7 +325,7 @@ def _read_entry(place: Source, shared: Source) -> Entry:
     )
 
 
-def _without(given: Source, class_: type[Tagger], reference: str) -> str | None:
+def _without(given: ConfigNode, class_: type[Tagger], reference: str) -> str | None:
     """Return the option `without` of an entry, checked."""
     text = given.value.get(without.OPTION)
     if text is None:
@@ -337,7 +337,7 @@ def _without(given: Source, class_: type[Tagger], reference: str) -> str | None:
         raise given.error((without.OPTION,), str(error)) from None
 
 
-def _when(own: Source, shared: Source) -> When | None:
+def _when(own: ConfigNode, shared: ConfigNode) -> When | None:
     """Return the option `when` of an entry, as it is written, with the sets that are named beside it."""
     of = {key: own if key in own.value else shared for key in (when.OPTION, when.SETS)}
     text, sets = (of[key].value.get(key) for key in of)
@@ -387,7 +387,7 @@ def _step(
             f"{entry.place}: expected the same code for the whole run, got other code in {', '.join(edited)}; "
             "do not edit it during a run, and have the same code on all machines; then run again"
         )
-    built = config.convert(Source(entry.options), class_, f"tagger {entry.reference}")
+    built = config.convert(ConfigNode(entry.options), class_, f"tagger {entry.reference}")
     try:
         references, fields = tuple(tagger.references(built)), tuple(tagger.metadata_fields(built))
     except ConfigError as error:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, to_document
 from toolkit.data.lines import split_lines
@@ -84,7 +84,7 @@ def plan_of(entries: Mapping[str, dict[str, Any]], overrides: Sequence[str], *, 
     Raises:
         ConfigError: if one is not there, or not configured as it must be.
     """
-    source = Source(copy.deepcopy(dict(entries)))
+    source = ConfigNode(copy.deepcopy(dict(entries)))
     for assignment in overrides:
         key = key_of(assignment)
         if key not in entries:
@@ -100,7 +100,7 @@ def key_of(assignment: str) -> str:
     return assignment.partition("=")[0].partition(".")[0]
 
 
-def _connect(source: Source, *, complete: bool) -> None:
+def _connect(source: ConfigNode, *, complete: bool) -> None:
     """Fill in the options that must name an attribute, with the taggers that there are."""
     todo = list(source.value)
     for key in todo:

@@ -6,7 +6,7 @@ import msgspec
 import xxhash
 
 from toolkit.config import settings as config
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import current
 from toolkit.errors import ConfigError, UnknownPlugin
@@ -25,7 +25,7 @@ DEFAULT = "linear"
 _OF_ALL = {"when", "attributes"}
 
 
-def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchema], external: External) -> Plan:
+def read_section(section: ConfigNode, dataset: Dataset, known: Mapping[str, SetSchema], external: External) -> Plan:
     """Return the plan of the section: of each entry what `toolkit.whole` gathers for it.
 
     Raises:
@@ -45,7 +45,7 @@ def read_section(section: Source, dataset: Dataset, known: Mapping[str, SetSchem
     return plan
 
 
-def as_whole(place: Source, name: str) -> dict[str, object]:
+def as_whole(place: ConfigNode, name: str) -> dict[str, object]:
     """Return an entry as `toolkit.whole` takes it, its options checked.
 
     Raises:

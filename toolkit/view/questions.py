@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
@@ -96,7 +96,7 @@ def condition_of(
         compiler = Compiler(names, arguments, translates=False)
         if label:
             compiler.label(label)
-        (rule,) = read_rules(Source([{"keep": "True", "name": FILTER}], FILTER))
+        (rule,) = read_rules(ConfigNode([{"keep": "True", "name": FILTER}], FILTER))
         names = compiler.names_for(msgspec.structs.replace(rule, parameters=parameters or {}))
     try:
         parts = _untested(text, names)
@@ -178,7 +178,7 @@ class DatasetQuestion:
         if condition:
             parameters = mix.parameters_of(condition)
             condition = condition_of(condition, self._names, self._arguments, self._label, parameters)
-            (rule,) = read_rules(Source([{"keep": condition, "name": FILTER}], FILTER))
+            (rule,) = read_rules(ConfigNode([{"keep": condition, "name": FILTER}], FILTER))
             rules = [msgspec.structs.replace(rule, parameters=parameters)]
         self._stream = Stream(name="", dataset=dataset, attributes=[], rules=rules, own=own)
         self._sort_text, self._sort, self._score = sort, None, None

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import StaleError
@@ -14,7 +14,7 @@ from toolkit.whole.records import load_resolution, resolution_path
 
 
 def check_made(
-    section: Source,
+    section: ConfigNode,
     dataset: Dataset,
     names: Iterable[str],
     planned: Mapping[str, sets.SetSchema],

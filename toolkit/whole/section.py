@@ -12,7 +12,7 @@ import xxhash
 
 from toolkit.config import settings as config
 from toolkit.config.root import recorded_reference
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.config.sizes import Size
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
@@ -81,7 +81,7 @@ class Entry(ConfigStruct, kw_only=True):
 
     def configured(self) -> Kind:
         """Return the kind with its options."""
-        return config.convert(Source(self.options), KINDS.find(self.kind), f"kind {self.kind}")
+        return config.convert(ConfigNode(self.options), KINDS.find(self.kind), f"kind {self.kind}")
 
     def checked(self) -> list[Checked]:
         """Return the expressions, checked."""
@@ -115,7 +115,7 @@ class Plan(ConfigStruct):
 
 
 def read_section(
-    section: Source,
+    section: ConfigNode,
     dataset: Dataset,
     planned: Mapping[str, records.SetSchema],
     name: str = "dedup",
@@ -156,7 +156,7 @@ def read_section(
     return Plan(entries, {entry.set: known[entry.set] for entry in entries}, name)
 
 
-def check_entry(place: Source, set_name: str, section: str) -> None:
+def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
     """Check what can be told of an entry without knowing any other set: its options, the form of its expressions.
 
     Args:
@@ -185,18 +185,18 @@ class _Alone(NamedTuple):
         key: that its rows have.
     """
 
-    own: Source
+    own: ConfigNode
     common: Common
-    rest: Source
+    rest: ConfigNode
     kind: Kind
-    others: Source
+    others: ConfigNode
     key: str
 
 
-def _read_alone(place: Source, set_name: str, section: str) -> _Alone:
+def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
     """Return an entry with its typed options."""
     own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
-    others = Source({})
+    others = ConfigNode({})
     if section in KINDS.names():
         own.value.setdefault("kind", section)
     if "kind" not in own.value:
@@ -223,7 +223,7 @@ def _read_alone(place: Source, set_name: str, section: str) -> _Alone:
 
 
 def _read_entry(
-    place: Source,
+    place: ConfigNode,
     set_name: str,
     there: "_Sets",
     section: str,
@@ -265,7 +265,7 @@ def _stem(set_name: str) -> str:
     return re.sub(r"-\d+$", "", set_name).replace("-", "_")
 
 
-def _against(given: Source, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
+def _against(given: ConfigNode, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
     """Return the datasets of ``against: ROOT``, ``{documents: …}``, or a list of such."""
     value = given.value.get("against", [])
     found: list[Dataset] = []
@@ -335,7 +335,7 @@ class _Sets:
         """Return the schema of a set; None for an external set."""
         return self.known.get(name) or records.load_schema(self.dataset, name)
 
-    def joined(self, texts: Iterable[str], given: list[Joined], place: Source) -> list[JoinedSet]:
+    def joined(self, texts: Iterable[str], given: list[Joined], place: ConfigNode) -> list[JoinedSet]:
         """Return the sets that expressions read: those that are given, else those that have the keys.
 
         A set of the configuration is taken before one that is only on disk.
@@ -390,7 +390,7 @@ def holds(plan: Plan) -> dict[str, str]:
     return {f"the set {entry.set}": entry.digest for entry in plan.entries}
 
 
-def kept(section: Source, name: str) -> float:
+def kept(section: ConfigNode, name: str) -> float:
     """Return about how many bytes the sets of a section keep on disk of a byte of text, as far as it can be read."""
     total = 0.0
     for set_name in section.value if isinstance(section.value, dict) else ():

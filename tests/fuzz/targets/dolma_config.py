@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.fuzz.targets._files import refuses
 from toolkit.config import settings as config
-from toolkit.config.settings import Config, Source
+from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError
 from toolkit.interop.dolma import is_dolma, pointers, read_deduper, read_mixer, read_tagger
 
@@ -48,7 +48,7 @@ def check(data: bytes) -> None:
         refuses(partial(_whole, read, source))
 
 
-def _whole(read: Callable[[Source], Any], source: Source) -> None:
+def _whole(read: Callable[[ConfigNode], Any], source: ConfigNode) -> None:
     """Read a configuration, and what it comes to."""
     for each in read(source).configs:
-        config.convert(Source(each, "c.yaml"), Config)
+        config.convert(ConfigNode(each, "c.yaml"), Config)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.fuzz.targets._files import refuses
 from toolkit.config import settings as config
-from toolkit.config.settings import Config, Source
+from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError
 from toolkit.ingest import section as ingest
 from toolkit.rules.reading import read_rules
@@ -46,6 +46,6 @@ def check(data: bytes) -> None:
         refuses(partial(glob_regex, each))
 
 
-def _texts(source: Source) -> list[str]:
+def _texts(source: ConfigNode) -> list[str]:
     top = source.value if isinstance(source.value, dict) else {}
     return [each for each in top.values() if isinstance(each, str)]

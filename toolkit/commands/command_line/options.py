@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_ori
 
 import msgspec
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError
 
 AnyOptions = TypeVar("AnyOptions", bound="Options")
@@ -115,7 +115,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     shard: tuple[int, int] | None = None
     dry_run: bool = False
     overwrite: bool = False
-    given: Source | None = None
+    given: ConfigNode | None = None
     watch: Callable[[Any], object] | None = None
     json: Annotated[bool, Flag("print results as JSON on standard output")] = False
     quiet: Annotated[bool, Flag("show no progress on standard error")] = False

@@ -13,7 +13,7 @@ from toolkit.commands.steps.conflicts import Faults
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.commands.steps.showing import show_settings
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, Type
 from toolkit.errors import ConfigError, MissingExtra, MissingModel
@@ -74,7 +74,7 @@ def _others() -> Mapping[str, Mapping[str, Type]]:
     raise _NotKnown
 
 
-def _tag(section: Source, found: _Faults) -> None:
+def _tag(section: ConfigNode, found: _Faults) -> None:
     if not isinstance(section.value, dict):
         with found.noted():
             tag_plan.read_section(section)
@@ -84,7 +84,7 @@ def _tag(section: Source, found: _Faults) -> None:
             tag_plan.read_sets(section, [name], _others)
 
 
-def _whole(section: Source, name: str, found: _Faults) -> None:
+def _whole(section: ConfigNode, name: str, found: _Faults) -> None:
     for set_name in section.value:
         with found.noted():
             place = section.at(set_name)

@@ -17,7 +17,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values
 from toolkit.config import settings as config
 from toolkit.config.concealing import concealed, concealed_override
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.distribution import VERSION
@@ -270,7 +270,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     ] = "report.html"
     overwrite: Annotated[bool, Flag("replace a report on another dataset, or another file")] = False
     title: Annotated[str | None, Flag("the title of the page", metavar="TEXT")] = None
-    other: Source | None = None
+    other: ConfigNode | None = None
     """The other configuration itself, where it is in no file."""
     page: str | None = None
     """Another file to write, where `output` has the facts for a program."""

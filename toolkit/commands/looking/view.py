@@ -14,7 +14,7 @@ from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, amount, did_you_mean
@@ -127,7 +127,7 @@ def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
     """Return what explains documents by the mix of a configuration, which is prepared when somebody asks."""
     options = context.options
     value = {**context.source.value, "executor": {"type": "in_process"}}  # a thread of a server begins no processes
-    source = Source(value, context.source.name, context.source.lines, context.source.inside)
+    source = ConfigNode(value, context.source.name, context.source.lines, context.source.inside)
     options = msgspec.structs.replace(options, given=source, dry_run=True, quiet=True)
 
     def prepared() -> tuple[Sequence[ShardToMix], Mapping[str, str]]:

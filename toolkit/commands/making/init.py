@@ -139,7 +139,7 @@ def _seen(entry: dict[str, Any], root: str) -> list[Preview]:
     Raises:
         ToolkitError: if there would be none.
     """
-    source = config.Source({"dataset": root, "ingest": [entry]})
+    source = config.ConfigNode({"dataset": root, "ingest": [entry]})
     dataset = open_dataset(source, root, None, None)
     works = ingest_plan.plan(read_section(source.at("ingest")), dataset, 1 << 30, overwrite=True)
     return [preview(work, 200) for work in works[:_COMPARED]]

@@ -14,7 +14,7 @@ from toolkit.commands.sampling import using
 from toolkit.commands.steps import dolma, shards
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount, few
@@ -215,7 +215,7 @@ class Options(Locking, frozen=True, kw_only=True):
         Flag("draw the shown documents from all with this seed, instead of the first ones", parse=natural, metavar="N"),
     ] = None
     sample: Annotated[bool, Flag("look at the sample that `tag --sample` has made, instead of all documents")] = False
-    other: Source | None = None
+    other: ConfigNode | None = None
     """The other configuration itself, where it is in no file."""
 
     def __post_init__(self) -> None:

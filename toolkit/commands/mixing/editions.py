@@ -7,7 +7,7 @@ import msgspec
 
 from toolkit.commands.steps.context import Context
 from toolkit.config.explaining import Path
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.mix.section import TOKENS
 from toolkit.storage.paths import absolute
 
@@ -43,7 +43,7 @@ def with_tokens(context: Context) -> Context:
             lines["mix", "output", *at[1:]] = line
             lines.setdefault(("mix",), line)
     value, moved = {**context.source.value, "mix": merged}, (("mix", "output"), (SECTION,))
-    source = Source(value, context.source.name, lines, context.source.inside, moved, context.source.root)
+    source = ConfigNode(value, context.source.name, lines, context.source.inside, moved, context.source.root)
     config = msgspec.structs.replace(context.config, mix=merged)
     return replace(context, config=config, source=source, written=context.config)
 
@@ -61,7 +61,7 @@ def of(context: Context) -> dict[str, Context]:
         ConfigError: if one is no mapping, or has no output of its own.
     """
     mix = context.config.mix
-    place = context.source.at("mix") if KEY in mix else Source({})
+    place = context.source.at("mix") if KEY in mix else ConfigNode({})
     editions = mix.get(KEY) or {}
     if not isinstance(editions, dict):
         raise place.error((KEY,), "expected `NAME: {rules: …, output: {path: …}}`")
@@ -94,6 +94,6 @@ def _changed(context: Context, name: str, own: dict[str, Any]) -> Context:
     here: Path = ("mix", KEY, name)
     lines = {path: line for path, line in source.lines.items() if path[:2] != here[:2]}
     lines |= {("mix", *path[3:]): line for path, line in source.lines.items() if path[:3] == here and len(path) > 3}
-    changed = Source({**source.value, "mix": merged}, source.name, lines, source.inside, root=source.root)
+    changed = ConfigNode({**source.value, "mix": merged}, source.name, lines, source.inside, root=source.root)
     config = msgspec.structs.replace(context.config, mix=merged)
     return replace(context, config=config, source=changed, written=context.config)

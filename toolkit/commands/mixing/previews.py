@@ -14,7 +14,7 @@ from toolkit.commands.sampling import using
 from toolkit.commands.steps import tracing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import DOCUMENT_DECODER
@@ -254,7 +254,7 @@ def _place(explanation: explaining.Explanation, stream: str) -> str:
 
 
 def compare(
-    context: Context, prepared: PreparedMix, path: str, shown: Shown, given: Source | None = None, *, sampled: bool
+    context: Context, prepared: PreparedMix, path: str, shown: Shown, given: ConfigNode | None = None, *, sampled: bool
 ) -> Outcome:
     """Show what would change with the mix of another configuration; of both over the sample, if the first is.
 

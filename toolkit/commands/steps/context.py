@@ -15,7 +15,7 @@ from toolkit.annotate import section as annotate_section
 from toolkit.commands.running import Running, merge
 from toolkit.commands.stages import MAKING, REMAKES, WRITES, before
 from toolkit.commands.steps.disk import Disk
-from toolkit.config.settings import Config, Source
+from toolkit.config.settings import Config, ConfigNode
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
@@ -32,8 +32,7 @@ from toolkit.records import sets
 from toolkit.records.foreign import Seen
 from toolkit.runs import claims
 from toolkit.runs.room import Room
-from toolkit.source import Source as Rows
-from toolkit.source import look
+from toolkit.source import Source, look
 from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
@@ -94,7 +93,7 @@ class Context(Running):
             raise ConfigError(f"{folder}: {lacks}")
         return folder
 
-    def section(self, name: str) -> Source:
+    def section(self, name: str) -> ConfigNode:
         """Return a section of the configuration.
 
         Raises:
@@ -363,10 +362,10 @@ class Context(Running):
         """Return the first shards, as many as `--limit` says."""
         return shards[: self.options.limit]
 
-    def source_of(self, dataset: Dataset, shards: list[str]) -> Rows:
+    def source_of(self, dataset: Dataset, shards: list[str]) -> Source:
         """Return what reads rows of these shards of a dataset."""
         mine = set(shards)
-        return Rows(
+        return Source(
             dataset=dataset,
             shards=shards,
             complete=not (self.in_part or dataset.include or dataset.exclude),

@@ -9,7 +9,7 @@ from toolkit.commands.command_line.options import Flag, Looking, Words
 from toolkit.commands.steps import shards
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect import targets
@@ -40,14 +40,14 @@ class DescriptionOptions(Looking, frozen=True, kw_only=True):
     overwrite: Annotated[bool, Flag("replace a description of another dataset, or one of others")] = False
 
 
-def section(context: Context) -> Source:
+def section(context: Context) -> ConfigNode:
     """Return the section ``about:``; without a configuration, what the command line gives of it, and of all others.
 
     Raises:
         ConfigError: if the command line names another thing than a folder.
     """
     if context.options.config is not None:
-        found = context.source.at("about") if context.has("about") else Source({}, context.options.config)
+        found = context.source.at("about") if context.has("about") else ConfigNode({}, context.options.config)
     else:
         found = context.source.at("about") if context.has("about") else context.source
     for target in context.options.targets:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.config.settings import Config, Source
+from toolkit.config.settings import Config, ConfigNode
 from toolkit.config.sizes import in_words
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, Unreadable
@@ -93,7 +93,7 @@ class Disk:
     def __init__(
         self,
         config: Config,
-        source: Source,
+        source: ConfigNode,
         dataset: Dataset | None,
         command: str,
         *,
@@ -320,7 +320,7 @@ def _kept(output: Any) -> float:
     return TOKENS if given.get("format") == FORMAT else MIXED.get(str(given.get("compression", "")), 0.42)
 
 
-def _folders(config: Config, source: Source, dataset: Dataset | None) -> list[str]:
+def _folders(config: Config, source: ConfigNode, dataset: Dataset | None) -> list[str]:
     """Return where a configuration writes.
 
     Raises:

@@ -9,7 +9,7 @@ from toolkit.commands.command_line.options import Options
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
-from toolkit.config.settings import Config, Source
+from toolkit.config.settings import Config, ConfigNode
 from toolkit.interop.dolma import read_deduper, read_mixer, read_tagger
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -55,7 +55,7 @@ def _run(
     name = context.source.name
     outcomes = []
     for each in ({**config, "duplicate_ids": "allow"} for config in configs):  # to Dolma, a document is a row
-        with Context(options, settings.convert(Source(each, name), Config), Source(each, name)) as made:
+        with Context(options, settings.convert(ConfigNode(each, name), Config), ConfigNode(each, name)) as made:
             outcomes.append(run(made, options))
     if len(outcomes) == 1:
         return outcomes[0]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from toolkit.config.plugin_code import recorded_code
-from toolkit.config.settings import FROZEN, ConfigStruct, Source, convert, plain
+from toolkit.config.settings import FROZEN, ConfigNode, ConfigStruct, convert, plain
 from toolkit.ingest.web.html import decode_page
 from toolkit.plugins import Kind
 
@@ -85,7 +85,7 @@ class ExtractorSpec(ConfigStruct):
         Raises:
             ConfigError: if there is no such extractor, or an option is not what it should be.
         """
-        return convert(Source(self.options), EXTRACTORS.find(self.reference), f"extractor {self.reference}")
+        return convert(ConfigNode(self.options), EXTRACTORS.find(self.reference), f"extractor {self.reference}")
 
     def settings(self) -> dict[str, Any]:
         """Return what decides the texts, as it is recorded: all options, and code or a version where there is one."""

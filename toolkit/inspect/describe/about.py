@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.errors import ConfigError
 from toolkit.storage.globs import glob_regex
 from toolkit.text.languages.labels import WELL_FORMED
@@ -174,7 +174,7 @@ def listed(value: Any) -> list[Any]:
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
-def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
+def read_about(section: ConfigNode, required: Sequence[str] = REQUIRED) -> About:
     """Return the settings of an ``about:`` section, with all that a description must have.
 
     Args:
@@ -184,7 +184,7 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
     Raises:
         ConfigError: naming the key that is missing, or is not what it should be.
     """
-    source = section if section.value is not None else Source({}, section.name, section.lines)
+    source = section if section.value is not None else ConfigNode({}, section.name, section.lines)
     if isinstance(source.value, dict) and isinstance(source.value.get("version"), int | float):
         raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {source.value['version']!r}")
     about = settings.convert(source, About, "about")
@@ -198,7 +198,7 @@ def read_about(section: Source, required: Sequence[str] = REQUIRED) -> About:
     return about
 
 
-def _check_forms(source: Source, about: About) -> None:
+def _check_forms(source: ConfigNode, about: About) -> None:
     for key, (fits, wanted) in _FORMS.items():
         for value in listed(getattr(about, key)):
             if not fits(value):
@@ -211,7 +211,7 @@ def _check_forms(source: Source, about: About) -> None:
             raise source.error(("live", i), str(error)) from None
 
 
-def _check_agents(source: Source, about: About) -> None:
+def _check_agents(source: ConfigNode, about: About) -> None:
     for key in ("creator", "publisher"):
         given = getattr(about, key)
         for i, agent in enumerate(listed(given)):
@@ -233,7 +233,7 @@ class Splits:
     by: Literal["rows", "file"]
 
 
-def read_splits(section: Source) -> Splits | None:
+def read_splits(section: ConfigNode) -> Splits | None:
     """Return the splits of an ``about:`` section; None if there are none.
 
     Raises:

@@ -3,7 +3,7 @@
 Source: the options and their meaning are those of Dolma 1.2.1. What differs, and why, is in ``docs/dolma.md``.
 """
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.interop.dolma.dedupe import read_deduper
 from toolkit.interop.dolma.mixer import read_mixer
 from toolkit.interop.dolma.tagger import read_tagger
@@ -11,7 +11,7 @@ from toolkit.interop.dolma.tagger import read_tagger
 __all__ = ["is_dolma", "read_deduper", "read_mixer", "read_tagger"]
 
 
-def is_dolma(source: Source) -> bool:
+def is_dolma(source: ConfigNode) -> bool:
     """Tell whether a configuration is one of Dolma's: with `streams`, `taggers` or `dedupe` at its top."""
     value = source.value
     if not isinstance(value, dict) or value.keys() & {"mix", "tag", "dedup"}:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.interop.dolma.mixer import Asked
 from toolkit.interop.dolma.places import DOCUMENTS, resolve, roots_of
@@ -82,7 +82,7 @@ class DeduperOptions(ConfigStruct):
     form: Literal["own", "dolma"] = "own"
 
 
-def read_deduper(source: Source) -> Asked:
+def read_deduper(source: ConfigNode) -> Asked:
     """Read a configuration of Dolma's deduper.
 
     Raises:
@@ -128,7 +128,7 @@ def _named(pattern: str) -> str:
     return pattern
 
 
-def _check(source: Source, found: DeduperOptions) -> None:
+def _check(source: ConfigNode, found: DeduperOptions) -> None:
     """Raise ConfigError for what has no equal here."""
     dedupe, place = found.dedupe, source.at("dedupe")
     if found.bloom_filter and found.bloom_filter.read_only:
@@ -155,7 +155,7 @@ def _check(source: Source, found: DeduperOptions) -> None:
         raise source.error(("compression",), "expected none: attributes are compressed as their documents")
 
 
-def _documents(options: DocumentsOptions, dedupe: DedupeOptions, place: Source) -> dict[str, Any]:
+def _documents(options: DocumentsOptions, dedupe: DedupeOptions, place: ConfigNode) -> dict[str, Any]:
     of = _expression(options.key)
     if of is None:
         raise place.error(
@@ -169,7 +169,7 @@ def _documents(options: DocumentsOptions, dedupe: DedupeOptions, place: Source) 
     return entry | ({"when": f"len(document.text) >= {dedupe.min_length}"} if dedupe.min_length else {})
 
 
-def _paragraphs(dedupe: DedupeOptions, place: Source) -> dict[str, Any]:
+def _paragraphs(dedupe: DedupeOptions, place: ConfigNode) -> dict[str, Any]:
     options = dedupe.paragraphs
     assert options
     if options.paragraph_separator not in (None, "\n"):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.interop.dolma.places import resolve, roots_of
 
@@ -95,7 +95,7 @@ class Asked(msgspec.Struct, frozen=True):
     dry_run: bool
 
 
-def read_mixer(source: Source) -> Asked:
+def read_mixer(source: ConfigNode) -> Asked:
     """Read a configuration of Dolma's mixer.
 
     Raises:
@@ -129,7 +129,7 @@ def read_mixer(source: Source) -> Asked:
     return Asked(configs, found.dryrun)
 
 
-def _output(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[str, Any]:
+def _output(stream: StreamOptions, found: MixerOptions, place: ConfigNode) -> dict[str, Any]:
     output = stream.output
     return {
         "format": "dolma",
@@ -146,7 +146,7 @@ def _output(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[s
     }
 
 
-def _compression(stream: StreamOptions, place: Source) -> str:
+def _compression(stream: StreamOptions, place: ConfigNode) -> str:
     given = stream.compression or CompressionOptions()
     suffix = f".{given.input}"
     if given.input not in (None, "infer") and not all(
@@ -161,7 +161,7 @@ def _compression(stream: StreamOptions, place: Source) -> str:
     return names[given.output]
 
 
-def _streams(stream: StreamOptions, found: MixerOptions, place: Source) -> dict[str, dict[str, Any]]:
+def _streams(stream: StreamOptions, found: MixerOptions, place: ConfigNode) -> dict[str, dict[str, Any]]:
     """Return streams of ours for a stream of Dolma's, one for each root of its documents, by name."""
     if not stream.documents:
         raise place.error((), "expected `documents:`, a list of globs")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from toolkit.config.explaining import Path
-from toolkit.config.settings import Source, without_secret
+from toolkit.config.settings import ConfigNode, without_secret
 from toolkit.errors import ConfigError
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, glob_folders, is_folder, is_glob, join
@@ -16,7 +16,7 @@ from toolkit.storage.paths import BOOKKEEPING, glob_folders, is_folder, is_glob,
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 
 
-def resolve(source: Source) -> None:
+def resolve(source: ConfigNode) -> None:
     """Replace ``${oc.env:NAME,DEFAULT}``, ``${d.processes:N}`` and references such as ``${streams[0].name}``.
 
     Raises:
@@ -25,7 +25,7 @@ def resolve(source: Source) -> None:
     source.value = _resolved(source.value, (), source, ())
 
 
-def _resolved(value: Any, path: Path, source: Source, around: tuple[str, ...]) -> Any:
+def _resolved(value: Any, path: Path, source: ConfigNode, around: tuple[str, ...]) -> Any:
     if isinstance(value, dict):
         return {key: _resolved(each, (*path, key), source, around) for key, each in value.items()}
     if isinstance(value, list):
@@ -39,7 +39,7 @@ def _resolved(value: Any, path: Path, source: Source, around: tuple[str, ...]) -
     return without_secret(found, path, source) if isinstance(found, str) else found
 
 
-def _looked_up(text: str, path: Path, source: Source, around: tuple[str, ...]) -> Any:
+def _looked_up(text: str, path: Path, source: ConfigNode, around: tuple[str, ...]) -> Any:
     resolver, colon, argument = text.partition(":")
     if not colon:
         return _referred(text, path, source, around)
@@ -67,7 +67,7 @@ def _scalar(text: str) -> Any:
         return text
 
 
-def _referred(text: str, path: Path, source: Source, around: tuple[str, ...]) -> Any:
+def _referred(text: str, path: Path, source: ConfigNode, around: tuple[str, ...]) -> Any:
     if text in around:
         raise source.error(path, f"expected a reference that ends, got ${{{text}}} leading to itself")
     value: Any = source.value

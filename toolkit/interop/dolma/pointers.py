@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 
 DEDUPE = (
     "run `toolkit dedup -c FILE`, which reads it; attributes that Dolma's deduper has written are mixed as they are"
@@ -76,7 +76,7 @@ def _tagger(given: Sequence[str]) -> dict[str, Any]:
     return found if found.get("documents") and found.get("taggers") else {}
 
 
-def check(source: Source, command: str) -> None:
+def check(source: ConfigNode, command: str) -> None:
     """Raise ConfigError for a configuration of another command of Dolma's than the one that reads it."""
     value = source.value
     if isinstance(value, dict) and not (command == "dedup" and "dedupe" in value):

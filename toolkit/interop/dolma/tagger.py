@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import ConfigStruct, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.interop.dolma.places import fixed, resolve, roots_of, split
 from toolkit.storage.paths import is_folder, join
@@ -128,7 +128,7 @@ def _variable_name(text: str) -> str:
     return re.sub("[^a-zA-Z0-9_]", "_", text)
 
 
-def read_tagger(source: Source) -> Tags:
+def read_tagger(source: ConfigNode) -> Tags:
     """Read a configuration of Dolma's tagger.
 
     Keys are ``{experiment}__{tagger}__{type}``, and without an experiment each tagger has a set of its own.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import is_number
@@ -177,7 +177,7 @@ def _of(number: float, unit: str) -> str:
     return amount(round(number), unit.removesuffix("s"))
 
 
-def read_budget(place: Source) -> BudgetSettings:
+def read_budget(place: ConfigNode) -> BudgetSettings:
     """Return the settings of a section ``budget:``.
 
     Raises:
@@ -215,7 +215,7 @@ def read_budget(place: Source) -> BudgetSettings:
     )  # fmt: skip
 
 
-def _check_division(place: Source, form: BudgetForm, unit: str, targets: Mapping[str, float]) -> None:
+def _check_division(place: ConfigNode, form: BudgetForm, unit: str, targets: Mapping[str, float]) -> None:
     """Raise ConfigError for keys that say in two ways, or in none, how the amount is divided."""
     divides = [key for key in ("shares", "temperature") if getattr(form, key) is not None]
     if len(divides) == 2:
@@ -236,7 +236,7 @@ def _group(value: Any) -> str:
     return group_text(value)
 
 
-def _amount(place: Source, at: tuple[Any, ...], unit: str, value: Any, *, ends: bool = True) -> float:
+def _amount(place: ConfigNode, at: tuple[Any, ...], unit: str, value: Any, *, ends: bool = True) -> float:
     """Return an amount: a number, or a text such as `2 G`; infinite for `all`, where that may be."""
     if value == "all" and not ends:
         return _ALL
@@ -258,7 +258,7 @@ def _amount(place: Source, at: tuple[Any, ...], unit: str, value: Any, *, ends: 
     return number
 
 
-def _share(place: Source, at: tuple[Any, ...], value: Any) -> float:
+def _share(place: ConfigNode, at: tuple[Any, ...], value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise place.error(at, f"expected a share, a number of 0 or more, got {value!r}")
     return float(value)

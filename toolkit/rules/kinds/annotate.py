@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule
 
 
@@ -15,7 +15,7 @@ class AnnotateForm(Form):
 
     KEY = "annotate"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         return [Annotate(name=self.name or self.annotate, expression=self.when, annotation=self.annotate)]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.data.metadata_fields import path_of
 from toolkit.errors import ConfigError
 from toolkit.rules import expressions
@@ -35,7 +35,7 @@ class BlocklistForm(Form):
     KEY = "drop"
     WORD = "blocklist"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         patterns = [self.files] if isinstance(self.files, str) else self.files
         if self.url and path_of(self.url) is None:
             raise place.error(("url",), f"expected a field (`metadata.url`, `document.url`), got {self.url!r}")
@@ -51,7 +51,7 @@ class BlocklistForm(Form):
         ]
 
 
-def _expanded(pattern: str, base: str, place: Source) -> list[str]:
+def _expanded(pattern: str, base: str, place: ConfigNode) -> list[str]:
     """Return the files of a pattern, which lie beside the configuration, or else below the working directory."""
     near = os.path.join(base, pattern)
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.rules.kinds.replace import Replace, SpansForm
 from toolkit.rules.rule import Form, Rule
 
@@ -15,7 +15,7 @@ class CutForm(SpansForm):
 
     KEY = "cut"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         return [self.rule(Cut, self.cut, "")]
 
 

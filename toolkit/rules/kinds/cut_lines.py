@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.schema import ANY, INT, Type
@@ -25,7 +25,7 @@ class CutLinesForm(Form):
     KEY = "cut"
     WORD = "lines"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         return [CutLines(name=self.name or f"cut lines: {self.when}", expression=self.when)]
 
 

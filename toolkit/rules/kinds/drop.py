@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.errors import ConfigError
 from toolkit.rules import filters
 from toolkit.rules.checker import Name
@@ -19,7 +19,7 @@ class PatternForm(Form, kw_only=True):
     syntax: Annotated[Syntax | None, Description(description="the language of the patterns")] = None
     strict: Annotated[bool, Description(description="compare numbers as Dolma does, 1 unequal to 1.0")] = False
 
-    def rule(self, kind: type["Drop"], given: str | list[str], place: Source) -> "Drop":
+    def rule(self, kind: type["Drop"], given: str | list[str], place: ConfigNode) -> "Drop":
         """Return the rule of an expression, or with `syntax` of patterns."""
         if isinstance(given, list) and not (self.syntax and given):
             raise place.error((), f"expected an expression, or with `syntax:` a pattern or a list of them, got {given}")
@@ -44,7 +44,7 @@ class DropForm(PatternForm):
 
     KEY = "drop"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         return [self.rule(Drop, self.drop, place)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar
 
 from toolkit.config.plugin_code import code_of_module
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import find_function
 from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule
@@ -22,7 +22,7 @@ class PythonForm(Form, kw_only=True):
 
     WORD = "python"
 
-    def rule(self, kind: type["DropPython"], place: Source, base: str) -> "DropPython":
+    def rule(self, kind: type["DropPython"], place: ConfigNode, base: str) -> "DropPython":
         """Return the rule of the function, which lies beside the configuration, or below the working directory."""
         beside = os.path.join(base, self.function)
         is_beside = os.path.isfile(beside.rpartition(":")[0])
@@ -43,7 +43,7 @@ class DropPythonForm(PythonForm, kw_only=True):
 
     KEY = "drop"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         return [self.rule(DropPython, place, base)]
 
 

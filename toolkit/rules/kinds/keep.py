@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.rules.kinds.drop import Drop, PatternForm
 from toolkit.rules.rule import Form, Rule
 
@@ -17,7 +17,7 @@ class KeepForm(PatternForm):
 
     KEY = "keep"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         return [self.rule(Keep, self.keep, place)]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.rules.kinds.drop_python import DropPython, PythonForm
 from toolkit.rules.rule import Form, Rule
 
@@ -15,7 +15,7 @@ class KeepPythonForm(PythonForm, kw_only=True):
 
     KEY = "keep"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         return [self.rule(KeepPython, place, base)]
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from toolkit.config import settings
-from toolkit.config.settings import ConfigStruct, Description, Source
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.errors import ConfigError
 from toolkit.rules.repeating import MOST, SEED, Repeats, check_curve, checked_amount
 from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule, refused
@@ -41,7 +41,7 @@ class RepeatForm(Form):
 
     KEY = "repeat"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         given, seed = self.repeat, str(self.seed) or SEED
         if isinstance(given, dict):
             at = place.at("repeat")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.data.documents import Document, Span
 from toolkit.data.schema import SPANS
 from toolkit.errors import ConfigError, DataError
@@ -51,7 +51,7 @@ class ReplaceForm(SpansForm):
 
     KEY = "replace"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         by = self.by
         if not self.syntax:
             try:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.data.schema import STR
 from toolkit.rules.checker import Name
 from toolkit.rules.expressions import paths_in
@@ -18,7 +18,7 @@ class RouteForm(Form):
 
     KEY = "route"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         return [Route(name=self.name or f"route {self.route}", expression=self.route, when=self.when)]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule, document_hash
 
 
@@ -22,7 +22,7 @@ class SampleForm(Form):
 
     KEY = "sample"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         by_label = isinstance(self.sample, dict)
         shares = dict(self.sample) if isinstance(self.sample, dict) else {"default": self.sample}
         if not shares:

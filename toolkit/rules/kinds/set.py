@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit.config.settings import Description, Source
+from toolkit.config.settings import ConfigNode, Description
 from toolkit.rules.rule import CompiledRule, Compiler, Form, Function, Role, Rule, Values
 
 
@@ -23,7 +23,7 @@ class SetForm(Form):
 
     KEY = "set"
 
-    def rules(self, place: Source, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         given = {self.set: self.to} if isinstance(self.set, str) else self.set
         if isinstance(self.set, dict) and self.to is not None:
             raise place.error(("to",), "expected `set: FIELD` beside `to:`, or `set: {FIELD: EXPRESSION}` without")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import Source
+from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError, amount, in_words
@@ -187,7 +187,7 @@ def _findings(folder: str, text: str, files: Sequence[DataFile], languages: Iter
     return found
 
 
-def _of_configurations(source: Source, card: _Card, files: Sequence[DataFile]) -> Iterator[str]:
+def _of_configurations(source: ConfigNode, card: _Card, files: Sequence[DataFile]) -> Iterator[str]:
     """Yield configurations without files, or with those of another label, and files that are not in just one."""
     taken: dict[str, list[str]] = {}
     for number, each in enumerate(card.configs):
@@ -210,7 +210,9 @@ def _of_configurations(source: Source, card: _Card, files: Sequence[DataFile]) -
             yield f"{source.where(('configs',))}: expected one configuration with {file.path}, got {got}"
 
 
-def _of_splits(source: Source, at: tuple[str | int, ...], each: _Config, files: Sequence[DataFile]) -> Iterator[str]:
+def _of_splits(
+    source: ConfigNode, at: tuple[str | int, ...], each: _Config, files: Sequence[DataFile]
+) -> Iterator[str]:
     """Yield splits of a configuration without files, or with those of another split."""
     for number, some in enumerate(each.data_files):
         place, matched = source.where((*at, number)), _matched([some], files)
@@ -222,7 +224,7 @@ def _of_splits(source: Source, at: tuple[str | int, ...], each: _Config, files: 
             yield f"{place}: expected files of the split {some.split!r} of {each.config_name!r}, got those of {got}"
 
 
-def _of_numbers(source: Source, card: _Card, files: Sequence[DataFile]) -> Iterator[str]:
+def _of_numbers(source: ConfigNode, card: _Card, files: Sequence[DataFile]) -> Iterator[str]:
     """Yield numbers of rows and bytes that are not those of the files of a configuration."""
     infos = card.dataset_info if isinstance(card.dataset_info, list) else [card.dataset_info]
     by_name = {each.config_name: each for each in card.configs}
@@ -278,7 +280,7 @@ def _of_files_beside(folder: str, text: str) -> Iterator[str]:
             yield f"{path}: expected {fault} beside it, got another; run `toolkit card --html`"
 
 
-def _of_languages(source: Source, card: _Card, languages: Iterable[str]) -> Iterator[str]:
+def _of_languages(source: ConfigNode, card: _Card, languages: Iterable[str]) -> Iterator[str]:
     tags = tags_of(languages)
     wanted = list(dict.fromkeys(code for tag in tags if (code := code_of(tag)) and code not in NO_LANGUAGE))
     got: list[Any] = listed(card.language)
