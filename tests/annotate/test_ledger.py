@@ -96,6 +96,54 @@ def test_its_files_stay_small_and_their_sums_the_same(tmp_path: Path, monkeypatc
     assert path.stat().st_size < 1000
 
 
+def test_an_admission_reads_no_file_of_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while two runs alternate: each has what the other has spent."""
+    for _ in range(5):
+        earlier = ledger_of(tmp_path, 1e9)
+        earlier.end(earlier.begin(20, 10) or 0, 20, 10)
+        earlier.close()
+    one, other = ledger_of(tmp_path, 1e9), ledger_of(tmp_path, 1e9)
+    for ledger in (one, other):
+        ledger.end(ledger.begin(20, 10) or 0, 20, 10)
+    read, reads = ledgers._Sums.read, list[str]()
+    monkeypatch.setattr(ledgers._Sums, "read", lambda sums: reads.append(sums.path) or read(sums))
+    for _ in range(50):
+        for ledger in (one, other):
+            ledger.end(ledger.begin(20, 10) or 0, 20, 5)
+    assert reads == []
+    assert one.spending.cost == 7 * 30 + 100 * 25
+    assert {*reads} > {other._file.path}
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_runs_that_alternate_and_die_never_spend_more(tmp_path: Path, seed: int) -> None:
+    """The sum in the lock's file is lost now and then; all money is spent in the end."""
+    chance, most = random.Random(seed), 1500
+    runs, under_way = [ledger_of(tmp_path, most) for _ in range(3)], dict[Ledger, int]()
+    for _ in range(200):
+        ledger = chance.choice(runs)
+        if ledger in under_way and chance.random() < 0.9:
+            key = under_way.pop(ledger)
+            ledger.lose(key) if chance.random() < 0.1 else ledger.end(key, 20, chance.randrange(11))
+        elif chance.random() < 0.1:
+            runs[runs.index(ledger)] = ledger_of(tmp_path, most)
+            ledger.close() if under_way.pop(ledger, None) is None else ledger._file.close()
+        elif ledger not in under_way and not ledger._limits.stopped.is_set() and (key := ledger.begin(20, 10) or 0):
+            under_way[ledger] = key
+            assert json.loads((tmp_path / "lock").read_bytes())["cost"] >= spending_of(str(tmp_path)).cost
+        if chance.random() < 0.05 and (tmp_path / "lock").exists():
+            (tmp_path / "lock").write_bytes(chance.choice([b"", b"\0" * 128, b"torn"]))
+        assert spending_of(str(tmp_path)).cost <= most
+    runs.append(last := ledger_of(tmp_path, most))
+    while key := last.begin(20, 10) or 0:
+        last.end(key, 20, 10)
+    assert most - 30 < spending_of(str(tmp_path)).cost <= most
+    for ledger in runs:
+        ledger._file.close()
+
+
 def test_a_server_that_counts_more_than_it_can_is_believed(tmp_path: Path) -> None:
     """A later run knows it from the start."""
     ledger = ledger_of(tmp_path, 1000)

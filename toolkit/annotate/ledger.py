@@ -5,6 +5,10 @@ with what it took. Its files are those of `toolkit.annotate.appended`; of lines 
 as in answers. An attempt whose reply is lost (a kill, a timeout) has no second line: it counts with the most that it
 can take. A run replaces its lines by their sums when they grow and at its end, so the file has a bounded size.
 
+Runs with `max_cost` admit attempts one at a time, under a lock. The file of the lock has the sum of all runs, so an
+admission reads no other file. The sum may be too large, and never too small: a run that has no money left by it adds up
+the files again.
+
 How fast a run asks, and whether it goes on.
 """
 
@@ -13,8 +17,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import reduce
+from typing import IO
 
 import msgspec
 
@@ -83,6 +88,10 @@ class Limits:
 
 MILLION = 1e6
 _MOST_BYTES = 1 << 20
+_TRUSTED = 5.0
+"""Seconds for which a run believes the sum in the lock's file: runs without `max_cost` do not add to it."""
+
+_SUM_BYTES = 128
 _PAUSE = 0.2
 """Seconds between two looks of a thread that waits for money at whether the run stops."""
 
@@ -135,6 +144,20 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     completion_tokens: int
     cost: float
+
+
+class _Total(msgspec.Struct, frozen=True):
+    """Sum in the file of the lock.
+
+    Attributes:
+        sum: Time at which the files were added up, in nanoseconds; it identifies the sum.
+        cost: Cost of all attempts, those under way with the most that they can take.
+        ratio: Largest ratio of an attempt.
+    """
+
+    sum: int
+    cost: float
+    ratio: float
 
 
 class _Sums:
@@ -193,6 +216,7 @@ class _Sums:
 
 
 _DECODER = msgspec.json.Decoder(Attempt)
+_TOTAL = msgspec.json.Decoder(_Total)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -235,6 +259,9 @@ class Ledger:
         self._under_way: set[int] = set()
         self._last, self._room = 0, _MOST_BYTES
         self._ratio = max([0.0, *(sums.ended.ratio for sums in self._others.values())])
+        self._sum, self._summed_at = 0, 0.0
+        self._unspent = 0.0
+        """What ended attempts of this run have cost less than expected, since its last admission."""
 
     @property
     def spending(self) -> Spending:
@@ -259,32 +286,60 @@ class Ledger:
         with self._changed:
             while key is None and not self._limits.stopped.is_set():
                 if self._most is None or self._ratio or not self._under_way:
-                    with self._alone() if self._most is not None else nullcontext():
-                        key = self._note(prompt, answer)
+                    if self._most is None:
+                        key = self._note(prompt, answer, self._cost(prompt, answer))
+                    else:
+                        with self._alone() as total:
+                            key = self._admit(prompt, answer, total, self._most)
                 if key is None:
                     self._changed.wait(_PAUSE)
         if key is not None:
             self._file.sync()
         return key
 
-    def _note(self, prompt: int, answer: int) -> int | None:
-        """Write the line of an attempt; return its key, None if it cannot be paid."""
-        cost = self._cost(prompt, answer) * max(self._ratio, 1.0)
-        if self._most is not None:
-            self._look()
-            spent = self._own.cost + sum(sums.cost for sums in self._others.values())
-            if spent + cost > self._most * (1 + 1e-9):
-                if not self._under_way:
-                    self._limits.stop(
-                        f"another request may cost more than `max_cost: {self._most:g}` leaves: up to {cost:.4g}, and "
-                        f"all runs of the set have cost {spent:.4g}"
-                    )
-                return None
+    def _admit(self, prompt: int, answer: int, file: IO[bytes], most: float) -> int | None:
+        """Write the line of an attempt, and its cost into the file of the lock; return its key, None without money."""
+        total = self._read_total(file)
+        cost = self._cost(prompt, answer) * max(total.ratio, 1.0)
+        if total.cost + cost > most * (1 + 1e-9):
+            total = self._add_up()
+        is_paid = total.cost + cost <= most * (1 + 1e-9)
+        file.seek(0)
+        file.write(_ENCODER.encode(msgspec.structs.replace(total, cost=total.cost + cost * is_paid)).ljust(_SUM_BYTES))
+        file.flush()  # before the line: a kill between them leaves too large a sum
+        if is_paid:
+            key = self._note(prompt, answer, cost)
+            self._file.sync()  # other machines see it when the lock is free
+            return key
+        if not self._under_way:
+            self._limits.stop(
+                f"another request may cost more than `max_cost: {most:g}` leaves: up to {cost:.4g}, and all runs of "
+                f"the set have cost {total.cost:.4g}"
+            )
+        return None
+
+    def _read_total(self, file: IO[bytes]) -> _Total:
+        """Return the sum of all runs; it is added up if nobody has done so for some time."""
+        if not self._summed_at or time.monotonic() - self._summed_at > _TRUSTED:
+            return self._add_up()
+        try:
+            total = _TOTAL.decode(file.read(_SUM_BYTES))
+        except ValueError:  # of a machine that has lost its power
+            return self._add_up()
+        unspent = self._unspent if total.sum == self._sum else min(self._unspent, 0.0)  # or it was added up since
+        self._sum, self._unspent, self._ratio = total.sum, 0.0, max(self._ratio, total.ratio)
+        return _Total(total.sum, total.cost - unspent, self._ratio)
+
+    def _add_up(self) -> _Total:
+        self._look()
+        self._sum, self._summed_at, self._unspent = time.time_ns(), time.monotonic(), 0.0
+        cost = self._own.cost + sum(sums.cost for sums in self._others.values())
+        return _Total(self._sum, cost, self._ratio)
+
+    def _note(self, prompt: int, answer: int, cost: float) -> int:
+        """Write the line of an attempt; return its key."""
         self._last += 1
-        attempt = Attempt(key=self._last, prompt_tokens=prompt, completion_tokens=answer, cost=cost, open=True)
-        self._write(attempt)
-        if self._most is not None:  # other machines see it when the lock is free
-            self._file.sync()
+        self._write(Attempt(key=self._last, prompt_tokens=prompt, completion_tokens=answer, cost=cost, open=True))
         self._under_way.add(self._last)
         return self._last
 
@@ -300,6 +355,7 @@ class Ledger:
             cost, expected = self._cost(*tokens), self._cost(most.prompt_tokens, most.completion_tokens)
             if cost and expected:
                 self._ratio = max(self._ratio, 1.0, cost / expected)
+            self._unspent += most.cost - cost
             self._write(
                 Attempt(key=key, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=cost, ratio=self._ratio)
             )
@@ -337,13 +393,16 @@ class Ledger:
                 self._ratio = max(self._ratio, sums.ended.ratio)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other processes from spending."""
+    def _alone(self) -> Iterator[IO[bytes]]:
+        """Keep other processes from spending; give the file of the lock."""
+        path = os.path.join(self._folder, "lock")
         try:
-            make_own_folder(self._folder)
-            with open_scratch(os.path.join(self._folder, "lock"), "ab") as lock:
+            if not os.path.exists(path):
+                make_own_folder(self._folder)
+                open_scratch(path, "ab").close()
+            with open_scratch(path, "r+b") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                yield
+                yield lock
         except OSError as error:
             raise ToolkitError(
                 f"{self._folder}: expected a folder on a file system with locks for `max_cost`, got: {advice(error)}; "
