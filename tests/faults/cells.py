@@ -25,7 +25,7 @@ DAMAGED = (
 )  # fmt: skip
 
 SETTINGS = {
-    "toolkit.storage.stores.s3.writing.SMALL": 900,
+    "toolkit.storage.objects.SMALL": 900,
     "toolkit.storage.retrying.STRANGER": 0.3,
     "toolkit.storage.retrying.FIRST": 0.02,
 }

@@ -161,7 +161,7 @@ _ALL = f"inputs rejects {_DATA} {_OUT} resolution claims failures others"
 _GROUPED = (("toolkit.runs.grouped.LEAST", 2),)
 """Shards that there are few of are made in groups, too, as many are."""
 
-_IN_ONE_REQUEST = (("toolkit.storage.stores.s3.writing.SMALL", 100_000),)
+_IN_ONE_REQUEST = (("toolkit.storage.objects.SMALL", 100_000),)
 """Objects that are made of several writes, each of which would be too small for a part of an upload."""
 
 _SHARD = "data/documents/s/b/1.jsonl.gz"

@@ -128,7 +128,7 @@ def _import_all() -> None:
         "botocore.config",
         "smart_open.s3",
         "toolkit.storage.stores.s3",
-        "toolkit.storage.stores.s3.writing",
+        "toolkit.storage.objects",
         "s3transfer.manager",
     ):
         with contextlib.suppress(ImportError):

@@ -174,9 +174,9 @@ def _hook(before: Callable[..., None]) -> None:
         setattr(owner, name, wrapped)
 
     if os.environ.get("AWS_ENDPOINT_URL"):
-        from toolkit.storage.stores.s3.requests import Requests
+        from toolkit.storage.objects import Objects
 
-        wrap(Requests, "ask")
+        wrap(Objects, "ask")
         return
     for name in ("stat", "files", "folders", "open", "read", "remove", "remove_tree", "move", "commit_all", "create"):
         wrap(Local, name)

@@ -18,11 +18,11 @@ from tests.storage.faults import environment
 from tests.storage.servers import Asked, Faults, Seaweed, proxy
 from toolkit.errors import DataError, Forbidden, Unreadable
 from toolkit.storage import json_files, roots, store_of
+from toolkit.storage.objects import SMALL
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
 from toolkit.storage.retrying import Trouble
 from toolkit.storage.stores.s3.errors import explain
-from toolkit.storage.stores.s3.writing import SMALL
 
 s3 = pytest.mark.s3
 
@@ -263,7 +263,7 @@ def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
 
 @s3
 def test_large_objects_are_moved_in_pieces(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.storage.stores.s3.writing.COPIED", 6 << 20)
+    monkeypatch.setattr("toolkit.storage.stores.s3.COPIED", 6 << 20)
     data = os.urandom(20 << 20)
     write_file(join(bucket, "x"), data)
     store_of(bucket).move(join(bucket, "x"), join(bucket, "y"))

@@ -15,11 +15,10 @@ from tests.storage.servers import Faults, Seaweed, proxy
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
+from toolkit.storage.objects import SMALL, split
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import expand, join, list_files
 from toolkit.storage.reading import open_stored
-from toolkit.storage.stores.s3.names import split
-from toolkit.storage.stores.s3.writing import SMALL
 
 NAMES = ["a b", "a+b", "100%", "#1", "ü/ö", "c?d", "q=1&r", "a/b", "a-b", "a", "a.b", "日本", "x/y/z.gz", "~", "(1)"]
 ROOTS = ["local", pytest.param("s3", marks=pytest.mark.s3)]

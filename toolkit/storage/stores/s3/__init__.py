@@ -1,56 +1,93 @@
-"""Objects in S3, and in what speaks its protocol (extra ``s3``).
+"""Objects in S3, and in servers that speak its protocol (extra ``s3``).
 
-Credentials, region and endpoint come from the usual environment and files of AWS, and from `StorageOptions`. An object
-appears when it is complete: a small one by one request, a larger one by a multipart upload that is aborted on failure;
-what a killed process leaves of one is found by `S3.leftovers`. Reading goes on at the byte where a connection broke, of
-the same version of the object or not at all.
+Credentials, region and endpoint come from the usual environment and files of AWS, and from `StorageOptions`.
 """
 
 import email.utils
-import io
-from collections.abc import Iterator
-from contextlib import suppress
-from operator import itemgetter
 from typing import Any, cast
 
-from toolkit.errors import ConfigError, Forbidden, Unreadable
-from toolkit.storage.store import BUFFER, Stat, Writing
-from toolkit.storage.stores.s3.errors import NoUpload, Unsaid
-from toolkit.storage.stores.s3.names import prefix_of, split
-from toolkit.storage.stores.s3.reading import Reading
-from toolkit.storage.stores.s3.requests import Requests
-from toolkit.storage.stores.s3.writing import MultipartWriting
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, Unreadable
+from toolkit.storage.addresses import cleaned, whole
+from toolkit.storage.objects import (
+    CONNECTIONS,
+    UPLOAD,
+    Broken,
+    Objects,
+    ObjectWriting,
+    Page,
+    Part,
+    prefix_of,
+    split,
+)
+from toolkit.storage.retrying import Trouble
+from toolkit.storage.store import BUFFER, Stat
+from toolkit.storage.stores.s3.errors import Unsaid, explain
+from toolkit.storage.threads import for_each
+from toolkit.storage_options import DEFAULTS, StorageOptions
 
 HEADS = 3
 """Times that an object is looked for whose HEAD and GET say different things."""
 
+COPIED = 64 << 20
+"""Bytes that S3 copies by one request, of a larger object; 10,000 are the limit."""
 
-class S3(Requests):
+
+class S3(Objects):
     """Objects as ``s3://BUCKET/KEY``."""
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    service = "S3"
 
-    def stat(self, path: str) -> Stat | None:
-        found = self._head(path)
-        return Stat(found["ContentLength"], f"etag {found['ETag']}") if found else None
+    def __init__(self, options: StorageOptions = DEFAULTS) -> None:
+        super().__init__(options)
+        self._session: Any = None
+        self.payer = {"RequestPayer": "requester"} if self.options.request_payer else {}
 
-    def age(self, path: str) -> float | None:
-        found = self._head(path)
-        if found is None:
-            return None
-        now = email.utils.parsedate_to_datetime(found["ResponseMetadata"]["HTTPHeaders"]["date"])
-        return float((now - found["LastModified"]).total_seconds())
+    def connect(self, connect: float, read: float) -> tuple[Any, str]:
+        try:
+            import boto3
+            import botocore.exceptions
+            from botocore import UNSIGNED
+            from botocore.config import Config
+        except ImportError:
+            raise missing_extra("s3", "s3://", "boto3") from None
+        config = Config(
+            connect_timeout=connect,
+            read_timeout=read,
+            retries={"mode": "standard", "total_max_attempts": 1},  # see `toolkit.storage.retrying`
+            max_pool_connections=CONNECTIONS,
+            s3={"addressing_style": self.options.addressing_style},
+            signature_version=UNSIGNED if self.options.anonymous else None,
+        )
+        try:
+            if not self._clients:  # of this process
+                self._session = boto3.session.Session(
+                    profile_name=self.options.profile, region_name=self.options.region
+                )
+            endpoint = self.options.endpoint_url and whole(self.options.endpoint_url)
+            client = self._session.client("s3", endpoint_url=endpoint, config=config)
+        except (botocore.exceptions.BotoCoreError, ValueError) as error:
+            raise ConfigError(
+                f"storage: expected options that S3 can be reached with, got: {cleaned(str(error))}"
+            ) from None
+        return client, client.meta.endpoint_url
 
-    def _head(self, path: str) -> Any:
+    def explain(self, error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
+        return explain(getattr(error, "backend_error", None) or error, path, bucket)  # smart_open wraps them
+
+    def head(self, path: str) -> tuple[Stat, float] | None:
         bucket, key = split(path)
-        if not key or key.endswith("/"):
-            return None
         said: object = None
         for _ in range(HEADS):
             try:
-                return self.ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self.payer))
+                found = self.ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self.payer))
             except Unsaid as error:  # why: an answer to HEAD has no body
                 said = error
+            else:
+                now = email.utils.parsedate_to_datetime(found["ResponseMetadata"]["HTTPHeaders"]["date"])
+                return Stat(found["ContentLength"], f"etag {found['ETag']}"), (
+                    now - found["LastModified"]
+                ).total_seconds()
             try:
                 self.read(path, 0, 1)
             except FileNotFoundError:
@@ -58,114 +95,96 @@ class S3(Requests):
         message = f"expected the same answer to HEAD as to GET, got {said} for HEAD only; check the network between"
         raise Unreadable(f"{message} this machine and the bucket, then run again", path=path)
 
-    def is_folder(self, path: str) -> bool:
-        bucket, key = split(path)
-        prefix = prefix_of(key)
-        return bool(self._page(path, Bucket=bucket, Prefix=prefix, MaxKeys=1).get("KeyCount"))
-
-    def files(self, root: str) -> Iterator[str]:
-        return (name for name, _ in self.listing(root))
-
-    def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
-        bucket, key = split(root)
-        prefix = prefix_of(key)
-        found = [
-            (entry["Key"][len(prefix) :], _listed(entry))
-            for page in self._pages(root, Bucket=bucket, Prefix=prefix)
-            for entry in page.get("Contents", ())
-        ]
-        files = (each for each in found if each[0] and not each[0].endswith("/"))
-        return iter(sorted(files, key=itemgetter(0)))  # not all servers sort
-
-    def folders(self, root: str) -> list[str]:
-        bucket, key = split(root)
-        prefix = prefix_of(key)
-        return sorted(
-            entry["Prefix"][len(prefix) : -1]
-            for page in self._pages(root, Bucket=bucket, Prefix=prefix, Delimiter="/")
-            for entry in page.get("CommonPrefixes", ())
-        )
-
-    def _page(self, path: str, **arguments: Any) -> dict[str, Any]:
-        page = cast("dict[str, Any]", self.ask(path, lambda: self.client.list_objects_v2(**arguments, **self.payer)))
+    def page(self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000) -> Page:
+        asked: dict[str, Any] = {"Delimiter": "/"} if folders else {}
+        if token:
+            asked["ContinuationToken"] = token
+        bucket = split(path)[0]
+        page = self.client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=limit, **asked, **self.payer)
         if "IsTruncated" not in page:  # an answer without content has nothing in it, either
             raise Unreadable("expected a listing, got an answer of S3 without one", path=path)
-        return page
+        following = page.get("NextContinuationToken") if page["IsTruncated"] else None
+        if page["IsTruncated"] and not following:
+            message = "expected a whole listing, got one that is cut short without saying how it goes on"
+            raise Unreadable(message, path=path)
+        return Page(
+            [(entry["Key"], _listed(entry)) for entry in page.get("Contents", ())],
+            [entry["Prefix"] for entry in page.get("CommonPrefixes", ())],
+            following,
+        )
 
-    def _pages(self, path: str, **arguments: Any) -> Iterator[dict[str, Any]]:
-        while True:
-            page = self._page(path, **arguments)
-            yield page
-            if not page["IsTruncated"]:
-                return
-            if not page.get("NextContinuationToken"):
-                raise Unreadable(
-                    "expected a whole listing, got one that is cut short without saying how it goes on", path=path
-                )
-            arguments["ContinuationToken"] = page["NextContinuationToken"]
-
-    # --- reading ------------------------------------------------------------------------------------------------------
-
-    def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
-        found = expected or self.stat(path)
-        if found is None:
-            raise FileNotFoundError(2, "No such object", path)
-        return io.BufferedReader(Reading(self, path, offset, found), BUFFER)
-
-    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+    def get(self, path: str, offset: int, length: int | None) -> bytes:
         bucket, key = split(path)
-        if length == 0:
-            return b""
         asked = {"Range": f"bytes={offset}-{'' if length is None else offset + length - 1}"} if offset or length else {}
+        body = self.client.get_object(Bucket=bucket, Key=key, **asked, **self.payer)["Body"]
+        return cast("bytes", body.read())
 
-        def get() -> bytes:
-            body = self.client.get_object(Bucket=bucket, Key=key, **asked, **self.payer)["Body"]
-            return cast("bytes", body.read())
+    def stream(self, path: str, offset: int, expected: Stat) -> Any:
+        from smart_open import s3
 
-        try:
-            return self.ask(path, get)
-        except EOFError:  # it ends before, or is empty
-            return b""
+        same = {"IfMatch": expected.stamp.removeprefix("etag ")} | self.payer
+        parameters: dict[str, Any] = {
+            "client": _Once(self.client),
+            "client_kwargs": {"S3.Client.get_object": same},
+        }
+        # the URI is taken apart again there: characters that mean something in one must not
+        stream = s3.open(*split(path), "rb", buffer_size=BUFFER, defer_seek=True, **parameters)
+        stream.seek(offset)
+        return stream
 
-    # --- writing ------------------------------------------------------------------------------------------------------
-
-    def writing(self, path: str) -> Writing:
-        return MultipartWriting(self, path)
-
-    def create(self, path: str, data: bytes) -> bool:
-        """Write a small object by a conditional request; a server that knows none says so, and nothing is created.
-
-        The answer to a request that succeeded may be lost: the object is then there because of it.
-        """
+    def upload(self, path: str, data: bytes, *, new: bool = False) -> Stat:
         bucket, key = split(path)
-        attempts = 0
+        condition = {"IfNoneMatch": "*"} if new else {}  # a server that knows none says so
+        done = self.client.put_object(Bucket=bucket, Key=key, Body=data, **condition)
+        return Stat(len(data), f"etag {done['ETag']}")
 
-        def put() -> None:
-            nonlocal attempts
-            attempts += 1
-            self.client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+    def begin(self, path: str) -> str:
+        bucket, key = split(path)
+        return str(self.client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"])
+
+    def send(self, path: str, upload: str, part: Part) -> Any:
+        bucket, key = split(path)
+        done = self.client.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=part.number, Body=part.body)
+        return {"ETag": done["ETag"], "PartNumber": part.number}
+
+    def complete(self, path: str, upload: str, parts: list[Any]) -> None:
+        bucket, key = split(path)
+        self.client.complete_multipart_upload(Bucket=bucket, Key=key, UploadId=upload, MultipartUpload={"Parts": parts})
+
+    def cancel(self, path: str, upload: str) -> None:
+        bucket, key = split(path)
+        self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+
+    def copy(self, source: str, target: str, size: int) -> None:
+        """Copy an object; a large one in pieces."""
+        bucket, key = split(target)
+        given = dict(zip(("Bucket", "Key"), split(source), strict=True))
+        if size <= COPIED:
+            self.ask(target, lambda: self.client.copy_object(Bucket=bucket, Key=key, CopySource=given))
+            return
+        writing = ObjectWriting(self, target)
+        writing.upload = self.ask(target, lambda: self.begin(target))
+        step = max(COPIED, -(-size // 10_000))
+
+        def copy_part(first: int) -> dict[str, Any]:
+            asked = {
+                "UploadId": writing.upload,
+                "PartNumber": first // step + 1,
+                "CopySource": given,
+                "CopySourceRange": f"bytes={first}-{min(size, first + step) - 1}",
+            }
+            done = self.ask(target, lambda: self.client.upload_part_copy(Bucket=bucket, Key=key, **asked))
+            return {"ETag": done["CopyPartResult"]["ETag"], "PartNumber": asked["PartNumber"]}
 
         try:
-            self.ask(path, put)
-        except FileExistsError:
-            return attempts > 1 and self.read(path) == data
-        return True
-
-    def move(self, source: str, target: str) -> None:
-        found = self.stat(source)
-        if found is None:
-            raise FileNotFoundError(2, "No such object", source)
-        writing = MultipartWriting(self, target)
-        try:
-            writing.copy(source, found.size)
+            writing.parts = for_each(copy_part, range(0, size, step))
+            writing.complete(source)
         finally:
             writing.abort()
-        self.remove(source)
 
-    def remove(self, path: str) -> None:
+    def delete(self, path: str) -> None:
         bucket, key = split(path)
-        with suppress(FileNotFoundError):
-            self.ask(path, lambda: self.client.delete_object(Bucket=bucket, Key=key))
+        self.client.delete_object(Bucket=bucket, Key=key)
 
     def remove_tree(self, root: str) -> None:
         bucket, key = split(root)
@@ -182,17 +201,6 @@ class S3(Requests):
                 got = error.get("Message") or error.get("Code")
                 raise Unreadable(f"expected to delete it, got: {got}", path=f"s3://{bucket}/{error['Key']}")
 
-    def check_writable(self, folder: str, where: str) -> None:
-        """Begin an upload below the folder, and abort it."""
-        bucket, key = split(folder)
-        probe = prefix_of(key) + ".toolkit/probe"
-
-        try:
-            made = self.ask(folder, lambda: self.client.create_multipart_upload(Bucket=bucket, Key=probe))
-            self.discard(f"s3://{bucket}/{probe}?uploadId={made['UploadId']}")
-        except Forbidden as error:
-            raise ConfigError(f"{where}: expected a folder that may be written in: {error}") from None
-
     def leftovers(self, root: str, *, others: bool = False) -> list[str]:
         """Return multipart uploads that are neither complete nor aborted; nobody knows whose they are."""
         if not others:
@@ -207,18 +215,37 @@ class S3(Requests):
                     Bucket=bucket, Prefix=prefix_of(key), **more
                 ),
             )
-            found += [f"s3://{bucket}/{entry['Key']}?uploadId={entry['UploadId']}" for entry in page.get("Uploads", ())]
+            found += [f"s3://{bucket}/{entry['Key']}{UPLOAD}{entry['UploadId']}" for entry in page.get("Uploads", ())]
             if not page.get("IsTruncated"):
                 return sorted(found)
             more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
-
-    def discard(self, leftover: str) -> None:
-        path, _, upload = leftover.rpartition("?uploadId=")
-        bucket, key = split(path)
-        with suppress(NoUpload):
-            self.ask(path, lambda: self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload))
 
 
 def _listed(entry: dict[str, Any]) -> Stat | None:
     """Return what a listing says of an object; None if its server says less than S3 does."""
     return Stat(entry["Size"], f"etag {entry['ETag']}") if "ETag" in entry else None
+
+
+class _Once:
+    """A client whose bodies raise errors that smart_open does not know, or it would wait and read on by itself."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def get_object(self, **asked: Any) -> Any:
+        answer = self._client.get_object(**asked)
+        return answer | {"Body": _Body(answer["Body"])}
+
+
+class _Body:
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def read(self, size: int | None = None) -> bytes:
+        try:
+            return cast("bytes", self._body.read(size))
+        except Exception as error:
+            raise Broken(error) from None
+
+    def close(self) -> None:
+        self._body.close()

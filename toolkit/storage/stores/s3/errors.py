@@ -4,6 +4,7 @@ from typing import Any
 
 from toolkit.errors import Forbidden, Unreadable
 from toolkit.storage.addresses import cleaned
+from toolkit.storage.objects import Broken, NoUpload
 from toolkit.storage.retrying import Trouble, bottom, seconds_asked
 
 BUSY = {
@@ -43,16 +44,8 @@ SAID = 200
 """Characters of a server's own words that are shown."""
 
 
-class Broken(Exception):
-    """A connection broke in the middle of an object, with the error that says so."""
-
-
 class Unsaid(Exception):
     """The answer to a HEAD has a status and no reason."""
-
-
-class NoUpload(Unreadable):
-    """There is no such upload (any more)."""
 
 
 def explain(error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
