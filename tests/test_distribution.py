@@ -123,8 +123,6 @@ def test_missing_packages_belong_to_the_extra_that_the_error_names() -> None:
     for extra, package in filter(None, known):
         listed = EXTRAS[str(extra)] if extra else PROJECT["dependencies"]
         names = {re.split(r"[^\w.-]", requirement)[0].lower() for requirement in listed}
-        if extra == "s3":
-            names.add("boto3")  # smart_open's own extra brings it
         assert {str(package).lower(), f"{package!s}-wheels".lower()} & names, (extra, package)
 
 

@@ -122,6 +122,8 @@ def test_no_name_is_public_twice() -> None:
 HEAVY = [
     "numba",
     "boto3",
+    "google.cloud",
+    "huggingface_hub",
     "ray",
     "fasttext",
     "numpy",

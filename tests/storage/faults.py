@@ -1,6 +1,7 @@
-"""Whole runs on S3 under faults: connections that break, a server that restarts, processes that are killed.
+"""Whole runs on a cloud under faults: connections that break, a server that restarts, processes that are killed.
 
     python -m tests.storage.faults --count 100            a hundred of them, by hand
+    python -m tests.storage.faults --store gs             on another cloud
 
 Each round runs ingest, tag and mix in a new folder of a bucket while one fault happens at a random moment, and, if
 that run failed, once more without a fault. Then the bytes must be those of a run on disk. Meanwhile nothing
@@ -25,11 +26,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from tests.runs.cluster import Cluster
 from tests.sessions import forget_stores
-from tests.storage.servers import ACCESS, SECRET, Faults, Seaweed, proxy
+from tests.storage.servers import Faults, Gcs, Seaweed, proxy
 from toolkit.errors import ToolkitError
 from toolkit.storage import store_of
 from toolkit.storage.models import resolve
@@ -49,6 +50,11 @@ STANDS = ("ray worker", "ray node")
 """What a run on a cluster survives."""
 
 BUCKET = "faults"
+
+Server: TypeAlias = Seaweed | Gcs
+
+SERVERS: dict[str, type[Server]] = {"s3": Seaweed, "gs": Gcs}
+"""By scheme. Only that of S3 keeps its data when it is killed, so only there it is."""
 
 FRESH = 10
 """Rounds after which the server begins anew: what was deleted still takes room in it."""
@@ -176,15 +182,8 @@ class Watch:
 
 
 def environment(url: str) -> dict[str, str]:
-    """Of a process that speaks with a server."""
-    return {
-        **os.environ,
-        "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": ACCESS,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
+    """Of a process that speaks with a server of S3."""
+    return os.environ | Seaweed.environment(url)
 
 
 def descendants(pid: int) -> list[int]:
@@ -217,7 +216,14 @@ class Round:
 
 
 def play(
-    kind: str, seed: int, root: str, corpus: Corpus, server: Seaweed, *, length: float, cluster: Cluster | None = None
+    kind: str,
+    seed: int,
+    root: str,
+    corpus: Corpus,
+    server: Server,
+    *,
+    length: float,
+    cluster: Cluster | None = None,
 ) -> Round:
     """One round; the environment of this process speaks with the server.
 
@@ -242,7 +248,7 @@ def play(
     with Watch(root, corpus) as watch:
         with proxy(lambda: server.port, faults) as url:
             command = [*COMMAND, "run", "-c", path, "--quiet", *(["executor={type: ray}"] if cluster else [])]
-            env = environment(url) | (cluster.env if cluster else {})
+            env = os.environ | server.environment(url) | (cluster.env if cluster else {})
             run = subprocess.Popen(
                 command, env=env, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
@@ -285,7 +291,7 @@ def _are_readable(root: str, corpus: Corpus) -> bool:
 
 
 def _strike(
-    kind: str, chance: random.Random, run: "subprocess.Popen[bytes]", server: Seaweed, cluster: Cluster | None
+    kind: str, chance: random.Random, run: "subprocess.Popen[bytes]", server: Server, cluster: Cluster | None
 ) -> int:
     """One of the faults that happen at a moment; whether there was anything to strike."""
     if cluster and run.poll() is None:
@@ -303,6 +309,7 @@ def _strike(
             cluster.add_node()
         return 1
     if kind == "server":
+        assert isinstance(server, Seaweed)
         server.kill()
         time.sleep(chance.uniform(0, 1))
         server.start()
@@ -321,24 +328,25 @@ def _strike(
 
 
 @contextlib.contextmanager
-def served() -> Iterator[Seaweed]:
+def served(scheme: str = "s3") -> Iterator[Server]:
     """A server with a bucket, with which this process speaks."""
     with tempfile.TemporaryDirectory() as folder:
-        server = Seaweed(Path(folder))
-        server.start()
-        os.environ |= environment(server.url)
+        server = SERVERS[scheme](Path(folder))
+        os.environ |= server.environment(server.url)
         forget_stores()
-        store: Any = store_of("s3://x")
-        store.client.create_bucket(Bucket=BUCKET)
+        if isinstance(server, Seaweed):
+            server.start()
+            store: Any = store_of("s3://x")
+            store.client.create_bucket(Bucket=BUCKET)
         try:
             yield server
         finally:
             server.kill()
 
 
-def _length(corpus: Corpus, cluster: Cluster | None) -> float:
+def _length(corpus: Corpus, cluster: Cluster | None, bucket: str) -> float:
     """Seconds that a run takes without faults."""
-    path = lay_out(f"s3://{BUCKET}/{'cluster' if cluster else 'whole'}", corpus.inputs, processes=2)
+    path = lay_out(f"{bucket}/{'cluster' if cluster else 'whole'}", corpus.inputs, processes=2)
     begin = time.monotonic()
     command = [*COMMAND, "run", "-c", path, "--quiet", *(["executor={type: ray}"] if cluster else [])]
     env = os.environ | (cluster.env if cluster else {})
@@ -353,21 +361,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", action="append", choices=[*KINDS, *RAY])
     parser.add_argument("--small", action="store_true", help="no file is uploaded in several parts")
+    parser.add_argument("--store", choices=SERVERS, default="s3")
     given = parser.parse_args()
     corpus = Corpus.made(large=not given.small)
     print(f"{len(corpus.expected)} files, {sum(corpus.sizes.values()) / 1e6:.1f} MB", flush=True)
     kinds = given.kind or [*KINDS, *(RAY if importlib.util.find_spec("ray") else [])]
+    if given.store != "s3":
+        kinds = given.kind or [kind for kind in KINDS if kind != "server"]
     rounds: list[Round] = []
     lengths: dict[Cluster | None, float] = {}
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(Cluster(own_network=False)) if set(RAY) & set(kinds) else None
         for begin in range(given.seed, given.seed + given.count, FRESH):
-            with served() as server:
+            with served(given.store) as server:
+                bucket = f"s3://{BUCKET}" if isinstance(server, Seaweed) else server.root
                 for seed in range(begin, min(begin + FRESH, given.seed + given.count)):
                     kind = kinds[seed % len(kinds)]
-                    root, on = f"s3://{BUCKET}/{seed}", cluster if kind in RAY else None
+                    root, on = f"{bucket}/{seed}", cluster if kind in RAY else None
                     if on not in lengths:
-                        lengths[on] = _length(corpus, on)
+                        lengths[on] = _length(corpus, on, bucket)
                     rounds.append(play(kind, seed, root, corpus, server, length=lengths[on], cluster=on))
                     last = rounds[-1]
                     print(f"{seed}: {kind}: {last.happened} faults, {last.codes}, {last.seconds:.1f} s", flush=True)

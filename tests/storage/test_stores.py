@@ -244,8 +244,8 @@ def test_keys_are_what_paths_say() -> None:
     assert split("s3://b/a//b") == ("b", "a//b")
     with pytest.raises(ConfigError, match="expected s3://BUCKET/KEY"):
         split("s3:///x")
-    with pytest.raises(ConfigError, match="gs://: expected a local path, http:// or https:// or s3://;"):
-        store_of("gs://b/x")
+    with pytest.raises(ConfigError, match="ftp://: expected a local path, gs:// or http:// or https:// or s3://;"):
+        store_of("ftp://b/x")
     assert Stat(1, "x") == Stat(1, "x")
 
 

@@ -12,7 +12,7 @@ from toolkit.distribution import NAME
 from toolkit.runs.executors import Report, Task, attempt, packed
 from toolkit.runs.lifeline import Address, Tell, held
 
-CARRIED = ("AWS_", "AZURE_", "GOOGLE_", "HF_", "TOOLKIT_CACHE")
+CARRIED = ("AWS_", "AZURE_", "GOOGLE_", "HF_", "STORAGE_EMULATOR_HOST", "TOOLKIT_CACHE")
 """Environment variables that begin so are the calling process's in every task: libraries read their credentials there.
 
 The state of the command is in the tasks (`toolkit.session.InSession`)."""

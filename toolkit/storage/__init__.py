@@ -1,4 +1,4 @@
-"""Where files are: on local disk, in an S3 bucket, on the web, in a store of a user's.
+"""Where files are: on local disk, in a bucket of a cloud, on the web, in a store of a user's.
 
 A path is local, or ``SCHEME://…``. `store_of` gives the `Store` of a path, which is a plugin: a module of
 `toolkit.storage.stores` that is called like the scheme, an entry point of the group ``toolkit.stores``, or a class that

@@ -37,7 +37,7 @@ _NAMED = re.compile(
 )
 """The same, named anywhere in a text."""
 
-_CREDENTIALS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_CREDENTIALS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HF_TOKEN")
 
 _LONG = 8
 """Characters from which a user, a password or a value is taken out of messages by itself; less may be any word."""
@@ -62,8 +62,8 @@ def cleaned(message: str) -> str:
     """Return a message of others without secrets.
 
     None are in the addresses that it quotes. Nor are there parts of addresses that the session knows, values of what
-    is called a signature, token or the like, and the credentials of S3 that are in the environment: a server may repeat
-    all that it was asked with.
+    is called a signature, token or the like, and the credentials of clouds that are in the environment: a server may
+    repeat all that it was asked with.
     """
     message = _ADDRESS.sub(_shown, message)
     for secret in sorted(_secrets(), key=len, reverse=True):

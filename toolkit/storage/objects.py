@@ -12,7 +12,7 @@ import re
 import threading
 import urllib.parse
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -53,7 +53,7 @@ class Broken(Exception):
 class Page(NamedTuple):
     """A page of a listing: keys with their `Stat`, keys of folders, and the token of the next page."""
 
-    objects: list[tuple[str, Stat | None]]
+    objects: Sequence[tuple[str, Stat | None]]
     folders: list[str]
     next: str | None = None
 
