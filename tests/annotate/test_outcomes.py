@@ -188,3 +188,17 @@ def test_the_page_has_the_table() -> None:
     page = " ".join(text_of("docs/annotating.md").split())
     for cause in CAUSES.values():
         assert f"| {cause.when} |" in page, cause.when
+
+
+def test_answers_that_are_not_on_the_scale_are_faults(project: Annotated) -> None:
+    """The scale counts in place of the least and the greatest of the prompt; nothing is asked again for it."""
+    project.entry["prompt"]["score"] = {"regex": r"Educational score:\s*(\d+)", "min": 0, "max": 2}
+    project.write(["[eleven]", "four", "fiver"])  # 11, and 4 and 5 by the length of what the model is asked
+    assert project.run().code == 1
+    assert [row["scores"] for row in project.rows()] == [[None]] * 3
+    project.entry["scale"] = {"values": [0, 2, 4]}
+    assert project.run("--overwrite").code == 1
+    rows = project.rows()
+    assert [row["scores"] for row in rows] == [[None], [4.0], [None]]
+    assert rows[0]["errors"] == [["expected a score on the scale 0, 2, 4, got 11"]]
+    assert len(project.server.bodies) == 3

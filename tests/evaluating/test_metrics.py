@@ -26,8 +26,8 @@ OTHER_SETS = [["a"], ["a"], [], ["b", "c"], ["b", "c"], ["c"]]
 
 
 def numbers(labels: Sequence[float], predictions: Sequence[float], *, scale: bool = True) -> metrics.Measure:
-    given_labels = np.array(labels, dtype=float)
-    return metrics.Numbers(given_labels, np.array(predictions, dtype=float), np.unique(given_labels) if scale else None)
+    given_labels, given = np.array(labels, dtype=float), np.array(predictions, dtype=float)
+    return metrics.Numbers(given_labels, given, metrics.own_grades(given_labels, [given]) if scale else None)
 
 
 def classes(labels: Sequence[str], predictions: Sequence[str]) -> metrics.Measure:
@@ -62,6 +62,9 @@ def test_numbers_are_those_of_other_libraries() -> None:
             "bias": sum(SCORES) / 12 - sum(LABELS) / 12,
             "accuracy": 0.6666666666666666,
             "macro_f1": 0.56,
+            "macro_precision": 0.5666666666666667,
+            "macro_recall": 0.6,
+            "weighted_f1": 0.6444444444444445,
             "kappa": 0.8805970149253731,
             "alpha": 0.8990996168582376,
         }

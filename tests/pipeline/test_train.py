@@ -358,3 +358,50 @@ def test_a_set_that_is_not_there_is_told_by_its_name(project: Project) -> None:
     ran = project("train")
     assert ran.code == 2
     assert "train.score-1: expected an attribute set or an expression, got 'edu-7'" in ran.err
+
+
+def failing(project: Project, *arguments: str) -> str:
+    ran = project(*arguments)
+    assert ran.code in (1, 2)
+    return ran.err
+
+
+def test_a_declared_scale_is_that_of_all_who_use_the_labels(project: Project, tmp_path: Path) -> None:
+    """It is declared where labels are aligned; the model's numbers stay on it, and its card knows its grades."""
+    rows = [row for name in ("a", "b", "c") for row in project.shard(f"{name}.jsonl.gz")]
+    labels = [
+        {"id": row["id"], "grade": round(score)} for row in rows if (score := row["metadata"]["score"]) is not None
+    ]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+    scale = {"range": [0, 5], "step": 1}
+    aligned = {"from": str(tmp_path / "labels.jsonl"), "missing": "null", "scale": scale}
+    project.config |= {
+        "align": {"gold-0": aligned},
+        "train": {"grade-2": {"labels": "gold-0.grade", "task": "regression", "alpha": 0.01, **SMALL}},
+        "calibrate": {
+            "map-0": {"kind": "map", "method": "isotonic", "score": "document.chars", "labels": "gold-0.grade"}
+        },
+        "tag": {"edu-2": [{"tagger": "linear", "model": str(tmp_path / "data/models/grade-2"), "as": "edu"}]},
+    }
+    for command in ("align", "train", "calibrate", "tag"):
+        project.ok(command)
+    card = json.loads((tmp_path / "data/models/grade-2/card.json").read_text())
+    assert card["settings"]["options"]["scale"] == scale
+    assert {"accuracy", "macro_f1"} <= card["metrics"]["test"].keys()
+    scores = [row["edu"]["score"] for name in ("a", "b", "c") for row in project.values("edu-2", f"{name}.jsonl.gz")]
+    assert min(scores) == 0
+    assert max(scores) == 5
+    found = json.loads(project.ok("evaluate", "edu-2.edu.score", "--against", "gold-0.grade", "--json").out)
+    assert found["scale"] == {"range": [0.0, 5.0], "step": 1.0}
+    assert [each["grade"] for each in found["details"]["edu-2.edu.score"]["grades"]] == [1, 2, 3, 4, 5]
+    none = project.ok("evaluate", "edu-2.edu.score", "--against", "gold-0.grade", "--scale", "none", "--json").out
+    assert "accuracy" not in json.loads(none)["all"]["scores"]["edu-2.edu.score"]
+
+    aligned["scale"] = {"range": [0, 3], "step": 1}
+    assert "gold-0' exists and was made with other settings" in failing(project, "align")
+    project.ok("align", "--overwrite")
+    told = failing(project, "train", "--overwrite")
+    assert "labels: expected values on the scale from 0 to 3 in steps of 1, got" in told
+    assert "labels: expected values on the scale from 0 to 3" in failing(project, "calibrate", "--overwrite")
+    aligned["scale"] = {"range": [3, 0]}
+    assert "gold-0.scale: range: expected a least and a greater number, got [3.0, 0.0]" in failing(project, "align")

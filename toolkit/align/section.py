@@ -9,6 +9,8 @@ import msgspec
 from toolkit.align.rows import NOT_OPTIONS, value_types, values_reader
 from toolkit.annotations.reader import named_so
 from toolkit.config import settings as config
+from toolkit.config.scale import ScaleOption
+from toolkit.config.scale import check as check_scale
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type, nullable
@@ -45,6 +47,7 @@ class Common(ConfigStruct):
             "all of these documents"
         ),
     ] = "error"
+    scale: ScaleOption = None
 
 
 class Entry(ConfigStruct):
@@ -113,6 +116,7 @@ class Entry(ConfigStruct):
             options.pop(name, None)
         common = self.settings()
         policy = {"missing": "null" if self.missing_is_null else "error", "duplicates": common.duplicates}
+        options["scale"] = config.plain(common.scale)
         given = {name: value for name, value in options.items() if value not in (None, [], {}, ())}
         return {"align": {"format": self.format, **policy, **given}}
 
@@ -149,7 +153,10 @@ def read_section(section: ConfigNode) -> list[Entry]:
         if not isinstance(place.value, dict):
             raise place.error((), f"expected {{from: …, id: …}}, got {place.value!r}")
         common, options = config.divide(place, keys)
-        config.convert(common, Common)
+        try:
+            check_scale(config.convert(common, Common).scale)
+        except ConfigError as error:
+            raise place.error(("scale",), str(error).removeprefix("scale: ")) from None
         entry = Entry(set=name, common=common.value, options=options.value, place=place.where(()))
         try:
             class_ = values_reader(entry.format)

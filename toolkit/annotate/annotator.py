@@ -21,6 +21,8 @@ from toolkit.annotate.prompt import (
     read,
     together,
 )
+from toolkit.config.scale import Scale, ScaleOption
+from toolkit.config.scale import check as check_scale
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
@@ -28,7 +30,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.session import cached, current
 from toolkit.storage.models import Model
 from toolkit.storage.paths import join
-from toolkit.tag.tagger import Neutral, Tagger
+from toolkit.tag.tagger import Added, Neutral, Tagger
 from toolkit.text.tokens import load_tokenizer
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -105,6 +107,14 @@ class Annotator(Tagger):
     ] = None
     score: Annotated[ScoreForm | None, Description(description="in place of the prompt's")] = None
     label: Annotated[LabelForm | None, Description(description="in place of the prompt's")] = None
+    scale: Annotated[
+        ScaleOption,
+        Added,
+        Description(
+            description="the scale of scores or labels: {values: […]}, {range: [0, 5], step: 1} or none; other answers "
+            "are faults. Default: `min` and `max`, or the `labels`, of the prompt"
+        ),
+    ] = None
     aggregate: Annotated[Aggregate, Description(description="how the valid scores of all samples are combined")] = (
         "mean"
     )
@@ -200,13 +210,23 @@ class Annotator(Tagger):
         if taken := sorted({"model", "messages", "prompt", "n", "stream", "response_format"} & {*self.sampling}):
             raise ConfigError(f"sampling: expected parameters of sampling, got {taken[0]!r}, which the toolkit sets")
         self.asks.check()
+        check_scale(self.scale)
+        if isinstance(self.scale, Scale):
+            labels = self.prompt.label if self.score is None and self.label is None else self.label
+            if wrong := [label for label in (labels.labels if labels else ()) if not self.scale.has(label)]:
+                raise ConfigError(f"scale: expected one with all labels of the prompt, got none with {wrong[0]!r}")
+            if self.scale.is_text and not labels:
+                raise ConfigError("scale: expected numbers for the scores that the prompt asks for, got texts")
 
     @property
     def asks(self) -> Prompt:
         """Return the prompt, with what the set says of scores or labels."""
+        prompt = self.prompt
         if self.score or self.label:
-            return msgspec.structs.replace(self.prompt, score=self.score, label=self.label)
-        return self.prompt
+            prompt = msgspec.structs.replace(prompt, score=self.score, label=self.label)
+        if self.scale is not None and prompt.score:
+            prompt = msgspec.structs.replace(prompt, score=msgspec.structs.replace(prompt.score, min=None, max=None))
+        return prompt
 
     @property
     def max_tokens(self) -> int:
@@ -328,6 +348,8 @@ def judge(answer: Answer, annotator: Annotator) -> tuple[Status, Said]:
     if choice.cause:
         return CAUSES[choice.cause].status, Said(error=choice.error)
     said = read(answer.text, annotator.asks)
+    if said.score is not None and isinstance(annotator.scale, Scale) and not annotator.scale.has(said.score):
+        said = Said(error=f"expected a score on {annotator.scale}, got {said.score:g}")
     if finish_cause(answer.finish) == "length":
         if said.error:
             return CAUSES["length"].status, said._replace(error=f"{said.error}; {_CUT_OFF}")

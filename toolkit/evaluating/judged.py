@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolkit.config.scale import Scale
 from toolkit.evaluating.metrics import Task
 
 MAJORITY, SOURCE = "majority", "source"
@@ -53,6 +54,25 @@ class LabelScores(msgspec.Struct, frozen=True):
     f1: Estimate
 
 
+class GradeScores(msgspec.Struct, frozen=True):
+    """How well documents of at least a grade are told from the others.
+
+    Attributes:
+        grade: the least of them.
+        documents: with a label of at least it.
+        accuracy: share of documents on the right side.
+        f1: of the documents of at least the grade.
+        macro_f1, weighted_f1: means of this F1 and that of the others.
+    """
+
+    grade: float
+    documents: int
+    accuracy: Estimate
+    f1: Estimate
+    macro_f1: Estimate
+    weighted_f1: Estimate
+
+
 class Bin(msgspec.Struct, frozen=True):
     """A bin of a calibration curve: predictions from `low` to `high`, their mean, and that of the labels."""
 
@@ -75,6 +95,7 @@ class Details(msgspec.Struct, kw_only=True):
     """What is told of a prediction in all documents alone."""
 
     labels: list[LabelScores] = []
+    grades: list[GradeScores] = []
     confusion: list[ConfusedPair] = []
     confusion_left_out: int = 0
     calibration: list[Bin] = []
@@ -109,6 +130,7 @@ class Judged:
     Attributes:
         task: what they predict.
         level: of Krippendorff's alpha.
+        scale: that was declared; or the values of labels that are one; None without.
         all: of all documents.
         details: of each prediction.
         groups: by what they are grouped by.
@@ -117,6 +139,7 @@ class Judged:
 
     task: Task
     level: str
+    scale: Scale | None
     all: Group
     details: dict[str, Details] = field(default_factory=dict)
     groups: dict[str, list[Group]] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xxhash
 
+from toolkit.config.scale import Declared, Scale, nearest
 from toolkit.errors import ConfigError
 from toolkit.evaluating import metrics
 from toolkit.evaluating.columns import Column
@@ -27,6 +28,7 @@ from toolkit.evaluating.judged import (
     Details,
     Difference,
     Estimate,
+    GradeScores,
     Group,
     Judged,
     LabelScores,
@@ -156,9 +158,10 @@ class Judge:
         task: None to tell it from the values.
         count: rounds of the bootstrap.
         seed: of its random numbers.
+        scale: declared for the labels.
 
     Raises:
-        ConfigError: if these predictions cannot be held against these labels.
+        ConfigError: if labels are not on it, or these predictions cannot be held against these labels.
     """
 
     def __init__(
@@ -171,6 +174,7 @@ class Judge:
         task: Task | None,
         count: int,
         seed: int,
+        scale: Declared = None,
     ) -> None:
         self.task = task or _task(labels, predictions)
         self._names, self._count, self._seed = list(predictions), count, seed
@@ -183,7 +187,11 @@ class Judge:
                 f"{int(self._no_label.sum()):,} have no label, {int(self._no_prediction.sum()):,} no prediction"
             )
         listed = [labels, *predictions.values()]
-        made, self._table, self._make = _makers(self.task, [each.taken(self._there) for each in listed])
+        taken = [each.taken(self._there) for each in listed]
+        if isinstance(scale, Scale):
+            _check_scale(taken[0], scale)
+        made, self._table, self._make = _makers(self.task, taken, scale)
+        self._declared = scale
         self._labels, self._own = made[0], dict(zip(predictions, made[1:], strict=True))
         self.is_number = self.task in ("numbers", "score")
         sources = sources[self._there]
@@ -194,12 +202,18 @@ class Judge:
     def judged(self, groups: Mapping[str, Column], top: int) -> Judged:
         """Return the judgement of all documents, and of the largest groups."""
         everything = np.arange(len(self._there))
-        found = Judged(self.task, self._level, self._group("", None, everything, self._nulls(slice(None))))
+        found = Judged(self.task, self._level, self._scale, self._group("", None, everything, self._nulls(slice(None))))
         for name in self._names:
             found.details[name] = self._details(name)
         for by, column in groups.items():
             found.groups[by], found.left_out[by] = self._groups(by, column, top)
         return found
+
+    @property
+    def _scale(self) -> Scale | None:
+        if self._declared is not None or self._level != "ordinal" or len(self._table or []) < 2:
+            return self._declared if isinstance(self._declared, Scale) else None
+        return Scale(values=[int(each) for each in self._table or []])
 
     @property
     def _level(self) -> str:
@@ -328,12 +342,13 @@ class Judge:
             ]
             found.confusion_left_out = int(counts[order[MOST_PAIRS:]].sum())
         elif self.task == "numbers" and self._table is not None:
-            rounded = metrics.on_scale(predictions, np.array(self._table))
-            pairs, counts = np.unique(np.stack([labels, rounded]), axis=1, return_counts=True)
+            both = [nearest(each, np.array(self._table)) for each in (labels, predictions)]
+            pairs, counts = np.unique(np.stack(both), axis=1, return_counts=True)
             found.confusion = [
-                ConfusedPair(int(one), int(other), int(n)) for one, other, n in zip(*pairs, counts, strict=True)
+                ConfusedPair(_plain(one), _plain(other), int(n)) for one, other, n in zip(*pairs, counts, strict=True)
             ]
-        if self.task in ("classes", "lists"):
+            found.grades = self._of_grades(name, labels, predictions)
+        if self.task in ("classes", "lists") or self._table is not None:
             found.labels = self._of_labels(name, labels, predictions)
         return found
 
@@ -358,14 +373,47 @@ class Judge:
                 continue  # in the lists of documents that are not judged
             found.append(
                 LabelScores(
-                    label,
+                    _plain(label) if self.task == "numbers" else label,
                     int(exact["documents"][i]),
                     None if np.isnan(precision) else precision,
                     None if np.isnan(recall) else recall,
                     _estimate(points[str(i)], intervals[str(i)]),
                 )
             )
-        return sorted(found, key=lambda each: -each.documents)
+        return found if self.task == "numbers" else sorted(found, key=lambda each: -each.documents)
+
+    def _of_grades(self, name: str, labels: Array, predictions: Array) -> list[GradeScores]:
+        """Return how well documents of at least each grade but the first are told from the others."""
+        table = self._table or []
+        rounded = nearest(labels, np.array(table))
+
+        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
+            made = self._make(labels[some], predictions[some], None)
+            assert isinstance(made, metrics.Numbers)
+
+            def measure(weights: Array) -> dict[str, float | None]:
+                return {
+                    _key(str(i), metric): value
+                    for i in range(1, len(table))
+                    for metric, value in made.from_grade(i, weights).items()
+                }
+
+            return measure
+
+        points, intervals = self._bootstrapped([labels, predictions], measures, f"grades of {name}")
+        return [
+            GradeScores(
+                _plain(grade),
+                int((rounded >= grade).sum()),
+                **{
+                    metric: _bounded(metric, _estimate(points[key], intervals[key]))
+                    for metric in ("accuracy", "f1", "macro_f1", "weighted_f1")
+                    for key in [_key(str(i), metric)]
+                },
+            )
+            for i, grade in enumerate(table)
+            if i
+        ]
 
     def _calibration(self, name: str, labels: Array, predictions: Array) -> list[Bin]:
         """Return the curve: in ten bins of one width for probabilities, else of as many documents as can be."""
@@ -454,7 +502,18 @@ _Maker = Callable[[Array, Array, Array | None], Measure]
 """Makes a measure of labels and predictions, ranked within folds if these are given."""
 
 
-def _makers(task: Task, columns: Sequence[Column]) -> tuple[list[Array], list[Any] | None, _Maker]:
+def _check_scale(labels: Column, scale: Scale) -> None:
+    """Raise ConfigError for labels that are not on their scale."""
+    if labels.kind in ("bool", "list") or scale.is_text is (labels.kind == "number"):
+        raise ConfigError(f"expected labels on {scale}, got labels {_KINDS.get(labels.kind, 'that are null')}")
+    values = np.unique(labels.values).tolist() if labels.kind == "number" else labels.table
+    if (wrong := next((value for value in values if not scale.has(value, exactly=False)), None)) is not None:
+        raise ConfigError(f"expected labels on {scale}, got {wrong!r}; correct the labels, or their `scale:`")
+
+
+def _makers(
+    task: Task, columns: Sequence[Column], scale: Declared = None
+) -> tuple[list[Array], list[Any] | None, _Maker]:
     """Return labels and predictions as arrays, the table of their codes, and what makes a measure of some of them.
 
     Raises:
@@ -462,8 +521,13 @@ def _makers(task: Task, columns: Sequence[Column]) -> tuple[list[Array], list[An
     """
     if task == "numbers":
         numbers = [_numbers(each, task) for each in columns]
-        ranks = metrics.ranks_of(numbers[0], numbers[1:])
-        return numbers, None if ranks is None else [*ranks], lambda a, b, of: metrics.Numbers(a, b, ranks, of)
+        if isinstance(scale, Scale):
+            grades = np.array(scale.grades, dtype=np.float64) if scale.grades else None
+            bounds = scale.bounds
+        else:
+            grades, bounds = None if scale == "none" else metrics.own_grades(numbers[0], numbers[1:]), None
+        table = None if grades is None else grades.tolist()
+        return numbers, table, lambda a, b, of: metrics.Numbers(a, b, grades, of, bounds)
     if task == "score":
         numbers = [_numbers(each, task) for each in columns]
         if not {*np.unique(numbers[0])} <= {0.0, 1.0}:
@@ -498,6 +562,10 @@ def _numbers(column: Column, task: str) -> Array:
     if column.kind != "number":
         raise ConfigError(f"expected numbers for the task `{task}`, got {_KINDS.get(column.kind, 'null')}")
     return column.values
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if number == int(number) else float(number)
 
 
 def _codes(column: Column) -> tuple[Array, list[Any]]:

@@ -11,6 +11,7 @@ import xxhash
 from toolkit.align.section import Entry
 from toolkit.align.values import hash_of
 from toolkit.config import settings as config
+from toolkit.config.scale import ScaleOption, check
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.documents import value_at
 from toolkit.errors import ConfigError, DataError, amount
@@ -50,6 +51,7 @@ class LabelFiles(ConfigStruct, kw_only=True):
             description="if a document has several rows: an error, the first, their mean, or the most frequent value"
         ),
     ] = "error"
+    scale: ScaleOption = None
 
     @property
     def is_untyped(self) -> bool:
@@ -80,7 +82,9 @@ def read_spec(text: str) -> LabelFiles:
     Raises:
         ConfigError: if it is none.
     """
-    return config.convert(config.parse(text, "--against"), LabelFiles, "files of labels")
+    found = config.convert(config.parse(text, "--against"), LabelFiles, "files of labels")
+    check(found.scale)
+    return found
 
 
 class Labels:

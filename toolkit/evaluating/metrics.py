@@ -29,6 +29,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from toolkit.config.scale import nearest
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Level = Literal["nominal", "ordinal", "interval"]
 
@@ -152,7 +154,8 @@ Task = Literal["numbers", "score", "classes", "lists"]
 Measured = dict[str, float | None]
 
 HIGHER = (
-    "spearman", "auc", "average_precision", "accuracy", "macro_f1", "micro_f1", "jaccard", "kappa", "alpha",
+    "spearman", "auc", "average_precision", "accuracy", "macro_f1", "micro_f1", "jaccard", "kappa", "alpha", "f1",
+    "macro_precision", "macro_recall", "weighted_f1",
 )  # fmt: skip
 LOWER = ("mae", "rmse", "brier", "ece")
 """Metrics of which more, or less, is better."""
@@ -166,7 +169,7 @@ HEADLINES: dict[Task, tuple[str, ...]] = {
 """What is measured within groups; the first one is what baselines are held against."""
 
 MOST_RANKS = 20
-"""Different whole numbers up to which labels are taken as the ranks of a scale."""
+"""Different whole numbers up to which labels that declare no scale are one."""
 
 BINS = 10
 
@@ -198,15 +201,21 @@ class Numbers(Measure):
 
     Args:
         labels, predictions: of the documents.
-        ranks: the numbers of a scale in order, if all labels are on one; for accuracy, F1, kappa and alpha, predictions
-            are then `on_scale`.
+        grades: rising numbers of a scale; for accuracy, F1, kappa and alpha, each label and prediction is then the
+            nearest of them.
         folds: of the documents, if predictions are ranked in each by itself.
+        bounds: ends of a declared scale, beyond which predictions are as far from labels as these.
     """
 
     def __init__(
-        self, labels: Array, predictions: Array, ranks: Array | None = None, folds: Array | None = None
+        self,
+        labels: Array,
+        predictions: Array,
+        grades: Array | None = None,
+        folds: Array | None = None,
+        bounds: tuple[float, float] | None = None,
     ) -> None:
-        self._errors = predictions - labels
+        self._errors = (predictions if bounds is None else np.clip(predictions, *bounds)) - labels
         self._varies = len(predictions) > 0 and predictions.min() < predictions.max()
         self._folds = None
         if folds is not None:
@@ -214,11 +223,10 @@ class Numbers(Measure):
         self._both = (_Ranked(labels, folds), _Ranked(predictions, folds))
         self._values = (labels, predictions)
         self._scale: _Classes | None = None
-        if ranks is not None:
-            rounded = on_scale(predictions, ranks)
-            table, codes = np.unique(np.concatenate([ranks, rounded]), return_inverse=True)
-            self._rounded = (labels, rounded)
-            self._scale = _Classes(np.searchsorted(table, labels), codes[len(ranks) :], len(table))
+        if grades is not None:
+            self._rounded = (nearest(labels, grades), nearest(predictions, grades))
+            one, other = (np.searchsorted(grades, values) for values in self._rounded)
+            self._scale = _Classes(one, other, len(grades))
 
     def headlines(self, weights: Array) -> Measured:
         found: Measured = {"spearman": None, "mae": _mean(np.abs(self._errors), weights)}
@@ -236,9 +244,25 @@ class Numbers(Measure):
         return {
             **found,
             **scale.headlines(weights),
+            **scale.means(weights),
             "kappa": cohen_quadratic(*self._rounded, weights),
             "alpha": alpha_ordinal(scale.labels, scale.predictions, scale.size, weights),
         }
+
+    def of_labels(self, weights: Array) -> Mapping[str, Array]:
+        return self._scale.of_labels(weights) if self._scale else {}
+
+    def from_grade(self, grade: int, weights: Array) -> Measured:
+        """Return how well documents of at least a grade, by its number, are told from the others.
+
+        The F1 is that of these documents; ``macro_f1`` and ``weighted_f1`` are means of theirs and that of the others.
+        """
+        scale = self._scale
+        assert scale
+        halves = _Classes((scale.labels >= grade).astype(np.int64), (scale.predictions >= grade).astype(np.int64), 2)
+        found, f1 = halves.headlines(weights), halves.of_labels(weights)["f1"][1]
+        named = {"f1": None if np.isnan(f1) else float(f1), "weighted_f1": halves.means(weights)["weighted_f1"]}
+        return {**found, **named}
 
 
 class Score(Measure):
@@ -291,6 +315,20 @@ class _Classes(Measure):
         return {
             "kappa": cohen(one, other, self._same, weights),
             "alpha": alpha_nominal(one, other, self._same, weights),
+        }
+
+    def means(self, weights: Array) -> Measured:
+        """Return means over labels; a label that is never predicted has a precision of 0, as in scikit-learn."""
+        labels, predictions, both = self._counts(weights)
+        _, _, f1, documents = _f1(labels, predictions, both)
+        total, there = float(documents.sum()), labels + predictions > 0
+        precision, recall = (
+            np.divide(both, each, out=np.zeros_like(both), where=each > 0)[there] for each in (predictions, labels)
+        )
+        return {
+            "macro_precision": _mean_of(precision),
+            "macro_recall": _mean_of(recall),
+            "weighted_f1": float(np.nan_to_num(f1) @ documents) / total if total else None,
         }
 
     def of_labels(self, weights: Array) -> Mapping[str, Array]:
@@ -346,17 +384,18 @@ class Lists(Measure):
             yield np.bincount(labels, of_pairs[pairs], self._size)
 
 
-def on_scale(values: Array, ranks: Array) -> Array:
-    """Return numbers rounded to whole ones, half up, and clipped to the least and the greatest rank of a scale."""
-    return np.clip(np.floor(values + 0.5), ranks[0], ranks[-1])
+def own_grades(labels: Array, predictions: Iterable[Array]) -> Array | None:
+    """Return the scale of labels that declare none: whole numbers, of labels and of rounded and clipped predictions.
 
-
-def ranks_of(labels: Array, predictions: Iterable[Array]) -> Array | None:
-    """Return the numbers of the scale that labels are on, and rounded predictions; None if there is none."""
+    None if labels are not whole numbers, or too many.
+    """
     found = np.unique(labels)
     if len(found) > MOST_RANKS or not (found == np.floor(found)).all():
         return None
-    return found if all(len(np.unique(on_scale(each, found))) <= MOST_RANKS for each in predictions) else None
+    rounded = [np.unique(np.clip(np.floor(each + 0.5), found[0], found[-1])) for each in predictions]
+    if any(len(each) > MOST_RANKS for each in rounded):
+        return None
+    return np.unique(np.concatenate([found, *rounded]))
 
 
 def classes(labels: Array, predictions: Array, size: int) -> Measure:

@@ -86,6 +86,7 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
     language: str | None = None,
     attributes: Iterable[str] = (),
     task: Literal["numbers", "score", "classes", "lists"] | None = None,
+    scale: "str | Mapping[str, Any] | None" = None,
     rounds: int = 1000,
     seed: int = 0,
     top: int = 30,
@@ -106,6 +107,7 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
         language: an expression for the language of documents.
         attributes: sets whose keys are meant where several have one.
         task: what is predicted, if values do not tell it.
+        scale: of the labels: ``{"range": [0, 5], "step": 1}``, ``{"values": […]}`` or ``"none"``.
         rounds: of the bootstrap.
         seed: of its random numbers.
         top: groups of each kind, the largest.
@@ -131,6 +133,7 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
         language=language,
         attributes=tuple(attributes),
         task=task,
+        scale=None if scale is None else carrying.as_text(scale),
         rounds=carrying.positive("rounds", rounds) or 0,
         seed=seed,
         top=carrying.positive("top", top) or 0,

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import msgspec
 
 from toolkit.commands.steps.outcome import Outcome
+from toolkit.config.scale import Scale
 from toolkit.errors import Failed
 from toolkit.evaluating.judged import Details, Group
 from toolkit.mix.effects.compare import Sample
@@ -99,6 +100,7 @@ class Evaluated(Result, frozen=True, kw_only=True):
         details: of each prediction: labels, confused pairs, the calibration curve.
         left_out: groups and documents that are not judged, by what they are grouped by.
         level: of Krippendorff's alpha.
+        scale: of labels that are on one.
         labels_of_no_document: labels in files that no document has that is looked at.
         warnings: what one should not overlook.
     """
@@ -111,6 +113,7 @@ class Evaluated(Result, frozen=True, kw_only=True):
     details: dict[str, Details]
     left_out: dict[str, dict[str, int]] = {}
     level: str | None = None
+    scale: Scale | None = None
     labels_of_no_document: int | None = None
     warnings: list[str] = []
 

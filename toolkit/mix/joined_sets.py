@@ -2,12 +2,14 @@
 
 import contextlib
 import functools
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from toolkit import rules
+from toolkit.config.scale import Declared, declared_in
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.own_types import OwnTypes
@@ -83,6 +85,23 @@ class JoinedSet(ConfigStruct):
     keys: list[Key]
     ours: bool
     reads: dict[str, str] = {}
+
+
+_PATH = re.compile(r"[\w-]+(?:\.\w+)*")
+
+
+def scale_of(text: str, sets: Sequence[JoinedSet]) -> Declared:
+    """Return the scale that is declared for a value, `SET.KEY[.field]` or `KEY[.field]`; None of other expressions."""
+    if not _PATH.fullmatch(text.strip()):
+        return None
+    first, second = [*text.strip().split("."), ""][:2]
+    found = [
+        key.settings
+        for joined in sets
+        for key in joined.keys
+        if (joined.set == first and key.key == second) or (key.name == first and not key.hidden)
+    ]
+    return declared_in(found[0]) if found and found[0] else None
 
 
 def resolve_sets(

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 import msgspec
 import numpy as np
 
+from toolkit.config.scale import Declared, Scale
 from toolkit.errors import ConfigError, DataError, short
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task
@@ -73,6 +74,14 @@ def label_of(task: Task, values: Sequence[Any], weights: Sequence[float], aggreg
         return float(sum(best) / len(best))
     winner: Label = min(best) if task == "ordinal" else best[0]
     return winner
+
+
+def check_on_scale(task: Task, label: Label | None, scale: Scale) -> None:
+    """Raise DataError for a label that is not on its scale; that of a regression may be between two grades."""
+    known = set(map(str, scale.grades))
+    for value in label if isinstance(label, list) else [] if label is None else [label]:
+        if value not in known if isinstance(value, str) else not scale.has(value, exactly=task == "ordinal"):
+            raise DataError(f"labels: expected values on {scale}, got {short(value)}")
 
 
 def _checked(task: Task, value: Any) -> Any:
@@ -156,21 +165,29 @@ class Examples:
         labels: of each document.
         splits: uint8, the number of its split.
         pieces: int64, its rows.
+        scale: declared for the labels.
     """
 
     task: Task
     labels: list[Label]
     splits: Array
     pieces: Array
+    scale: Declared = None
 
     @classmethod
-    def of(cls, task: Task, found: Sequence[Example]) -> "Examples":
+    def of(cls, task: Task, found: Sequence[Example], scale: Declared = None) -> "Examples":
         return cls(
             task,
             [each.label for each in found],
             np.array([each.split for each in found], np.uint8),
             np.array([each.pieces for each in found], np.int64),
+            scale,
         )
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Return the ends of the declared scale, to which the scores of a regression are clipped; None without one."""
+        return self.scale.bounds if self.task == "regression" and isinstance(self.scale, Scale) else None
 
     @cached_property
     def names(self) -> list[str]:

@@ -63,7 +63,8 @@ class Making:
         for data, counts in self._run(f"labels {entry.set}", count_shard, tasks):
             found += map(DECODER.decode, data.splitlines())
             left.update(counts)
-        return Examples.of(section.trainer_of(entry).task, found), left
+        trainer = section.trainer_of(entry)
+        return Examples.of(trainer.task, found, trainer.scale), left
 
     def make(self, entry: Entry, where: str) -> folder.Card:
         """Train a model, and write its folder."""
@@ -72,7 +73,7 @@ class Making:
         self._run(f"texts {entry.set}", sign.sign_shard, tasks)
         signed = resolve.signed_shards(self.dataset, entry, self.shards)
         found = [DECODER.decode(line) for each in signed for line in read_sealed(each.path(EXAMPLES)).splitlines()]
-        examples = Examples.of(trainer.task, found)
+        examples = Examples.of(trainer.task, found, trainer.scale)
         examples.check(trainer.minimum)
         left = Counter[str]()
         for each in signed:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.config.scale import Scale, nearest
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import grades_of, scores_of
 from toolkit.train.examples import TEST, TRAIN, VALID, Examples
@@ -61,8 +62,11 @@ def of_documents(examples: Examples, values: Array, there: Array) -> dict[str, A
         accuracy = {"accuracy": float((values[there].argmax(axis=1) == numbers[there]).mean())}
         numbers = grades[numbers.astype(np.int64)]
     else:
-        accuracy = {}
+        accuracy = dict[str, float]()
     truth, said = numbers[there], scores_of(task, labels, values[there])
+    if task == "regression" and isinstance(examples.scale, Scale):
+        said = np.clip(said, *examples.scale.bounds)
+        accuracy = _on_grades(truth, said, examples.scale)
     usual = float(np.median(numbers[known]))
     return {
         "documents": int(there.sum()),
@@ -71,6 +75,15 @@ def of_documents(examples: Examples, values: Array, there: Array) -> dict[str, A
         **accuracy,
         "baseline": {"mae": float(np.abs(usual - truth).mean()), "spearman": None},
     }
+
+
+def _on_grades(truth: Array, said: Array, scale: Scale) -> dict[str, float]:
+    """Return accuracy and macro F1 of numbers as grades of their scale; nothing if it has none."""
+    if not scale.grades:
+        return {}
+    grades = np.array(scale.grades, np.float64)
+    one, other = (np.searchsorted(grades, nearest(values, grades)) for values in (truth, said))
+    return _of_classes(one, other, len(grades))
 
 
 def _of_classes(truth: Array, said: Array, classes: int) -> dict[str, float]:

@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
+from toolkit.config.scale import Scale, ScaleOption
+from toolkit.config.scale import check as check_scale
 from toolkit.config.settings import Description
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind as KindOfPlugin
@@ -15,7 +17,17 @@ from toolkit.runs.executors import Report, Task
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task as WhatFor
 from toolkit.text.linear.ngrams import WindowOption
-from toolkit.train.examples import EXAMPLES, SPLITS, TRAIN, Aggregate, Example, Examples, check_aggregate, label_of
+from toolkit.train.examples import (
+    EXAMPLES,
+    SPLITS,
+    TRAIN,
+    Aggregate,
+    Example,
+    Examples,
+    check_aggregate,
+    check_on_scale,
+    label_of,
+)
 from toolkit.whole.kind import Asked, Block, Files, Kind, Signer
 from toolkit.whole.kinds.sample.choosing import split_of
 
@@ -44,6 +56,7 @@ class Trainer(Kind, kw_only=True):
             "numbers, the median of grades, the majority of classes and labels"
         ),
     ] = None
+    scale: ScaleOption = None
     weights: Annotated[list[Positive], Description(description="how much each of several `labels` counts")] = []
     split: Annotated[
         str | None,
@@ -92,6 +105,9 @@ class Trainer(Kind, kw_only=True):
         if self.weights and len(self.weights) != len(self.expressions):
             raise ConfigError(f"weights: expected {len(self.expressions)}, one of each label, got {len(self.weights)}")
         check_aggregate(self.task, self.aggregate)
+        check_scale(self.scale)
+        if isinstance(self.scale, Scale) and self.scale.is_text and self.task in ("regression", "ordinal"):
+            raise ConfigError(f"scale: expected numbers for {self.task}, got texts")
         if abs(sum(self.splits.values()) - 1) > 1e-9 or any(share < 0 for share in self.splits.values()):
             raise ConfigError(f"splits: expected shares that add up to 1, got {sum(self.splits.values()):g}")
         if not self.shares[0]:
@@ -112,6 +128,10 @@ class Trainer(Kind, kw_only=True):
     def expressions(self) -> list[str]:
         """Return the expressions of `labels`."""
         return [self.labels] if isinstance(self.labels, str) else self.labels
+
+    def label_expressions(self) -> list[str]:
+        """Return the expressions of `labels`."""
+        return self.expressions
 
     @property
     def _labels(self) -> list[str]:
@@ -153,6 +173,8 @@ class Trainer(Kind, kw_only=True):
             values = [block.values[name][i] for name in self._labels]
             try:
                 label = label_of(self.task, values, self.weights, self.aggregate)
+                if isinstance(self.scale, Scale):
+                    check_on_scale(self.task, label, self.scale)
                 number = self._split(block, i, (document.source, document.id), bounds)
             except DataError as error:
                 error.line, error.id = block.first + i + 1, document.id

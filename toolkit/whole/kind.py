@@ -192,6 +192,10 @@ class Kind(ConfigStruct, kw_only=True):
         """Return what is asked of each document, by name; `when` is asked by the framework."""
         return {}
 
+    def label_expressions(self) -> Sequence[str]:
+        """Return the expressions of labels, whose sets may declare the `scale` of a kind that has this option."""
+        return ()
+
     def facts(self) -> dict[str, Any]:
         """Return what else the values depend on, say digests of files that the options name; part of the settings."""
         return {}

@@ -12,6 +12,7 @@ import xxhash
 
 from toolkit.config import settings as config
 from toolkit.config.root import recorded_reference
+from toolkit.config.scale import Declared, common
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.config.sizes import Size
 from toolkit.data import schema
@@ -19,7 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
-from toolkit.mix.joined_sets import JoinedSet, resolve_sets
+from toolkit.mix.joined_sets import JoinedSet, resolve_sets, scale_of
 from toolkit.mix.section import read_joined
 from toolkit.mix.settings import Joined, Stream
 from toolkit.plugins import default_name
@@ -248,6 +249,9 @@ def _read_entry(
         own=types,
     )
     found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where)}
+    if (scale := _scale(entry, kind)) is not None:
+        entry = msgspec.structs.replace(entry, options=entry.options | {"scale": config.plain(scale)})
+        kind = entry.configured()
     settings = _settings(entry, kind, there.dataset) | others.value | there.dataset.lineage
     entry = msgspec.structs.replace(entry, settings=settings)
     type_ = schema.from_annotation(kind.typed(found), f"kind {common.kind}")
@@ -301,6 +305,8 @@ def checked(kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes
 def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
     """Return what determines the values."""
     options = {k: v for k, v in msgspec.json.decode(msgspec.json.encode(kind)).items() if k not in kind.NEUTRAL}
+    if options.get("scale", ...) is None:
+        del options["scale"]
     found: dict[str, Any] = {"kind": recorded_reference(entry.kind), "as": entry.key}
     found |= {"version": kind.VERSION, "options": options}
     if entry.when is not None:
@@ -313,6 +319,16 @@ def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
             for joined in entry.joined
         ]
     return found | kind.facts()
+
+
+def _scale(entry: Entry, kind: Kind) -> Declared:
+    """Return the scale that the sets of an entry's labels declare; None if the entry does it itself."""
+    if getattr(kind, "scale", None) is not None:
+        return None
+    try:
+        return common([scale_of(text, entry.joined) for text in kind.label_expressions()])
+    except ConfigError as error:
+        raise ConfigError(f"{entry.place}: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from toolkit.commands.comparing.confusion import confusion
 from toolkit.commands.comparing.questions import LABELS, LANGUAGE, LENGTH, Finder, Question
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.config import scale as scales
+from toolkit.config import settings as config
+from toolkit.config.scale import Declared
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
@@ -19,11 +22,12 @@ from toolkit.evaluating import plots
 from toolkit.evaluating.columns import Column, binned_lengths, joined
 from toolkit.evaluating.judged import MAJORITY, SOURCE, Details, Estimate, Group, Judged, Paired
 from toolkit.evaluating.judging import Judge
-from toolkit.evaluating.labels import Labels, read_spec
+from toolkit.evaluating.labels import LabelFiles, Labels, read_spec
 from toolkit.evaluating.metrics import HEADLINES
 from toolkit.evaluating.metrics import Task as What
 from toolkit.evaluating.rows import Answers, ShardToAsk, ask_shard
 from toolkit.inspect.stats.tables import shown
+from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import check_writable, size_of
@@ -45,10 +49,13 @@ def task(found: Judged) -> str:
     """Return what is predicted, and how."""
     text = _TASKS[found.task]
     if found.level == "ordinal":
+        scale = f"on {found.scale}" if found.scale else "all the same"
         text += (
-            "; the labels are a scale: predictions are rounded and clipped to it for accuracy, F1, kappa (quadratic), "
-            "alpha (ordinal)"
+            f"; the labels are {scale}: predictions are rounded and clipped to it for accuracy, F1, kappa "
+            "(quadratic), alpha (ordinal)"
         )
+    elif found.scale:
+        text += f"; predictions are clipped to {found.scale}"
     elif found.level == "interval":
         text += "; alpha is that of intervals"
     elif found.level:
@@ -87,6 +94,12 @@ def _details(found: Details) -> Iterable[str]:
             rows.append([excerpts.head(shown(each.label), 40), f"{each.documents:,}", *cells])
         more = len(found.labels) - MOST_LABELS
         yield table(rows, right=[1, 2, 3]) + (f"\nand {more:,} other labels" if more > 0 else "")
+    if found.grades:
+        rows = [["at least", "documents", "accuracy", "F1", "macro F1", "weighted F1"]]
+        for grade in found.grades[:MOST_LABELS]:
+            cells = [_cell(each) for each in (grade.accuracy, grade.f1, grade.macro_f1, grade.weighted_f1)]
+            rows.append([f"{grade.grade:g}", f"{grade.documents:,}", *cells])
+        yield table(rows, right=[0, 1])
     if found.confusion:
         pairs = {(each.label, each.prediction): each.documents for each in found.confusion}
         yield confusion(pairs, ("label", "predicted"), whole=not found.confusion_left_out)
@@ -155,6 +168,7 @@ def as_data(found: Judged) -> dict[str, Any]:
     return {
         "task": found.task,
         "level": found.level or None,
+        "scale": found.scale,
         "all": found.all,
         "details": found.details,
         "groups": found.groups,
@@ -239,6 +253,10 @@ class Options(Limited, frozen=True, kw_only=True):
         Literal["numbers", "score", "classes", "lists"] | None,
         Flag("the task, if the types of the values do not decide it"),
     ] = None
+    scale: Annotated[
+        str | None,
+        Flag("scale of the labels, '{range: [0, 5], step: 1}', '{values: […]}' or none", metavar="SCALE"),
+    ] = None
     rounds: Annotated[int, Flag("of the bootstrap (1000)", metavar="N")] = 1000
     seed: Annotated[int, Flag("of the bootstrap (0)", parse=natural)] = 0
     top: Annotated[int, Flag("show the N largest groups of each kind (30)", metavar="N")] = 30
@@ -260,9 +278,10 @@ def run(context: Context, options: Options) -> Outcome:
         check_writable(options.plots, "--plots")
     names = [text.strip().partition(".")[0] for text in (*options.targets, options.against)]
     dataset, over = questions.dataset_of(context, options.dataset, names, sampled=options.sample)
-    labels = Labels(read_spec(options.against), _limit(context)) if options.against.lstrip().startswith("{") else None
+    spec = read_spec(options.against) if options.against.lstrip().startswith("{") else None
+    labels = Labels(spec, _limit(context)) if spec else None
     asked, groups = _questions(options, dataset, in_files=labels is not None)
-    answers, broken = _answers(context, dataset, asked, labels, over)
+    answers, broken, sets = _answers(context, dataset, asked, labels, over)
     columns = {name: joined([each.columns[name] for each in answers], name) for name in answers[0].columns}
     unused = None
     if labels:
@@ -271,7 +290,8 @@ def run(context: Context, options: Options) -> Outcome:
     if not len(columns[SOURCE].values):
         where = "" if options.where is None else f"--where {options.where}: "
         raise ConfigError(f"{where}expected documents to look at, got none of {documents:,}")
-    found = _judged(options, columns, np.frombuffer(b"".join(each.hashes for each in answers), np.uint64), groups)
+    hashes = np.frombuffer(b"".join(each.hashes for each in answers), np.uint64)
+    found = _judged(options, columns, hashes, groups, _scale(options, sets, spec))
     told = warnings(found)
     if LANGUAGE not in groups:
         told.append(
@@ -347,8 +367,8 @@ def _of_set(question: Question) -> str:
 
 def _answers(
     context: Context, dataset: Dataset, asked: list[Question], labels: Labels | None, over: str
-) -> tuple[list[Answers], list[str]]:
-    """Return what was asked of the documents, by shard; and what has failed.
+) -> tuple[list[Answers], list[str], Sequence[JoinedSet]]:
+    """Return what was asked of the documents, by shard; what has failed; and the sets that were read.
 
     Raises:
         ConfigError: if an expression is not one over these sets.
@@ -365,10 +385,20 @@ def _answers(
     broken = [*unreadable.values(), *failures(results)]
     if not answers:
         raise ToolkitError("\n".join(broken))
-    return answers, broken
+    return answers, broken, works[0].sets
 
 
-def _judged(options: Options, columns: dict[str, Column], hashes: Any, groups: list[str]) -> Judged:
+def _scale(options: Options, sets: Sequence[JoinedSet], spec: LabelFiles | None) -> Declared:
+    """Return the scale of the labels: that of the command line, of their files, or of their set."""
+    if options.scale is not None:
+        source = config.parse(options.scale, "--scale")
+        found: Declared = config.convert(source, Declared, "a scale")  # type: ignore[arg-type]
+        scales.check(found)
+        return found
+    return spec.scale if spec else scale_of(options.against, sets)
+
+
+def _judged(options: Options, columns: dict[str, Column], hashes: Any, groups: list[str], scale: Declared) -> Judged:
     what: What | None = options.task
     predictions = {text: columns[text] for text in options.targets}
     judge = Judge(
@@ -379,6 +409,7 @@ def _judged(options: Options, columns: dict[str, Column], hashes: Any, groups: l
         task=what,
         count=options.rounds,
         seed=options.seed,
+        scale=scale,
     )
     columns[LENGTH] = binned_lengths(columns[LENGTH])
     return judge.judged({name: columns[name] for name in groups}, options.top)

@@ -39,11 +39,13 @@ class Predicts(ConfigStruct, kw_only=True):
         task: what its outputs are: a number; the logit of the second of two classes, or of each of several; of each of
             several labels; of each grade but the first, that a text is at least of it.
         labels: classes or labels, sorted; grades, rising; nothing for a regression.
+        range: ends of the scale of a regression, to which its numbers are clipped.
     """
 
     version: Literal[1] = 1
     task: Task
     labels: list[str] = []
+    range: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def outputs(self) -> int:
@@ -59,6 +61,8 @@ class Predicts(ConfigStruct, kw_only=True):
             raise ConfigError(f"labels: expected different labels for {self.task}, got {self.labels[:5]}")
         if self.task in ("classes", "ordinal") and len(self.labels) < 2:
             raise ConfigError(f"labels: expected at least 2 for {self.task}, got {self.labels}")
+        if not isinstance(self.range, msgspec.UnsetType) and not -LARGEST <= self.range[0] < self.range[1] <= LARGEST:
+            raise ConfigError(f"range: expected a least and a greater number, got {[*self.range]}")
         if self.task == "ordinal":
             grades = grades_of(self.labels)
             if not all(map(math.isfinite, grades)) or grades != sorted(grades):
@@ -180,7 +184,7 @@ def outcomes(about: Predicts, sums: Array) -> Array:
     import numpy as np
 
     if about.task == "regression":
-        return sums
+        return sums if isinstance(about.range, msgspec.UnsetType) else np.clip(sums, *about.range)
     ones = sigmoid(sums)
     if about.task == "multilabel":
         return ones

@@ -280,7 +280,7 @@ class Head(Trainer, kw_only=True):
         examples = work.examples
         if not examples.of_split(VALID).any():
             raise DataError("expected labelled documents in valid, got none: the loss on valid says when training ends")
-        about = Predicts(task=self.task, labels=examples.names)
+        about = Predicts(task=self.task, labels=examples.names, range=examples.range or msgspec.UNSET)
         targets, weights = examples.targets(), self.weights_of(examples)
         write_sealed(join(work.folder, TARGETS), np.stack([targets, weights]).tobytes())
         payload = ToFit(

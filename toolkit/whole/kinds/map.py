@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
+from toolkit.config.scale import ScaleOption
+from toolkit.config.scale import check as check_scale
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, ToolkitError, amount
@@ -66,6 +68,7 @@ class Map(Calibrating, kw_only=True):
         str | None,
         Description(description="an expression: the label of a document, a number, or null for one without"),
     ] = None
+    scale: ScaleOption = None
     to: Annotated[
         Literal["corpus", "uniform"] | None,
         Description(
@@ -92,17 +95,24 @@ class Map(Calibrating, kw_only=True):
 
     def check(self) -> None:
         """Raise ConfigError for options that do not go together, or a file that is no map."""
+        check_scale(self.scale)
         if self.model is not None:
             given = [name for name in ("method", "labels", "to", "minimum", "knots") if getattr(self, name) is not None]
             if given:
                 raise ConfigError(f"expected `model` without {', '.join(given)}: its map was fitted before")
             self._check_model(self._fitted_before())
+        elif self.scale is not None and self.labels is None:
+            raise ConfigError("scale: expected it only with `labels`")
         elif self.method is None:
             raise ConfigError("expected `method: isotonic`, `method: quantile`, or `model: FILE`; got none")
         elif self.method == "isotonic" and (self.labels is None or self.to is not None or self.knots is not None):
             raise ConfigError("expected `labels` with `method: isotonic`, and neither `to` nor `knots`")
         elif self.method == "quantile" and (self.labels is None) == (self.to is None):
             raise ConfigError("expected `to: corpus`, `to: uniform` or `labels` with `method: quantile`, one of them")
+
+    def label_expressions(self) -> list[str]:
+        """Return the expression of the labels."""
+        return [self.labels] if self.labels is not None else []
 
     def _fitted_before(self) -> FittedMap:
         """Return the map that was fitted before."""
@@ -259,5 +269,7 @@ def fit(work: ToFit, report: Report) -> FittedMap:
         method=kind.method or "isotonic", score=kind.score, within=kind.groups, labels=kind.labels, to=kind.to,
         settings=work.settings, shards=len(work.shards), documents=0, groups={}, small={}, pool=_EMPTY, curve=[],
     )  # fmt: skip
-    how = fitting.on_labels if kind.labels is not None else fitting.on_the_corpus
-    return sealed_map(how(empty, work.shards, kind.minimum or MINIMUM, kind.knots or KNOTS, work.memory))
+    minimum, knots = kind.minimum or MINIMUM, kind.knots or KNOTS
+    if kind.labels is None:
+        return sealed_map(fitting.on_the_corpus(empty, work.shards, minimum, knots, work.memory))
+    return sealed_map(fitting.on_labels(empty, work.shards, minimum, knots, work.memory, kind.scale))

@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from toolkit.config.scale import Declared, Scale
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -170,7 +171,9 @@ BINS = 10
 """Of the calibration curve."""
 
 
-def on_labels(empty: FittedMap, shards: Sequence[SignedShard], minimum: int, knots: int, memory: int) -> FittedMap:
+def on_labels(
+    empty: FittedMap, shards: Sequence[SignedShard], minimum: int, knots: int, memory: int, scale: Declared = None
+) -> FittedMap:
     """Return a map that was fitted on documents with labels.
 
     Args:
@@ -179,10 +182,11 @@ def on_labels(empty: FittedMap, shards: Sequence[SignedShard], minimum: int, kno
         minimum: documents with labels that a group needs.
         knots: so many, at most, of a quantile map.
         memory: bytes that may be used.
+        scale: declared for the labels.
 
     Raises:
         ConfigError: if more is needed.
-        DataError: if there are too few.
+        DataError: if there are too few, or one is not on the scale.
     """
     all_ = [run for signed in shards for run in runs_of(signed)]
     if (needed := COST * sum(run.run.labelled for run in all_)) > memory:
@@ -196,6 +200,10 @@ def on_labels(empty: FittedMap, shards: Sequence[SignedShard], minimum: int, kno
                 parts.setdefault(label, []).append(mine)
     together = np.concatenate([np.zeros(0, dtype=LABELLED), *(each for part in parts.values() for each in part)])
     _check_enough(len(together), minimum, "documents with both a score and a label")
+    if isinstance(scale, Scale):
+        least, greatest = scale.bounds
+        if len(wrong := together["label"][(together["label"] < least) | (together["label"] > greatest)]):
+            raise DataError(f"labels: expected values on {scale}, got {wrong[0]:g}")
 
     def fitted(rows: Array) -> GroupMap:
         scores, labels = rows["score"], rows["label"]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct, Description
@@ -78,7 +79,7 @@ class Linear(Trainer, kw_only=True):
     def fit(self, work: Work) -> Fitted:
         """Fit each output for each alpha, in tasks of their own; choose by valid."""
         examples = work.examples
-        about = self.about(examples.names)
+        about = msgspec.structs.replace(self.about(examples.names), range=examples.range or msgspec.UNSET)
         counted = Counted(work.shards, self.buckets)
         rows = Rows.of(examples)
         (idf, lengths), ends = self._scales(work, counted, rows.train), examples.rows_of
