@@ -41,7 +41,7 @@ BY_OTHERS = {
     "commands.md": (len(parser.names()), "commands/test_command_line.py"),  # made; all are understood, see below
     "dolma.md": (2, "pipeline/test_dolma.py"),
     "embeddings.md": (6, "test_embeddings_page.py"),
-    "extractors.md": (3, "pipeline/test_extractors.py"),
+    "extractors.md": (4, "pipeline/test_extractors.py"),
     "in-place.md": (3, "test_in_place_page.py"),
     "in-python.md": (13, "in_python/test_page.py"),
     "iterating.md": (7, "test_docs.py"),

@@ -17,7 +17,7 @@ is read back. The files are the same, and so are their records. What fails here 
 stage itself, which finds it missing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from typing import NamedTuple, Self
@@ -59,9 +59,9 @@ class ShardToPass(NamedTuple):
     Attributes:
         path: of its documents.
         tag: all its sets are written; they read no others.
-        mix: joins no sets but these, and the one that the input carries.
+        mix: joins no sets but these, and those that the input carries.
         sign: its entries read no others either.
-        carried: the set that the input carries.
+        carried: the sets that the input carries.
         processes: that work on it; signatures are made by one.
     """
 
@@ -69,7 +69,7 @@ class ShardToPass(NamedTuple):
     tag: ShardToTag | None
     mix: ShardToMix | None
     sign: ShardToSign | None
-    carried: str | None
+    carried: Sequence[str]
     processes: int
 
     @property
@@ -139,18 +139,17 @@ class ShardPass:
             self._sign(self._signing, passed, passed.batch)
 
     def _sign(self, signing: Signing, passed: "_Passed", batch: Batch) -> None:
-        by_set = dict(zip(self._work.todo, passed.rows, strict=True))
-        others = [passed.carried if each.set == self._work.carried else by_set[each.set] for each in signing.whole.sets]
+        by_set = {**passed.carried, **dict(zip(self._work.todo, passed.rows, strict=True))}
+        others = [by_set[each.set] for each in signing.whole.sets]
         try:
             values = [list(of_sets) for _, of_sets in zip(batch, self._joiner.values(others), strict=False)]
             signing.add(passed.number, batch, values)
         except Exception:
             self._leave_signatures()
 
-    def complete(self, state: ShardState, carried: str) -> None:
+    def complete(self, state: ShardState, carried: Mapping[str, str]) -> None:
         """Add attributes and intermediate to the group, with their records."""
-        tag, set_name = self._work.tag, self._work.carried
-        contents = {set_name: carried} if set_name else {}
+        tag, contents = self._work.tag, dict(carried)
         try:
             if tag and self._attributes:
                 sets.forget_all(tag.dataset, self._work.todo, [tag.shard])
@@ -213,7 +212,7 @@ class _Passed(NamedTuple):
         rows, efforts: of each set.
         encoded: what the mix writes; None once a document cannot be mixed.
         batch: the documents, where signatures are made of them.
-        carried: rows of the set that the input carries.
+        carried: rows of the sets that the input carries.
     """
 
     number: int
@@ -221,7 +220,7 @@ class _Passed(NamedTuple):
     efforts: list[Effort]
     encoded: Encoded | None
     batch: Batch | None
-    carried: list[bytes]
+    carried: dict[str, list[bytes]]
 
 
 class _Passing:
@@ -246,8 +245,8 @@ class _Passing:
         found = values_of(batch, numbered, self._steps, self._todo, self._work.path) if self._steps else _NOTHING
         encoded = None
         if self._encoder:
-            by_set = dict(zip(self._todo, found.rows, strict=True))
-            others = [block.carried if name == self._work.carried else by_set[name] for name in self._joined]
+            by_set = {**block.carried, **dict(zip(self._todo, found.rows, strict=True))}
+            others = [by_set[name] for name in self._joined]
             try:
                 encoded = self._encoder.fresh(block.number, batch, others, found.columns)
             except Exception:
@@ -346,7 +345,7 @@ def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) ->
     tags, mixes, signed = _can_follow(work)
     passes: dict[str, ShardPass] = {}
 
-    def follow(shard: str, carried: str | None, group: Group) -> ShardPass:
+    def follow(shard: str, carried: Sequence[str], group: Group) -> ShardPass:
         tag, mix = work.tagged(shard) if tags else None, work.mixed(shard) if mixes else None
         to_sign = signed and msgspec.structs.replace(signed, shard=shard)
         path = work.input.dataset.shard_path(shard)
@@ -364,8 +363,7 @@ def _can_follow(work: InputToPass) -> tuple[bool, bool, ShardToSign | None]:
     Signatures are of documents in order; where several processes work on a shard, they would wait for one.
     """
     tags = work.tag is not None and _is_closed(work.tag.plan)
-    carried = work.input.entry.reader().attribute_set()
-    made = {*(work.tag.plan.sets if work.tag and tags else ()), *([carried] if carried else [])}
+    made = {*(work.tag.plan.sets if work.tag and tags else ()), *work.input.entry.reader().attribute_sets()}
     mixes = work.mix is not None and made >= {each.set for each in work.mix.sets} and _is_by_shard(work.mix.settings)
     signed = work.sign if work.processes == 1 else None
     if signed:
@@ -492,8 +490,7 @@ def forget_data(work: InputToPass, record: ingested.InputRecord) -> None:
 
 
 def _sets_of_run(work: InputToPass) -> list[str]:
-    carried = work.input.entry.reader().attribute_set()
-    return [*(work.tag.plan.sets if work.tag else ()), *([carried] if carried else [])]
+    return [*(work.tag.plan.sets if work.tag else ()), *work.input.entry.reader().attribute_sets()]
 
 
 def _attributes(dataset: Dataset, sets: Mapping[str, None], shard: str) -> list[tuple[str, str]]:

@@ -120,6 +120,59 @@ def test_what_cannot_be_is_refused(project: Project, options: dict[str, object],
     assert message in ran.err
 
 
+def test_other_extractors_write_sets_row_by_row(project: Project) -> None:
+    bodies = (ARTICLE, "<p>segfault", "<p>loop", "plain")
+    (project.root / "own.py").write_text(FRAGILE, encoding="utf-8")
+    own = f"{project.root}/own.py:Fragile"
+    path = write_warc(
+        project.root,
+        *(
+            record(i, http(body, HTML if body != "plain" else "Content-Type: text/plain"))
+            for i, body in enumerate(bodies)
+        ),
+    )
+    extract = {"traf-0": "trafilatura", "own-0": {"extractor": own, "word": "page"}}
+    entry = warc(path, title=False, extract=extract, timeout=0.5)
+    project.config |= {"tag": {"length-0": "length"}, "processes": 1}
+    project.config["mix"] = {
+        "attributes": [{"set": "traf-0", "as": {"extracted": "traf"}}, {"set": "own-0", "as": {"extracted": "own"}}],
+        "rules": [{"drop": "own is None", "name": "lost"}, {"keep": "traf is not None and traf.chars > 4"}],
+        "output": {"format": "dolma", "path": str(project.root / "out")},
+    }
+    project.config["ingest"] = [entry]
+    project.ok("run")
+    assert project.ok("ingest", "--json").json["counts"] == {
+        "documents": 4,
+        "extract.own-0.crash": 1,
+        "extract.own-0.timeout": 1,
+    }
+    found = {name: read_rows(project.attributes / name / "cc/w.jsonl.gz") for name in extract}
+    traf, mine = ([row["attributes"]["extracted"] for row in rows] for rows in found.values())
+    assert traf[0] == {"text": f"{FIRST}\n{SECOND}", "chars": len(FIRST) + 1 + len(SECOND)}
+    assert mine == [{"text": f"page: {len(ARTICLE)} bytes", "chars": 15}, None, None, {"text": "plain", "chars": 5}]
+    ids = [row["id"] for row in read_rows(project.documents / "cc/w.jsonl.gz")]
+    assert all([row["id"] for row in rows] == ids for rows in found.values())
+    kept = read_rows(project.root / "out/documents/documents.jsonl.gz")
+    assert [row["id"] for row in kept] == [ids[0], ids[3]]
+    assert project.ok("validate").code == 0
+    assert project.ok("status").code == 0
+    assert "(1 before)" in project.ok("ingest").out
+    project.config["ingest"] = [{**entry, "extract": {"traf-0": {"extractor": "trafilatura", "comments": False}}}]
+    ran = project("ingest")
+    assert ran.code == 2
+    assert "extract.traf-0.comments: True -> False" in ran.err
+
+
+def test_a_set_is_of_one_extractor(project: Project) -> None:
+    path = write_warc(project.root, record(1, http(ARTICLE, HTML)))
+    ran = project.ingest(warc(path, extract={"a-0": "justext"}), warc(path, source="b", extract={"a-0": "resiliparse"}))
+    assert ran.code == 2
+    assert "ingest[1]: expected the set 'a-0' with the settings that it has in the entry before, got others" in ran.err
+    ran = project.ingest(warc(path, extract={"a-0": {"extractor": "justext", "languag": "x"}}))
+    assert "extract.a-0: " in ran.err
+    assert "did you mean 'language'" in ran.err
+
+
 def test_the_extractor_of_the_page_keeps_the_contract(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     own, suite = (block.text for block in blocks("docs/extractors.md") if block.language == "python")
     (project.root / "paragraphs.py").write_text(own, encoding="utf-8")

@@ -186,15 +186,15 @@ class Claims:
             self.shards |= _shards_named(work)
         self._write()
 
-    def take(self, shard: str, set_name: str | None) -> None:
-        """Claim a shard, and its attributes in a set.
+    def take(self, shard: str, set_names: Sequence[str]) -> None:
+        """Claim a shard, and its attributes in sets.
 
         Raises:
             DataError: if there is a file that is not this input's.
         """
         if shard in self.shards:
             return
-        if path := _in_the_way(self._work, shard, set_name):
+        if path := _in_the_way(self._work, shard, set_names):
             for _ in range(LOOKS):
                 if self._is_noted(shard):
                     break
@@ -289,7 +289,7 @@ class _ClaimsInGroup(Claims):
         self.shards = set(attempt.shards)
         self._group = group
 
-    def take(self, shard: str, set_name: str | None) -> None:
+    def take(self, shard: str, set_names: Sequence[str]) -> None:
         """Do nothing: it was free when the group claimed it."""
 
     def group(self) -> AbstractContextManager[Group]:
@@ -317,10 +317,10 @@ def _is_shared(dataset: Dataset) -> bool:
     return sum(any(name.startswith("the source ") for name in each.claim.holds) for each in held) > 1
 
 
-def _in_the_way(work: InputToIngest, shard: str, set_name: str | None) -> str:
+def _in_the_way(work: InputToIngest, shard: str, set_names: Sequence[str]) -> str:
     """Return the path of a file where one will be written, and may not; empty if there is none."""
     dataset = work.dataset
-    paths = [dataset.shard_path(shard), *([dataset.attribute_path(set_name, shard)] if set_name else [])]
+    paths = [dataset.shard_path(shard), *(dataset.attribute_path(name, shard) for name in set_names)]
     return next((path for path in paths if not work.overwrite and exists(path)), "")
 
 
@@ -329,10 +329,9 @@ def _not_free(works: Sequence[InputToIngest]) -> set[str]:
     paths: list[tuple[str, str]] = []
     for work in works:
         if not work.overwrite:
-            shard, set_name = work.shard_name(), work.entry.reader().attribute_set()
+            shard, names = work.shard_name(), work.entry.reader().attribute_sets()
             paths.append((work.key, work.dataset.shard_path(shard)))
-            if set_name:
-                paths.append((work.key, work.dataset.attribute_path(set_name, shard)))
+            paths += ((work.key, work.dataset.attribute_path(name, shard)) for name in names)
     found = stat_each([path for _, path in paths])
     return {key for (key, _), there in zip(paths, found, strict=True) if there is not None}
 

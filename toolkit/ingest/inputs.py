@@ -130,14 +130,14 @@ def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
         return False
     if record.salvaged and work.entry.settings().on_error != "salvage":
         return False
-    set_name = work.entry.reader().attribute_set()
+    names = work.entry.reader().attribute_sets()
     for shard, output in record.shards.items():
         now = stat(work.dataset.shard_path(shard))
         if now is None or now.size != output.size:
             return False
-        if set_name:
-            made = sets.load_record(work.dataset, set_name, shard)
-            if made is None or not sets.is_intact(work.dataset, set_name, shard, made):
+        for name in names:
+            made = sets.load_record(work.dataset, name, shard)
+            if made is None or not sets.is_intact(work.dataset, name, shard, made):
                 return False
     return True
 
@@ -245,11 +245,13 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
     formats = {str(key.settings.get("format")) for key in found.keys.values()} if found else set()
     if found is None or any({"tagger", "kind", "align"} & key.settings.keys() for key in found.keys.values()):
         return None
-    ours = (
-        each
-        for each in ingested.load_undamaged(dataset)
-        if each.settings.get("format") in formats and each.settings.get("set", set_name) == set_name
-    )
+    extracted = any("extractor" in key.settings for key in found.keys.values())
+
+    def carries(settings: Mapping[str, Any]) -> bool:
+        named = set_name in settings.get("extract", ()) if extracted else settings.get("set", set_name) == set_name
+        return settings.get("format") in formats and named
+
+    ours = (each for each in ingested.load_undamaged(dataset) if carries(each.settings))
     return {
         *sets.recorded_shards(dataset, set_name),
         *(shard for each in ours for shard in each.shards),

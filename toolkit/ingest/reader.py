@@ -66,7 +66,7 @@ class Draft(msgspec.Struct, kw_only=True):
         created: the best guess of when the document was made. Neither depends on the run.
         metadata: an object, as a dict or JSON text.
         extra: other top-level keys, kept.
-        attributes: by key, as JSON text, for the attribute set that the reader declares.
+        attributes: by set and key, as JSON text, for the attribute sets that the reader declares.
         number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
         raw: a row that already is a document, kept byte by byte.
         utf8: the text in UTF-8, if it is at hand.
@@ -83,7 +83,7 @@ class Draft(msgspec.Struct, kw_only=True):
     created: str | None = None
     metadata: dict[str, Any] | msgspec.Raw | None = None
     extra: dict[str, Any] = {}
-    attributes: dict[str, msgspec.Raw] | None = None
+    attributes: dict[str, dict[str, msgspec.Raw]] | None = None
     raw: bytes | None = None
     utf8: bytes | None = None
     paths: tuple[str, ...] | None = None
@@ -442,7 +442,7 @@ class Reader(msgspec.Struct, **FROZEN):
     """Whether the files can be documents in place: read again by each command, as fast as documents or nearly so."""
 
     TYPES: ClassVar[Mapping[str, Any]] = {}
-    """Types of the attributes that the format carries, by key: annotations, as `tag` of a tagger has one."""
+    """Types of the attributes in each set that the format carries, by key: as the annotation of a tagger's `tag`."""
 
     PLUGIN: ClassVar[tuple[str, Kind[Any], str] | None] = None
     """An option that names a plugin, the plugin's kind, and the default name: the plugin's options stand beside it."""
@@ -488,9 +488,13 @@ class Reader(msgspec.Struct, **FROZEN):
         for draft in self.read(source):
             yield (draft,)
 
-    def attribute_set(self) -> str | None:
-        """Return the name of the set that `Draft.attributes` go to; None if the format carries none."""
-        return None
+    def attribute_sets(self) -> Sequence[str]:
+        """Return the names of the sets that `Draft.attributes` go to; none if the format carries no attributes."""
+        return ()
+
+    def set_settings(self, name: str) -> dict[str, Any]:
+        """Return what decides the values of a set, beside the name of the format, as it is recorded."""
+        return {"version": "1"}
 
     def own_types(self, inputs: "Sequence[Input]") -> OwnTypes | None:
         """Return the types of the fields that documents of these inputs bring with them; None if nobody knows them.

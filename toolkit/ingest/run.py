@@ -8,7 +8,7 @@ input ──decompress──> reader ──drafts──> trim ──rows──> 
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from typing import NamedTuple, Protocol
 
@@ -44,14 +44,14 @@ class FreshBlock(NamedTuple):
         rows: the documents, decoded; their metadata only stand in the lines.
         texts: of the documents, in UTF-8.
         lines: the same as JSON, without line ends.
-        carried: the rows of attributes that the format carries; empty if it carries none.
+        carried: the rows of attributes that the format carries, by set.
     """
 
     number: int
     rows: list[DocumentRow]
     texts: list[bytes]
     lines: list[bytes]
-    carried: list[bytes]
+    carried: dict[str, list[bytes]]
 
 
 class Follower(Protocol):
@@ -63,12 +63,12 @@ class Follower(Protocol):
     def take(self, blocks: Iterator[FreshBlock]) -> None:
         """Work on the blocks, of which some may be left; only errors of the blocks themselves are raised."""
 
-    def complete(self, state: row_index.ShardState, carried: str) -> None:
-        """Add what was written to the group; the documents are complete, with the content digest of what they carry."""
+    def complete(self, state: row_index.ShardState, carried: Mapping[str, str]) -> None:
+        """Add what was written to the group; the documents are complete, and so are the sets, by content digest."""
 
 
-Follow = Callable[[str, str | None, Group], AbstractContextManager[Follower]]
-"""Gives the follower of a shard, whose format carries a set with this name, and whose files belong to a group."""
+Follow = Callable[[str, Sequence[str], Group], AbstractContextManager[Follower]]
+"""Gives the follower of a shard, whose format carries sets with these names, and whose files belong to a group."""
 
 
 class IngestedInput(ConfigStruct):
@@ -250,7 +250,7 @@ class _ShardsOutput:
         self.shards: dict[str, sets.OutputState] = {}
         self.common = work.entry.settings()
         self.reader = work.entry.reader()
-        self.set_name = self.reader.attribute_set()
+        self.set_names = self.reader.attribute_sets()
 
     def run(self, rows: Iterator[Written]) -> None:
         first, number = next(rows, None), 0
@@ -260,18 +260,17 @@ class _ShardsOutput:
             first, number = next(rows, None), number + 1
 
     def _write_shard(self, name: str, drafts: Iterator[Written]) -> None:
-        dataset, set_name = self.work.dataset, self.set_name
-        self.claims.take(name, set_name)
-        if set_name:
-            sets.forget(dataset, set_name, name)
+        dataset = self.work.dataset
+        self.claims.take(name, self.set_names)
+        sets.forget_all(dataset, self.set_names, [name])
         with self.claims.group() as group, ExitStack() as following:
-            follower = following.enter_context(self.follow(name, set_name, group)) if self.follow else None
+            follower = following.enter_context(self.follow(name, self.set_names, group)) if self.follow else None
             files = group.files
             with ExitStack() as stack:
                 index = stack.enter_context(row_index.RowIndexOutput(dataset, name, replaced=True, group=group))
                 output = stack.enter_context(RowOutput(dataset.shard_path(name), self.threads, together=files))
-                path = dataset.attribute_path(set_name, name) if set_name else None
-                carried = stack.enter_context(RowOutput(path, together=files)) if path else None
+                paths = {set_name: dataset.attribute_path(set_name, name) for set_name in self.set_names}
+                carried = {each: stack.enter_context(RowOutput(path, together=files)) for each, path in paths.items()}
                 blocks = self._written(drafts, index, output, carried)
                 if follower:
                     follower.take(blocks)
@@ -280,50 +279,58 @@ class _ShardsOutput:
             state = index.finish(output.stat, output.content, head=output.head)
             self.shards[name] = sets.output_state(output)
             self.rows += output.rows
-            if set_name and carried:
+            if carried:
                 self._record_carried(name, state, carried, group)
             if follower:
-                follower.complete(state, carried.content if carried else "")
+                follower.complete(state, {each: output.content for each, output in carried.items()})
 
     def _written(
-        self, drafts: Iterator[Written], index: row_index.RowIndexOutput, output: RowOutput, carried: RowOutput | None
+        self,
+        drafts: Iterator[Written],
+        index: row_index.RowIndexOutput,
+        output: RowOutput,
+        carried: Mapping[str, RowOutput],
     ) -> Iterator[FreshBlock]:
         """Write the documents of a shard; yield them in blocks, which end where those of its file will."""
         size, offset = self.common.shard_size, 0
         is_last = False
         while not is_last:
             is_last, begin = True, offset
-            block = FreshBlock(output.rows, [], [], [], [])
+            block = FreshBlock(output.rows, [], [], [], {name: [] for name in carried})
             for draft, row, line in drafts:
                 block.rows.append(row)
                 block.lines.append(line)
                 block.texts.append(row.text.encode() if draft.utf8 is None else draft.utf8)
                 index.add(row_index.entry_of(row, draft.fields(row.id) or line, len(block.texts[-1])), offset)
                 offset += len(line) + 1
-                if carried:
-                    found = {"source": row.source, "id": row.id, "attributes": draft.attributes}
-                    block.carried.append(ENCODER.encode(found))
+                for name, rows in block.carried.items():
+                    values = (draft.attributes or {})[name]
+                    rows.append(ENCODER.encode({"source": row.source, "id": row.id, "attributes": values}))
                 if size and offset >= size:
                     break
                 if len(block.lines) == BLOCK_ROWS or offset - begin - len(block.lines) >= BLOCK_BYTES:
                     is_last = False
                     break
             output.write_rows(block.lines)
-            if carried:
-                carried.write_rows(block.carried)
+            for name, rows in block.carried.items():
+                carried[name].write_rows(rows)
             if block.lines:
                 self.report(len(block.lines))
                 yield block
 
-    def _record_carried(self, name: str, state: row_index.ShardState, carried: RowOutput, group: Group) -> None:
-        assert self.set_name
-        record = sets.ShardRecord(
-            input=state,
-            settings={key: settings_of_set(self.work.entry) for key in self.reader.TYPES},
-            reads={},
-            rows=carried.rows,
-            counts={"documents": carried.rows},
-            output=sets.output_state(carried),
-            seconds=0.0,
-        )
-        sets.save_records(self.work.dataset, name, {self.set_name: record}, group)
+    def _record_carried(
+        self, name: str, state: row_index.ShardState, carried: Mapping[str, RowOutput], group: Group
+    ) -> None:
+        records = {
+            set_name: sets.ShardRecord(
+                input=state,
+                settings=dict.fromkeys(self.reader.TYPES, settings_of_set(self.work.entry, set_name)),
+                reads={},
+                rows=output.rows,
+                counts={"documents": output.rows},
+                output=sets.output_state(output),
+                seconds=0.0,
+            )
+            for set_name, output in carried.items()
+        }
+        sets.save_records(self.work.dataset, name, records, group)

@@ -1,7 +1,7 @@
 """The section ``ingest:``: its entries as typed settings, and what of them decides what becomes of an input."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,6 +12,7 @@ from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.config.sizes import Size
+from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest import folders
@@ -249,9 +250,10 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
             )
         if settings.source is not None and (fault := fault_of_name(settings.source)):
             raise place.error(("source",), f"{fault}: it is the folder of shards below the documents")
-        if (set_name := reader.attribute_set()) is not None and not is_set_name(set_name):
-            raise place.error(("set",), f"expected a set name of letters, digits, - and _, got {set_name!r}")
-        if settings.trim and reader.attribute_set():
+        for set_name in reader.attribute_sets():
+            if not is_set_name(set_name):
+                raise place.error(("set",), f"expected a set name of letters, digits, - and _, got {set_name!r}")
+        if settings.trim and reader.attribute_sets() and any(map(schema.is_per_line, reader.types().values())):
             raise place.error(
                 ("trim",),
                 "expected no `trim`, because this format brings attributes with a value for each line, "
@@ -260,7 +262,19 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
         where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
         found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
         entries.append(found)
+    _check_sets(section, entries)
     return entries
+
+
+def _check_sets(section: ConfigNode, entries: Sequence[Entry]) -> None:
+    """Raise ConfigError if entries write one set with different settings."""
+    known: dict[str, dict[str, Any]] = {}
+    for i, entry in enumerate(entries):
+        for name in entry.reader().attribute_sets():
+            settings = settings_of_set(entry, name)
+            if known.setdefault(name, settings) != settings:
+                message = f"expected the set {name!r} with the settings that it has in the entry before, got others"
+                raise section.at(i).error((), message)
 
 
 def _check(reader: Reader, place: ConfigNode) -> None:
@@ -296,9 +310,10 @@ def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
     found = {}
     for entry in entries:
         reader = entry.reader()
-        if (set_name := reader.attribute_set()) is not None:
-            keys = {key: sets.key_schema(type_, settings_of_set(entry)) for key, type_ in reader.types().items()}
-            found[set_name] = sets.SetSchema(keys=keys)
+        for name in reader.attribute_sets():
+            settings = settings_of_set(entry, name)
+            keys = {key: sets.key_schema(type_, settings) for key, type_ in reader.types().items()}
+            found[name] = sets.SetSchema(keys=keys)
     return found
 
 
@@ -324,8 +339,9 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, writ
             sets.save_schema(dataset, set_name, made)
 
 
-def settings_of_set(entry: Entry) -> dict[str, Any]:
-    return {"format": recorded_reference(entry.settings().format), "version": "1"}
+def settings_of_set(entry: Entry, name: str) -> dict[str, Any]:
+    """Return what decides the values of a set that an entry writes, as it is recorded."""
+    return {"format": recorded_reference(entry.settings().format), **entry.reader().set_settings(name)}
 
 
 def holds(entries: Iterable[Entry]) -> dict[str, str]:

@@ -112,18 +112,16 @@ def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
 
 def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
     """Check that documents have the attributes that the format declares, of their types, and no others."""
-    name, types = _name(reader), reader.types()
-    expect(
-        (reader.attribute_set() is None) == (not types),
-        f"{name}: expected `attribute_set` and `TYPES` together, or neither, got one of them",
-    )
+    name, types, sets = _name(reader), reader.types(), reader.attribute_sets()
+    expect(types or not sets, f"{name}: expected `TYPES` beside `attribute_sets`, got none")
     for draft in drafts:
         found = draft.attributes or {}
         expect(
-            found.keys() == types.keys(),
-            f"{name}: expected the attributes {', '.join(types) or 'none'} of each document, got {', '.join(found)}",
+            found.keys() == {*sets} and all(values.keys() == types.keys() for values in found.values()),
+            f"{name}: expected the attributes {', '.join(types) or 'none'} of each document in the sets "
+            f"{', '.join(sets) or 'none'}, got { {each: [*values] for each, values in found.items()} }",
         )
-        for key, value in found.items():
+        for key, value in (item for values in found.values() for item in values.items()):
             try:
                 msgspec.json.decode(value, type=schema.to_python(types[key]))
             except msgspec.DecodeError as error:

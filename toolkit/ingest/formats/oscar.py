@@ -3,7 +3,7 @@
 Source: the OSCAR project's published schema; oscar-io 0.2 (v2) and 0.4 (v3) for what is really written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -81,8 +81,8 @@ class Oscar(Reader):
 
     set: Annotated[str, msgspec.Meta(description="the attribute set to write")] = "oscar-0"
 
-    def attribute_set(self) -> str:
-        return self.set
+    def attribute_sets(self) -> Sequence[str]:
+        return (self.set,)
 
     def read(self, source: Input) -> Iterator[Draft]:
         decoder = msgspec.json.Decoder(_Line)
@@ -118,7 +118,7 @@ class Oscar(Reader):
                 added=headers.date,
                 created=headers.date,
                 metadata={"warc_headers": row.warc_headers},
-                attributes={"line_language": sentences, "oscar": Raw(encoded)},
+                attributes={self.set: {"line_language": sentences, "oscar": Raw(encoded)}},
             )
 
         with source.lines() as lines:

@@ -5,16 +5,17 @@ Source: WARC 1.0/1.1 (ISO 28500); HTTP by RFC 9110 and 9112; character encodings
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 import msgspec
 
 from toolkit.config.settings import Description, plain
 from toolkit.config.sizes import Size
-from toolkit.errors import DataError
+from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.reader import Draft, Input, Reader
-from toolkit.ingest.web.extractor import DEFAULT, EXTRACTORS, ExtractorSpec, SentPage, page_reader
+from toolkit.ingest.web.extractor import DEFAULT, EXTRACTORS, ExtractorSpec, ReadPage, SentPage, page_reader
 from toolkit.ingest.web.html import is_binary, parse_content_type, sniffed
 from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
 from toolkit.ingest.web.plain_records import Record
@@ -22,6 +23,20 @@ from toolkit.ingest.web.records import is_sound, sound_records
 from toolkit.runs.isolated import Isolated, Lost
 
 HTML = ("text/html", "application/xhtml+xml")
+EXTRACTED = "extracted"
+"""Key of the texts of other extractors."""
+
+
+class ExtractedText(msgspec.Struct):
+    """The text of a page by another extractor than that of the documents.
+
+    Attributes:
+        text: The text; empty if the extractor finds none.
+        chars: Its code points.
+    """
+
+    text: str
+    chars: int
 
 
 class Warc(Reader):
@@ -36,7 +51,7 @@ class Warc(Reader):
     empty pages. If the extractor needs too long for a page (``lost.timeout``) or crashes on it (``lost.crash``), only
     this page is lost; with ``on_error: skip`` it is kept aside. A record that is shorter or longer than it says is bad,
     and so is one that is read and whose block is not that of its digest; with ``on_error: skip`` the reader goes on at
-    the next record.
+    the next record. A page that ``extract`` loses stays a document: the value in that set is null, and counted.
     """
 
     VERSION = "2"  # since 2: `created`
@@ -44,6 +59,12 @@ class Warc(Reader):
     MEMBERS = True
 
     PLUGIN = ("extractor", EXTRACTORS, DEFAULT)
+    TYPES = {
+        EXTRACTED: Annotated[
+            ExtractedText | None,
+            msgspec.Meta(description="The text that another extractor gives; null if it crashed or took too long."),
+        ]
+    }
 
     extractor: Annotated[
         str,
@@ -52,6 +73,13 @@ class Warc(Reader):
             "`package.module:Class` or `path/file.py:Class`; its options stand beside it"
         ),
     ] = DEFAULT
+    extract: Annotated[
+        dict[str, str | dict[str, Any]],
+        Description(
+            description="texts of other extractors, as attribute sets with the key `extracted`: {SET: NAME}, or "
+            "{SET: {extractor: NAME, option: …}}"
+        ),
+    ] = {}
     content_types: Annotated[
         tuple[str, ...], Description(description="types of the responses to read; all except HTML count as plain text")
     ] = (*HTML, "text/plain")
@@ -73,16 +101,42 @@ class Warc(Reader):
             self.extractor, {name: value for name, value in plain(self).items() if name in self.OPTIONS}
         )
 
+    def attribute_sets(self) -> Sequence[str]:
+        return tuple(self.extract)
+
+    def set_settings(self, name: str) -> dict[str, Any]:
+        return super().set_settings(name) | self._other(name).settings()
+
+    def _other(self, name: str) -> ExtractorSpec:
+        """Return the extractor of a set."""
+        given = self.extract[name]
+        options = {"extractor": given} if isinstance(given, str) else dict(given)
+        reference = options.pop("extractor", None)
+        if not isinstance(reference, str):
+            raise ConfigError("expected the name of an extractor, or {extractor: NAME, option: …}")
+        return ExtractorSpec(reference, options)
+
     def check(self) -> None:
         self._spec.build().check()
+        for name in self.extract:
+            try:
+                self._other(name).build().check()
+            except ConfigError as error:
+                raise type(error)(f"extract.{name}: {error}") from None
 
     def settings(self) -> dict[str, Any]:
-        return super().settings() | self._spec.settings()
+        others = {name: self._other(name).settings() for name in self.extract}
+        found = super().settings() | self._spec.settings() | {"extract": others}
+        return found if others else {name: value for name, value in found.items() if name != "extract"}
 
     def read(self, source: Input) -> Iterator[Draft]:
         limit = min(self.max_html, source.max_bytes)
         number = 0
-        with Isolated(functools.partial(page_reader, self._spec), self.timeout) as extract:
+        with ExitStack() as stack:
+            specs = [self._spec, *map(self._other, self.extract)]
+            extract, *others = [
+                stack.enter_context(Isolated(functools.partial(page_reader, spec), self.timeout)) for spec in specs
+            ]
             for record in sound_records(source, large=True):
                 number += 1
                 url = record.fields.get("warc-target-uri")
@@ -105,7 +159,11 @@ class Warc(Reader):
                     continue
                 if reason := record.fields.get("warc-truncated"):
                     source.counts[f"truncated.{reason}"] += 1
+                texts = {
+                    name: _text_of(each, page, source, name) for name, each in zip(self.extract, others, strict=True)
+                }
                 yield Draft(
+                    attributes={name: {EXTRACTED: text} for name, text in texts.items()} or None,
                     text=found.text,
                     number=number,
                     id=record.id,
@@ -174,3 +232,13 @@ class Warc(Reader):
             leave("binary")
             return None
         return SentPage(body, charset, kind in HTML, url, answer.headers)
+
+
+def _text_of(extract: "Isolated[SentPage, ReadPage]", page: SentPage, source: Input, name: str) -> msgspec.Raw:
+    """Return the value of a set for a page; null, and counted, if the extractor needs too long or crashes."""
+    try:
+        text = extract(page).text
+    except Lost as lost:
+        source.counts[f"extract.{name}.{lost.reason}"] += 1
+        return msgspec.Raw(b"null")
+    return msgspec.Raw(msgspec.json.encode(ExtractedText(text, len(text))))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from toolkit.config.plugin_code import recorded_code
+from toolkit.config.root import recorded_reference
 from toolkit.config.settings import FROZEN, ConfigNode, ConfigStruct, convert, plain
 from toolkit.ingest.web.html import decode_page
 from toolkit.plugins import Kind
@@ -91,7 +92,8 @@ class ExtractorSpec(ConfigStruct):
         """Return what decides the texts, as it is recorded: all options, and code or a version where there is one."""
         built = self.build()
         version = {} if built.VERSION == Extractor.VERSION else {"extractor_version": built.VERSION}
-        return {"extractor": self.reference, **plain(built), **version, **recorded_code(type(built))}
+        reference = recorded_reference(self.reference)
+        return {"extractor": reference, **plain(built), **version, **recorded_code(type(built))}
 
 
 class SentPage(msgspec.Struct):
