@@ -43,7 +43,7 @@ from toolkit.records import sets as records
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.storage.journal import Group
-from toolkit.storage.paths import remove, remove_empty_folders
+from toolkit.storage.paths import remove_with_folders
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import build
@@ -484,8 +484,7 @@ def forget_data(work: InputToPass, record: ingested.InputRecord) -> None:
     sets = dict.fromkeys([*_sets_of_run(work), *(joined.set for joined in work.mixed("").sets)])
     for shard in record.shards:
         for path, root in ((dataset.shard_path(shard), dataset.documents), *_attributes(dataset, sets, shard)):
-            remove(path)
-            remove_empty_folders(path.rpartition("/")[0], root)
+            remove_with_folders(path, root)
     row_index.forget(dataset, record.shards)
 
 

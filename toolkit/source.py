@@ -18,7 +18,7 @@ from toolkit.errors import ConfigError, ToolkitError, short
 from toolkit.mix import joined_sets
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.mix.settings import Joined, Stream
+from toolkit.mix.settings import Stream
 from toolkit.records import sets as records
 from toolkit.records.foreign import Seen, look_at, values_of
 from toolkit.runs.executors import Result, Task
@@ -141,8 +141,11 @@ class Source:
             ConfigError: if there is no such set, two have the same key, or (strict) one was made with other settings.
             StaleError: if (strict) a set, or a set that it was made from, is out of date.
         """
-        names = [joining.set for joining in stream.attributes]
-        self.check(names, check)
+        self.check([joining.set for joining in stream.attributes], check)
+        return self.typed(stream)
+
+    def typed(self, stream: Stream) -> Resolved:
+        """Return the shards with the sets that a stream joins, whether or not these are out of date; as `resolve`."""
         seen, unreadable = self.external(joined_sets.foreign_sets(stream, {}))
         return Resolved(stream, self.shards, joined_sets.resolve_sets(stream, {}, seen), unreadable)
 
@@ -153,14 +156,13 @@ class Source:
             ToolkitError: if no file of an external set can be read.
         """
         self.check(names, check)
-        stream = Stream(name="", dataset=self.dataset, attributes=[], rules=[])
-        resolved = Resolved(stream, self.shards, [])
-        together = only(stream, dict.fromkeys(names), place)
+        together = Stream.over(self.dataset, dict.fromkeys(names), place)
+        resolved = Resolved(Stream.over(self.dataset), self.shards, [])
         seen, resolved.unreadable = self.external(joined_sets.foreign_sets(together, {}))
         if not all(seen.values()):
             resolved.refuse_unreadable()
         for name in names:
-            resolved.sets += joined_sets.resolve_sets(only(stream, [name], place), {}, seen)
+            resolved.sets += joined_sets.resolve_sets(Stream.over(self.dataset, [name], place), {}, seen)
         return resolved
 
     def check(self, names: Sequence[str], check: Check) -> None:
@@ -205,18 +207,6 @@ def _type_in(values: Mapping[str, Any], key: str, usable: Type) -> Type:
         found = schema.infer(values[key])
         return usable if found == schema.list_of(schema.NEVER) else found
     return usable if usable == schema.SPANS and key not in values else schema.nullable(usable)
-
-
-def only(stream: Stream, names: Iterable[str], place: str) -> Stream:
-    """Return a stream that joins these sets as they are, and has no rules.
-
-    Args:
-        stream: Stream of the dataset.
-        names: Names of the sets.
-        place: Place in messages.
-    """
-    joined = [Joined(set=name, place=place) for name in names]
-    return msgspec.structs.replace(stream, attributes=joined, rules=[], same_keys="later")
 
 
 def _made_from(dataset: Dataset, names: Iterable[str]) -> list[str]:

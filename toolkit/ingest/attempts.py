@@ -32,7 +32,7 @@ from toolkit.records.ingested import InputRecord
 from toolkit.runs import claims
 from toolkit.storage import json_files
 from toolkit.storage.journal import Group
-from toolkit.storage.paths import exists, join, list_files, remove, remove_empty_folders, stat_each
+from toolkit.storage.paths import exists, join, list_files, remove, remove_with_folders, stat_each
 from toolkit.storage.threads import for_each
 
 LOOKS = 50
@@ -427,5 +427,4 @@ def forget_shards(dataset: Dataset, shards: Sequence[str]) -> None:
     for shard in shards:
         places = [(dataset.attribute_path(name, shard), dataset.attributes) for name in ours]
         for path, root in ((dataset.shard_path(shard), dataset.documents), *places):
-            remove(path)
-            remove_empty_folders(path.rpartition("/")[0], root)
+            remove_with_folders(path, root)

@@ -20,7 +20,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import WRITERS, Writer, find_writer
 from toolkit.session import cached, current
 from toolkit.storage import store_of
-from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join, list_files, not_in
+from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join, list_files, not_in, parent_of
 from toolkit.storage.reading import Lines
 
 Kind = Literal["dataset", "output", "release", "documents"]
@@ -175,7 +175,7 @@ def home_of(path: str) -> Home:
                 inside = path[len(root) + 1 :].partition("/")[0]
                 if inside in ("documents", "attributes") and _is_dataset(root):
                     return Home(root, "dataset")
-    return Home(path if is_folder(path) else path.rpartition("/")[0], "files")
+    return Home(path if is_folder(path) else parent_of(path), "files")
 
 
 def _above(path: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import msgspec
 
@@ -56,6 +56,12 @@ class JoinedShard(ConfigStruct, kw_only=True):
     shard: str
     max_document_bytes: int
     processes: int = 1
+
+    @classmethod
+    def of(cls, dataset: Dataset, sets: list[JoinedSet], shard: str, max_document_bytes: int) -> Self:
+        """Return a shard with these sets, and no rules."""
+        stream = Stream.over(dataset, [joined.set for joined in sets])
+        return cls(stream=stream, sets=sets, shard=shard, max_document_bytes=max_document_bytes)
 
     @property
     def dataset(self) -> Dataset:

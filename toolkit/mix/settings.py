@@ -4,8 +4,8 @@ Which split a document is in: by hash of its id.
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import xxhash
@@ -127,6 +127,12 @@ class Stream(ConfigStruct):
     order: dict[str, int] | None = None
     own: OwnTypes | None = None
     budget: Budget | None = None
+
+    @classmethod
+    def over(cls, dataset: Dataset, sets: Iterable[str] = (), place: str = "") -> Self:
+        """Return a stream that joins sets of a dataset as they are, and has no rules; `place` is named in messages."""
+        joined = [Joined(set=name, place=place) for name in sets]
+        return cls(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
 
     def position(self, shard: str) -> tuple[int, tuple[str, ...]]:
         """Return what a shard is sorted by: its number, and its path as a folder (in a bucket, its key) is listed."""

@@ -183,6 +183,11 @@ def join(*parts: str) -> str:
     return "/".join(part.rstrip("/") if i < len(parts) - 1 else part for i, part in enumerate(parts) if part)
 
 
+def parent_of(path: str) -> str:
+    """Return the folder that a path is in; empty for a name alone."""
+    return path.rstrip("/").rpartition("/")[0]
+
+
 def absolute(path: str) -> str:
     """Return the path from the root of its store, so that two can be compared."""
     return store_of(path).absolute(path)
@@ -264,6 +269,12 @@ def remove_tree(root: str) -> None:
 def remove_empty_folders(folder: str, root: str) -> None:
     """Delete the folder and its parents below the root while they are empty."""
     store_of(folder).remove_empty_folders(folder, root)
+
+
+def remove_with_folders(path: str, root: str) -> None:
+    """Delete a file, and the folders below the root that are empty then."""
+    remove(path)
+    remove_empty_folders(parent_of(path), root)
 
 
 def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:

@@ -14,7 +14,6 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
-from toolkit.mix.settings import Joined, Stream
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import exists, join, remove_tree
 from toolkit.storage.reading import stored_digest
@@ -24,7 +23,6 @@ from toolkit.train.examples import DECODER, EXAMPLES, Example, Examples
 from toolkit.train.trainer import Work
 from toolkit.whole import resolve, sign
 from toolkit.whole.expressions import Evaluator
-from toolkit.whole.kind import Block
 from toolkit.whole.records import set_folder
 from toolkit.whole.sealed import read_sealed
 from toolkit.whole.section import Entry
@@ -138,9 +136,7 @@ class ToCount(ConfigStruct):
 def count_shard(work: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
     """Return the examples of a shard, a line of JSON each, and why documents are left out."""
     entry, trainer = work.entry, section.trainer_of(work.entry)
-    joined = [Joined(set=each.set) for each in entry.joined]
-    stream = Stream(name="", dataset=work.dataset, attributes=joined, rules=[])
-    whole = JoinedShard(stream=stream, sets=entry.joined, shard=work.shard, max_document_bytes=work.max_document_bytes)
+    whole = JoinedShard.of(work.dataset, entry.joined, work.shard, work.max_document_bytes)
     checked = entry.checked()
     evaluator = Evaluator(checked, len(entry.joined))
     keys = {name for each in checked for name in each.expression.names if name != "document"}
@@ -151,7 +147,8 @@ def count_shard(work: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
         first = 0
         while some := list(islice(rows, _TOGETHER)):
             try:
-                examples, why = trainer.examples(_block(evaluator, some, first))
+                documents = Batch([document for document, _, _, _ in some])
+                examples, why = trainer.examples(evaluator.block(first, documents, [values for *_, values in some]))
             except DataError as error:
                 raise at_document(error, whole, error.line or first + 1, error.id) from None
             found += [msgspec.json.encode(each) for each in examples if each]
@@ -159,16 +156,3 @@ def count_shard(work: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
             first += len(some)
             report(len(some), 0)
     return b"\n".join(found), dict(left)
-
-
-def _block(evaluator: Evaluator, rows: list[Any], first: int) -> Block:
-    competes, columns = [], []
-    for i, (document, _, _, values) in enumerate(rows):
-        try:
-            competes.append(evaluator.competes(values, document))
-            columns.append(evaluator.values(values, document) if competes[-1] else [None] * len(evaluator.names))
-        except DataError as error:
-            error.line, error.id = first + i + 1, document.id
-            raise
-    values_of = {name: [row[i] for row in columns] for i, name in enumerate(evaluator.names)}
-    return Block(first, Batch([row[0] for row in rows]), competes, values_of)

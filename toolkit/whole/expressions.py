@@ -16,7 +16,8 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition
 from toolkit.rules.running import compile_function
-from toolkit.whole.kind import Asked
+from toolkit.text.batch import Batch
+from toolkit.whole.kind import Asked, Block
 
 MOST = 10_000
 """Groups of a set: more are a mistake, as a rule, say an expression over the id."""
@@ -170,6 +171,25 @@ class Evaluator:
     def values(self, values: Sequence[Any], document: Document) -> list[Any]:
         """Return what was asked of a document that competes, in the order of `names`."""
         return [_run(each, function, values, document) for each, function in self._others.values()]
+
+    def block(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block:
+        """Return what was asked of documents, given the values of their sets; `first` documents are before them.
+
+        Raises:
+            DataError: with the row and the id of the document that cannot be asked.
+        """
+        competes: list[bool] = []
+        columns: list[list[Any]] = []
+        blank = [None] * len(self._others)
+        for number, (document, values) in enumerate(zip(documents, rows, strict=True), first + 1):
+            try:
+                competes.append(self.competes(values, document))
+                columns.append(self.values(values, document) if competes[-1] else blank)
+            except DataError as error:
+                error.line, error.id = number, document.id
+                raise
+        by_name = {name: [row[i] for row in columns] for i, name in enumerate(self.names)}
+        return Block(first, documents, competes, by_name)
 
 
 def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:

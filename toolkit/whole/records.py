@@ -17,7 +17,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.storage.journal import Place
 from toolkit.storage.json_files import load
-from toolkit.storage.paths import absolute, join, stat
+from toolkit.storage.paths import absolute, join, parent_of, stat
 from toolkit.storage.reading import stored_digest
 
 NAMES = "names.jsonl.gz"
@@ -135,7 +135,7 @@ def moved(path: str, folder: str) -> str:
 
 
 def _beside(folder: str) -> str:
-    return folder.rstrip("/").rpartition("/")[0] + "/"
+    return parent_of(folder) + "/"
 
 
 def set_folder(dataset: Dataset, set_name: str) -> str:

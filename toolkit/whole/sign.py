@@ -20,7 +20,6 @@ from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import ShardState, current
 from toolkit.errors import DataError
 from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
-from toolkit.mix.settings import Joined, Stream
 from toolkit.records.outdated import check_lineage, content_of
 from toolkit.records.sets import is_as_recorded
 from toolkit.runs.executors import Report, Task
@@ -179,9 +178,7 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
 def _joined(work: ShardToSign, todo: Sequence[str]) -> JoinedShard:
     """Return the shard with the sets that are read for some entries: those of each entry behind one another."""
     joined = [each for entry in work.entries if entry.set in todo for each in entry.joined]
-    attributes = [Joined(set=each.set) for each in joined]
-    stream = Stream(name="", dataset=work.dataset, attributes=attributes, rules=[])
-    return JoinedShard(stream=stream, sets=joined, shard=work.shard, max_document_bytes=work.max_document_bytes)
+    return JoinedShard.of(work.dataset, joined, work.shard, work.max_document_bytes)
 
 
 class Signing:
@@ -290,23 +287,12 @@ class _EntrySigning:
 
     def add(self, first: int, documents: Batch, values: Sequence[list[Any]], names: list[bytes]) -> None:
         """Give the signer some documents, with the values of each in all joined sets."""
-        competes: list[bool] = []
-        columns: list[list[Any]] = []
-        blank = [None] * len(self._evaluator.names)
-        if not self._asks:
-            competes, columns = [True] * len(documents), [blank] * len(documents)
-        for i, (document, row) in enumerate(zip(documents, values, strict=True) if self._asks else ()):
-            mine = [row[column] for column in self._columns]
-            try:
-                competes.append(self._evaluator.competes(mine, document))
-                columns.append(self._evaluator.values(mine, document) if competes[-1] else blank)
-            except DataError as error:
-                error.line, error.id = first + i + 1, document.id
-                raise
-        self.compared += sum(competes)
-        values_of = {name: [row[i] for row in columns] for i, name in enumerate(self._evaluator.names)}
+        mine = ([row[column] for column in self._columns] for row in values)
+        asked = self._evaluator.block(first, documents, mine) if self._asks else None
+        block = asked or Block(first, documents, [True] * len(documents), {})
+        self.compared += sum(block.competes)
         self.names.write_rows(names)
-        self.signer.add(Block(first, documents, competes, values_of))
+        self.signer.add(block)
 
 
 def names_of(folder: str, shard: str) -> Iterator[bytes]:

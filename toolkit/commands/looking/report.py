@@ -27,7 +27,7 @@ from toolkit.inspect.describe.croissant import document
 from toolkit.mix import plan, publish, stage
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import unchanged_manifest
-from toolkit.mix.settings import Joined, MixSettings, OutputSettings, Stream
+from toolkit.mix.settings import MixSettings, OutputSettings, Stream
 from toolkit.pages.report import render
 from toolkit.records import origins
 from toolkit.records import sets as records
@@ -75,9 +75,8 @@ def of_configuration(context: Context, name: str, share: float) -> Reported:
 
 def of_dataset(context: Context, dataset: Dataset, name: str, share: float) -> Reported:
     """Return the facts of a dataset with all its sets, without rules; arguments and errors as of `of_configuration`."""
-    joined = [Joined(set=each, place="report") for each in dataset.sets()]
     nowhere = join(dataset.bookkeeping, "report", "nowhere")
-    stream = Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
+    stream = Stream.over(dataset, dataset.sets(), "report")
     output = OutputSettings(format="dolma", path=nowhere)
     settings = MixSettings(streams=[stream], output=output, options={}, label=_label_of(dataset))
     found = _of_mix(context, settings, name, share)

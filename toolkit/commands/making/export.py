@@ -18,7 +18,6 @@ from toolkit.mix.settings import Stream
 from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
-from toolkit.source import only
 from toolkit.storage.paths import check_writable, size_of
 from toolkit.storage.roots import note_roots
 
@@ -49,7 +48,7 @@ def run(context: Context, options: Options) -> Outcome:
     shards, unfinished = sharing.shards(context, dataset, judges=True)
     names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards = context.limited(shards)
-    stream = only(Stream(name="", dataset=dataset, attributes=[], rules=[]), names, "export")
+    stream = Stream.over(dataset, names, "export")
     resolved = context.source_of(dataset, shards).resolve(stream, check="strict").refuse_unreadable()
     found, works = resolved.sets, resolved.joined(context.config.max_document_bytes)
     listed: dict[str, list[ShardToExport]] = {}

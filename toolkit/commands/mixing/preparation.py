@@ -244,8 +244,35 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
         is_own = context.has_dataset and stream.dataset == context.dataset
         will_be = planned if is_own else {}
         if not joined_sets.foreign_sets(stream, will_be):  # their types are known when they are read
-            known = msgspec.structs.replace(stream, own=context.own_types_to_be() if is_own else None)
-            bound(settings, known, joined_sets.resolve_sets(stream, will_be, {}), will_be)
+            to_be(context, settings, stream, will_be)
+
+
+def to_be(
+    context: Context, settings: MixSettings, stream: Stream, planned: Mapping[str, records.SetSchema]
+) -> ShardToMix:
+    """Return how each shard of a stream will be mixed; its name is empty. Arguments and errors as of `check`."""
+    is_own = context.has_dataset and stream.dataset == context.dataset
+    stream = msgspec.structs.replace(stream, own=context.own_types_to_be() if is_own else None)
+    return _to_mix(context, settings, stream, joined_sets.resolve_sets(stream, planned, {}), planned)
+
+
+def _to_mix(
+    context: Context,
+    settings: MixSettings,
+    stream: Stream,
+    joined: list[JoinedSet],
+    planned: Mapping[str, records.SetSchema] = _NO_SETS,
+) -> ShardToMix:
+    bindings, set_bindings = bound(settings, stream, joined, planned)
+    return ShardToMix(
+        settings=settings,
+        stream=stream,
+        sets=joined,
+        bindings=bindings,
+        set_bindings=set_bindings,
+        shard="",
+        max_document_bytes=context.config.max_document_bytes,
+    )
 
 
 def bound(
@@ -303,22 +330,14 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     joined, unreadable = resolved.sets, resolved.unreadable
     prepared.sets[stream.name] = joined
     try:
-        bindings, set_bindings = bound(prepared.settings, stream, joined)
+        of_each = _to_mix(context, prepared.settings, stream, joined)
     except ConfigError as error:
         if unreadable:  # what rules lack may be in there
             raise ToolkitError("\n".join(unreadable.values())) from None
         place = resolved.place_of(partial(bound, prepared.settings, stream))
         raise ConfigError(f"{error}{place}") from None
     for shard in shards:
-        work = ShardToMix(
-            settings=prepared.settings,
-            stream=stream,
-            sets=joined,
-            bindings=bindings,
-            set_bindings=set_bindings,
-            shard=shard,
-            max_document_bytes=context.config.max_document_bytes,
-        )
+        work = msgspec.structs.replace(of_each, shard=shard)
         if shard in unreadable:
             prepared.unreadable[work.key] = unreadable[shard]
         else:

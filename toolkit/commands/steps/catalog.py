@@ -9,12 +9,12 @@ import msgspec
 
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
-from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.data.dataset import open_dataset
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.mix.settings import Stream
-from toolkit.source import Resolved, only
+from toolkit.source import Resolved
 from toolkit.sql import views
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import Reading, View
@@ -67,7 +67,7 @@ def catalog_of(context: Context, paths: Sequence[str]) -> Catalog:
     for path in paths:
         target = targets.expected(path.rstrip("/") or path)
         if target.kind == "dataset":
-            _add_stream(context, found, _stream_of(open_dataset(target.path, None, None)), "", sets=None)
+            _add_stream(context, found, Stream.over(open_dataset(target.path, None, None)), "", sets=None)
         else:
             found.add(OUTPUT, partial(_of_parts, context, found, target))
     if not paths:
@@ -77,7 +77,7 @@ def catalog_of(context: Context, paths: Sequence[str]) -> Catalog:
 
 def _add_configured(context: Context, found: Catalog) -> None:
     if not context.has("mix"):
-        _add_stream(context, found, _stream_of(context.dataset), "", sets=None)
+        _add_stream(context, found, Stream.over(context.dataset), "", sets=None)
         return
     mix = context.mix
     for stream in mix.streams:
@@ -87,18 +87,14 @@ def _add_configured(context: Context, found: Catalog) -> None:
         found.add(OUTPUT, lambda: _of_parts(context, found, targets.expected(mix.output.path)))
 
 
-def _stream_of(dataset: Dataset) -> Stream:
-    return Stream(name="", dataset=dataset, attributes=[], rules=[])
-
-
 def _add_stream(context: Context, found: Catalog, stream: Stream, prefix: str, sets: list[str] | None) -> None:
     """Add the views of a dataset; `joined` has the sets of the mix, or all there are."""
     there = stream.dataset.sets()
     reading = _Reading(context, stream, found.faults)
     found.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.get()))
-    found.add(prefix + JOINED, partial(_joined, reading, stream if sets else only(stream, there, "sql")))
+    found.add(prefix + JOINED, partial(_joined, reading, stream if sets else Stream.over(stream.dataset, there, "sql")))
     for name in there:
-        found.add_set(prefix, name, partial(_set, reading, only(stream, [name], "sql")))
+        found.add_set(prefix, name, partial(_set, reading, Stream.over(stream.dataset, [name], "sql")))
 
 
 class _Reading:
@@ -119,7 +115,7 @@ class _Reading:
         if self._found is None:
             context = self._context
             shards = context.limited(sharing.shards(context, self._stream.dataset)[0])
-            resolved = Resolved(only(self._stream, [], "sql"), shards, [])
+            resolved = Resolved(Stream.over(self._stream.dataset), shards, [])
             works = resolved.joined(context.config.max_document_bytes)
             self._found = shards, Reading(works, context.session, self._faults)
         return self._found

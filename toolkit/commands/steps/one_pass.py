@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-import msgspec
-
 from toolkit.commands.mixing import preparation
 from toolkit.commands.steps.context import Context
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
-from toolkit.mix import join, joined_sets, publish
-from toolkit.mix.settings import MixSettings
+from toolkit.mix import join, publish
 from toolkit.one_pass import InputToPass
 from toolkit.records import sets as records
 from toolkit.tag import declared
@@ -92,7 +89,7 @@ def plan(context: Context, tagged: Mapping[str, records.SetSchema], wholes: list
         is_own = [each.dataset for each in settings.streams] == [context.dataset]
         is_whole = not (stream.dataset.include or stream.dataset.exclude)
         if is_own and is_whole and all(given.set in made for given in stream.attributes):
-            mix = to_mix(context, settings, made)
+            mix = preparation.to_be(context, settings, stream, made)
     entries = [entry for plan in wholes for entry in plan.entries if made.keys() >= {*entry.reads}]
     sign = _to_sign(context, entries) if entries else None
     return Passing(tag, mix, sign, wholes if sign else []) if tag or mix or sign else None
@@ -124,26 +121,6 @@ def to_tag(context: Context, tags: tag_plan.Plan, tagged: Mapping[str, records.S
         dataset=context.dataset,
         plan=tags,
         settings=tagging.settings_of(tagged),
-        shard="",
-        max_document_bytes=context.config.max_document_bytes,
-    )
-
-
-def to_mix(context: Context, settings: MixSettings, made: Mapping[str, records.SetSchema]) -> join.ShardToMix:
-    """Return how each shard of the configuration's own dataset is mixed; its name is empty.
-
-    Raises:
-        ConfigError: for whatever is wrong with sets and rules.
-    """
-    stream = msgspec.structs.replace(settings.streams[0], own=context.own_types_to_be())
-    joined = joined_sets.resolve_sets(stream, made, {})
-    bindings, set_bindings = preparation.bound(settings, stream, joined, made)
-    return join.ShardToMix(
-        settings=settings,
-        stream=stream,
-        sets=joined,
-        bindings=bindings,
-        set_bindings=set_bindings,
         shard="",
         max_document_bytes=context.config.max_document_bytes,
     )

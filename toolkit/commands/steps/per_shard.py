@@ -150,7 +150,7 @@ def plan(context: Context, *, writes: bool) -> PlannedRun:
                 f"{given.set!r}: --per-shard deletes attributes, and could not make this set again; run "
                 f"without --per-shard"
             )
-    mix = one_pass.to_mix(context, settings, made)
+    mix = preparation.to_be(context, settings, settings.streams[0], made)
     listed = [InputToPass(input=work, tag=tag, mix=mix) for work in mine]
     return PlannedRun(settings, entries, tags, listed, inputs)
 

@@ -18,20 +18,19 @@ from toolkit.inspect import targets as inspected
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.stats import merging, one_file
 from toolkit.inspect.stats.distributions import leaves
-from toolkit.inspect.stats.keys import LABELS
 from toolkit.inspect.stats.one_file import CountJob, Settings
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows, ForeignTable
-from toolkit.mix import joined_sets, publish
+from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
-from toolkit.mix.settings import Joined, Stream
+from toolkit.mix.settings import Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected
 from toolkit.rules import Rule
 from toolkit.session import current
-from toolkit.source import Resolved, Source
+from toolkit.source import Resolved
 from toolkit.storage import compression
 from toolkit.storage.paths import BOOKKEEPING, check_writable, join, strip_suffix
 from toolkit.text.languages.labels import label_of_path
@@ -127,9 +126,7 @@ class _Finder:
                 names.append(name)
             else:
                 self.found.notes += f"\n{name}: left out, because it has attributes of some shards only"
-        joined = [Joined(set=name, place="stats") for name in names]
-        stream = Stream(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
-        self._add_stream(stream, self._settings)
+        self._add_stream(Stream.over(dataset, names, "stats"), self._settings)
 
     def add_configured(self) -> None:
         context, settings = self._context, self._settings
@@ -199,7 +196,14 @@ class _Finder:
         shards = self._context.limited(shards)
         stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
         source = self._context.source_of(stream.dataset, shards)
-        joined, settings = self._joined(stream, settings, label, source)
+        resolved = source.typed(stream)
+        try:
+            joined, settings = _needed(settings, stream, resolved.sets, label)
+        except ConfigError:
+            resolved.refuse_unreadable()
+            raise
+        if not all(each.ours for each in joined):
+            resolved.refuse_unreadable()
         source.check([each.set for each in joined], "warn")
         kept = self._kept(lambda: stream.dataset.bookkeeping, settings.digest(joined, *stream.dataset.lineage.items()))
         limit = self._context.config.max_document_bytes
@@ -207,30 +211,6 @@ class _Finder:
             CountJob(settings=settings, folder=kept, name=one.shard, shard=one, max_document_bytes=limit)
             for one in Resolved(stream, shards, joined).joined(limit)
         ]
-
-    def _joined(
-        self, stream: Stream, settings: Settings, label: str | None, source: Source
-    ) -> tuple[list[JoinedSet], Settings]:
-        """Return the sets that are needed, and the settings with the label.
-
-        Raises:
-            ConfigError: for what is wrong with them, and for shards of other programs' sets that cannot be read.
-        """
-        foreign = {*joined_sets.foreign_sets(stream, {})}
-        ours = msgspec.structs.replace(stream, attributes=[j for j in stream.attributes if j.set not in foreign])
-        if not (foreign and settings.attributes):
-            try:  # files of other programs must be read to know their types
-                found, resolved = _needed(settings, ours, joined_sets.resolve_sets(ours, {}, {}), label)
-                if not foreign or resolved.label or not {*settings.by} & {*LABELS}:
-                    return found, resolved
-            except ConfigError:
-                if not foreign:
-                    raise
-        seen, unreadable = source.external([*foreign])
-        found, resolved = _needed(settings, stream, joined_sets.resolve_sets(stream, {}, seen), label)
-        if unreadable:
-            raise ConfigError("\n".join(unreadable.values()))
-        return found, resolved
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from toolkit.inspect.targets import Home
 from toolkit.mix.settings import work_folder
 from toolkit.storage import json_files, store_of
 from toolkit.storage.models import cache_folder
-from toolkit.storage.paths import BOOKKEEPING, join, remove_empty_folders, remove_tree
+from toolkit.storage.paths import BOOKKEEPING, join, parent_of, remove_empty_folders, remove_tree
 
 _FORMER = re.compile(r"[0-9a-f]{32}|v(\d+)")
 
@@ -48,7 +48,7 @@ def forget_former(folder: str) -> None:
         for name in former:
             remove_tree(join(stats, name))
         if former:
-            remove_empty_folders(stats, folder.rpartition("/")[0])
+            remove_empty_folders(stats, parent_of(folder))
 
 
 def _is_former(name: str) -> bool:

@@ -25,7 +25,7 @@ from toolkit.inspect.describe.croissant.jsonld import path_part
 from toolkit.inspect.describe.facts.splits import MEDIA_TYPES, matches, matching, media_type
 from toolkit.inspect.validate.one_file import is_rejected
 from toolkit.mix.settings import REJECTED
-from toolkit.storage.paths import is_folder, join, list_files
+from toolkit.storage.paths import is_folder, join, list_files, parent_of
 from toolkit.text.languages.labels import code_of, tag_of
 
 _UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -184,7 +184,7 @@ def read(path: str, document: Node) -> tuple[FoundFiles, list[str]]:
         path: of the Croissant file.
         document: its content.
     """
-    folder = path.rpartition("/")[0] or "."
+    folder = parent_of(path) or "."
     there = sorted(list_files(folder, hidden=True)) if is_folder(folder) else []
     found = FoundFiles(folder, is_ours(document), document.get("isLiveDataset") is True, there)
     faults: list[str] = []

@@ -28,7 +28,7 @@ from toolkit.mix.settings import split_of
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, list_files, remove, remove_empty_folders, strip_suffix
+from toolkit.storage.paths import join, list_files, remove_with_folders, strip_suffix
 from toolkit.storage.reading import Lines
 
 MEDIA_TYPES = {".jsonl": "application/jsonlines", ".json": "application/jsonlines", ".txt": "text/plain"}
@@ -247,5 +247,4 @@ def remove_others(root: str, facts: Facts) -> None:
     for relative in list(list_files(join(root, FOLDER))):
         path = join(FOLDER, relative)
         if path not in known and path.endswith(SUFFIX):
-            remove(join(root, path))
-            remove_empty_folders(join(root, path).rpartition("/")[0], root)
+            remove_with_folders(join(root, path), root)
