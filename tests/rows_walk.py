@@ -1,16 +1,16 @@
-"""The walk from a configuration to rows: in which modules code runs until a command has its first joined row.
+"""The walk from a configuration to rows: the modules that lead to each of its stations.
 
     python -m tests.rows_walk
 
-prints, for `mix`, `stats`, `dedup` and a `Dataset`, how many modules of the toolkit that are, and the modules on the
-stack when the first row is there: those that hand it up.
+The stations are: the configuration is opened, the shards are listed, the sets are resolved, and the first block of
+documents is read with them. What leads to a station is on the stack when it is reached. The command's own modules lead
+to all of them, and what carries tasks out; what is left should be the same modules in all commands.
 """
 
-import contextlib
-import io
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,49 +18,51 @@ from typing import Any
 import toolkit
 from tests.pipeline.conftest import attributes, document, write_rows
 
-
-class _Reached(Exception):
-    """The first row is there."""
-
-
-def _module(frame: FrameType) -> str:
-    name = frame.f_globals.get("__name__", "")
-    return name if name.startswith("toolkit.") else ""
+STATIONS = {
+    ("toolkit.commands.carrying_out", "open_context"): "configuration",
+    ("toolkit.commands.steps.shards", "mine"): "shards",
+    ("toolkit.mix.joined_sets", "resolve_sets"): "sets",
+    ("toolkit.mix.join", "joint_blocks"): "rows",
+}
+CARRIED = ("toolkit.runs", "toolkit.session", "toolkit.commands.running", "toolkit.in_python.carrying")
+"""What carries commands and tasks out, whatever these are."""
 
 
 class Walk:
-    """The modules of a call until the first joined row.
-
-    Attributes:
-        modules: Modules in which code has run.
-        stack: Modules on the stack when the row was there, outermost first.
-    """
+    """The modules on the stack at each station, outermost first."""
 
     def __init__(self, call: Callable[[], object]) -> None:
-        self.modules: dict[str, None] = {}
-        self.stack: dict[str, None] = {}
+        self.stations: dict[str, dict[str, None]] = {}
+        before = sys.getprofile()
         sys.setprofile(self._note)
         try:
-            with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(BaseException):
+            with suppress(toolkit.ToolkitError):
                 call()
         finally:
-            sys.setprofile(None)
+            sys.setprofile(before)
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        if event != "call" or self.stack or not (name := _module(frame)):
+        if event != "call":
             return
-        self.modules[name] = None
-        if (name, frame.f_code.co_name) == ("toolkit.data.alignment", "take"):
-            found: list[str] = []
-            above: FrameType | None = frame
-            while above:
-                found += [_module(above)] if _module(above) else []
-                above = above.f_back
-            self.stack = dict.fromkeys(reversed(found))
+        station = STATIONS.get((frame.f_globals.get("__name__", ""), frame.f_code.co_name))
+        if station is None or station in self.stations:
+            return
+        found: list[str] = []
+        above: FrameType | None = frame
+        while above:
+            found.append(above.f_globals.get("__name__", ""))
+            above = above.f_back
+        ours = (name for name in reversed(found) if name.startswith("toolkit.") and not name.startswith(CARRIED))
+        self.stations[station] = dict.fromkeys(ours)
+
+    @property
+    def modules(self) -> dict[str, None]:
+        """Return the modules of all stations, each once."""
+        return {name: None for stack in self.stations.values() for name in stack}
 
 
 def walks(root: Path) -> dict[str, Walk]:
-    """Return the walks of all commands, over a dataset of one shard with one set."""
+    """Return the walks of commands over a dataset of one shard with one set."""
     write_rows(root / "data/documents/a.jsonl.gz", [document(f"a{i}", f"text {i}", "s") for i in range(4)])
     write_rows(root / "data/attributes/ext-0/a.jsonl.gz", [attributes(f"a{i}", {"p": i}) for i in range(4)])
     config: dict[str, Any] = {
@@ -69,25 +71,27 @@ def walks(root: Path) -> dict[str, Walk]:
         "dedup": {"exact-0": {"kind": "exact", "when": "p > 0"}},
         "mix": {
             "attributes": ["ext-0"],
-            "rules": [{"keep": "p > 0"}, {"drop": "document.chars < 1"}],
+            "rules": [{"keep": "p > 0"}],
             "output": {"format": "dolma", "path": str(root / "out")},
         },
     }
-    calls: dict[str, Callable[[], object]] = {
-        "mix": lambda: toolkit.mix(config),
-        "stats": lambda: toolkit.stats(config),
-        "dedup": lambda: toolkit.dedup(config),
-        "Dataset": lambda: next(iter(toolkit.Dataset(config).joined("ext-0"))),
+    return {
+        "mix": Walk(lambda: toolkit.mix(config)),
+        "stats": Walk(lambda: toolkit.stats(config, attributes=["p"])),
+        "dedup": Walk(lambda: toolkit.dedup(config)),
+        "Dataset": Walk(lambda: next(iter(toolkit.Dataset(config).joined("ext-0")))),
     }
-    return {name: Walk(call) for name, call in calls.items()}
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for name, walk in walks(Path(folder)).items():
-            print(f"{name}: {len(walk.modules)} modules; on the stack {len(walk.stack)}: {' > '.join(walk.stack)}")
-            for module in walk.modules:
-                print(f"  {module}")
+        found = walks(Path(folder))
+    shared = set.intersection(*({*walk.modules} for walk in found.values()))
+    print(f"in all: {len(shared)}: {', '.join(sorted(shared))}")
+    for name, walk in found.items():
+        print(f"{name}: {len(walk.modules)}")
+        for station, stack in walk.stations.items():
+            print(f"  {station}: {' > '.join(stack)}")
 
 
 if __name__ == "__main__":

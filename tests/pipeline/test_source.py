@@ -9,6 +9,7 @@ import pytest
 import toolkit
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
+from tests.rows_walk import walks
 from toolkit.data.dataset import Dataset
 from toolkit.records import aligned
 from toolkit.stages import state_of
@@ -203,3 +204,17 @@ def test_inputs_that_sets_share_are_looked_at_once(
     monkeypatch.setattr(aligned, "check_inputs", noted)
     project.ok("mix")
     assert sorted(names) == ["q-0", "rank-0", "rank-1"]
+
+
+@pytest.mark.slow
+def test_commands_come_to_their_rows_by_the_same_few_modules(tmp_path: Path) -> None:
+    """What leads to a station, the command's own modules included; see `tests.rows_walk`."""
+    ends = {
+        "configuration": "toolkit.commands.carrying_out",
+        "shards": "toolkit.commands.steps.shards",
+        "sets": "toolkit.mix.joined_sets",
+        "rows": "toolkit.mix.join",
+    }
+    for name, walk in walks(tmp_path).items():
+        assert {station: [*stack][-1] for station, stack in walk.stations.items()} == ends, name
+        assert len(walk.modules) <= 10, (name, walk.modules)
