@@ -1,16 +1,22 @@
 """What is no regular file, or has changed meanwhile, in the place of each file that a command writes."""
 
+import ctypes
+import json
 import os
 import stat
+import struct
+import tempfile
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Ran, Run
+from tests.pipeline.test_fetch import write_release
 from tests.pipeline.test_origins import Corpora
 from toolkit.errors import ConfigError
 from toolkit.storage.outputs import NamedOutput
@@ -30,6 +36,7 @@ class Column:
         named: whether a user names the file, or may edit it; else it is one of the toolkit's own.
         new: whether the command refuses whatever is there.
         before: commands whose results it needs.
+        config: Sections in place of those of the configuration; None leaves one out.
     """
 
     name: str
@@ -38,7 +45,13 @@ class Column:
     named: bool = True
     new: bool = False
     before: tuple[str, ...] = ("tag",)
+    config: Mapping[str, Any] = field(default_factory=dict)
 
+
+_SAMPLE = {"documents": 5}
+_MODEL = {"task": "classes", "labels": "1 if document.id > 'a-0-2' else 0", "buckets": 256, "minimum": 1}
+_INGEST = {"format": "jsonl", "from": ["{root}/raw.jsonl"], "source": "s", "on_error": "skip"}
+_INGESTED: dict[str, Any] = {"dataset": "{root}/i", "ingest": [_INGEST], "tag": {}, "mix": None}
 
 COLUMNS = (
     Column("sql", "sql|SELECT id FROM joined ORDER BY id|-c|{config}|--output|{root}/f.csv", "f.csv"),
@@ -60,6 +73,24 @@ COLUMNS = (
     Column("export", "export|-c|{config}|--parquet|{root}/exported", "exported/length-0/0.parquet", named=False),
     Column("publish", "publish|{root}/out|--to|{root}/published", "published/croissant.json", named=False,
            before=("tag", "mix", "croissant", "card")),
+    Column("ingest", "ingest|-c|{config}", "i/documents/s/raw.jsonl.gz", named=False, before=(), config=_INGESTED),
+    Column("rejects", "ingest|-c|{config}", "i/.toolkit/rejects/s/raw.jsonl.gz", named=False, before=(),
+           config=_INGESTED),
+    Column("sample ids", "sample|-c|{config}", "f.jsonl", before=(), named=False,
+           config={"sample": {"eval-0": {**_SAMPLE, "ids": "{root}/f.jsonl"}}}),
+    Column("sample copy", "sample|-c|{config}", "f.jsonl.gz", before=(), named=False,
+           config={"sample": {"eval-0": {**_SAMPLE, "copy": {"path": "{root}/f.jsonl.gz"}}}}),
+    Column("fetch", "fetch|{root}/release|--label|fr|--to|{root}/got", "got/fr/fr.jsonl.gz", named=False, before=()),
+    Column("fetch sums", "fetch|{root}/release|--label|fr|--to|{root}/got", "got/fr/fr_sha256.txt", named=False,
+           before=()),
+    Column("train", "train|-c|{config}", "a/models/kind-0/card.json", named=False,
+           config={"train": {"kind-0": _MODEL}}),
+    Column("evaluate plots", "evaluate|-c|{config}|length.bytes|--against|length.words|--plots|{root}/plots|"
+           "--rounds|10", "plots/groups-source.svg"),
+    Column("stats picture", "stats|-c|{config}|--histogram|length.words|--output|{root}/f.png", "f.png"),
+    Column("annotate --from", "annotate|-c|{config}|--from|length-0.length.words|-o|{root}/gen",
+           "gen/generated_annotations/0__annotations_length_length-0_und.jsonl", named=False,
+           before=("tag", "annotate|--from|length-0.length.words|-o|{root}/gen")),
 )  # fmt: skip
 
 
@@ -76,11 +107,20 @@ class Bench:
 
     def prepare(self, column: Column) -> Path:
         """Do what the command needs; return the path of its file, which is not there."""
+        if column.config:
+            self.config = self.corpora.config("a", **column.config)
+            text = self.config.read_text().replace("{root}", str(self.root))
+            sections = {name: each for name, each in json.loads(text).items() if each is not None}
+            self.config.write_text(json.dumps(sections))
+        (self.root / "raw.jsonl").write_text('{"text": "one"}\n{bad\n')
+        if column.name.startswith("fetch"):
+            write_release(str(self.root / "release"), {"fr": 1})
         for command in column.before:
             ran = self(f"{command}|-c|{{config}}")
             assert ran.code == 0, ran.err
         path = self.root / column.file
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
         return path
 
 
@@ -152,8 +192,6 @@ def _socket(bench: Bench, column: Column, path: Path) -> None:
 
 
 def _changed(bench: Bench, column: Column, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not column.named or column.new:
-        pytest.skip("nobody edits it, or it is never replaced")
     begin = NamedOutput.__enter__
 
     def edited(self: NamedOutput) -> Any:
@@ -182,8 +220,15 @@ def test_a_viewer_keeps_labels_in_a_file_only(row: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["labels.jsonl"]
 
 
-@pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+_CELLS = [
+    pytest.param(column, row, id=f"{column.name}-{row}", marks=[] if row in ("link", "changed") else [pytest.mark.slow])
+    for column in COLUMNS
+    for row in ROWS
+    if row != "changed" or (column.named and not column.new)  # nobody edits the others, or they are never replaced
+]
+
+
+@pytest.mark.parametrize(("column", "row"), _CELLS)
 def test_it_is_written_through_or_refused_and_never_replaced(
     column: Column, row: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,3 +243,62 @@ def test_it_is_written_through_or_refused_and_never_replaced(
     }  # fmt: skip
     works[row](bench, column, path)
     assert [each for each in bench.root.rglob(".*.tmp") if each.is_file()] == []
+
+
+NOBODY = 65534
+
+
+@contextmanager
+def _nobody() -> Iterator[None]:
+    """Be another user than root, who may read everything: Python may be where only root can go."""
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    header, sets = struct.pack("Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
+    libc = ctypes.CDLL(None)
+    libc.capget(header, sets)
+    _, *others = struct.unpack("6I", sets.raw)
+    libc.capset(header, struct.pack("6I", 1 << 2, *others))  # CAP_DAC_READ_SEARCH, of those that root had
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+def _give(folder: Path, owner: int) -> None:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, owner, owner, follow_symlinks=False)
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that everybody can reach, unlike those of pytest; root and nobody work on it."""
+    if os.geteuid():
+        pytest.skip("only root can be two users")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_a_folder_of_another_user_is_named_and_left_as_it_is(column: Column, shared: Path, run: Run) -> None:
+    """Root may write into a folder of nobody's; nobody may not into one of root's, though all else is theirs."""
+    for module in ("pyarrow", "duckdb"):
+        pytest.importorskip(module)
+    for name, user, owner in (("theirs", 0, NOBODY), ("ours", NOBODY, 0)):
+        (shared / name).mkdir()
+        bench = Bench(shared / name, run)
+        path = bench.prepare(column)
+        _give(bench.root, NOBODY)
+        os.chown(path.parent, owner, owner)
+        before = sorted(os.listdir(path.parent))
+        if not user:  # first: it compiles and imports, which nobody keeps
+            ran = bench(column.command)
+            assert (ran.code, path.is_file()) == (0, True), ran.err
+            continue
+        with _nobody():
+            ran = bench(column.command)
+        assert ran.code in (1, 2), (ran.code, ran.out, ran.err)
+        assert ("Traceback" in ran.err, str(path.parent) in ran.err) == (False, True), ran.err
+        assert sorted(os.listdir(path.parent)) == before
