@@ -16,6 +16,19 @@ import msgspec
 
 from toolkit import DataError, Document, Labelled, Mixed, Wanted, Writer, check_label, merge_fields, url_of
 
+_KEYS = (
+    "url", "date", "language", "language_score", "corpus", "file_path", "num_bad_words_in_url", "bad_word_rate",
+    "num_lines", "num_nonempty_lines", "num_paras", "avg_line_len", "avg_para_len", "avg_words_per_line",
+    "num_short_lines", "has_short_header", "has_short_footer", "num_itemize_lines", "num_enumerate_lines",
+    "pct_itemize_lines", "pct_enumerate_lines", "num_repeated_chars3", "num_repeated_words3", "num_urls", "num_emails",
+    "num_words", "avg_word_len", "ttr_words_lower", "pct_space", "pct_lower", "pct_upper", "pct_title", "pct_mixed",
+    "pct_puncts", "pct_words", "pct_numbers", "pct_others", "pct_short_lines", "pct_stopwords", "line_punct_ratio",
+    "short_line_ratio", "char_duplicates_ratio", "list_ratio", "unigram_entropy", "dup_para_frac",
+    "dup_para_char_frac", "dup_line_frac", "dup_line_char_frac ", "symbol_to_word_ratio_hash",
+    "symbol_to_word_ratio_ellipsis", "non_alpha_words_ratio", "token_count",
+)  # fmt: skip
+"""Keys of the metadata in ml_filter's order; the blank at the end of one is its own."""
+
 _NAMED = ("corpus", "dump", "crawl")
 """Fields of the metadata that may name the dump."""
 
@@ -55,15 +68,17 @@ _DATES = msgspec.json.Decoder(_Dates)
 class MlFilter(Writer):
     """``DUMP/LANGUAGE/00000.jsonl`` and on, not compressed: ml_filter reads plain files alone.
 
-    The metadata is ``url``, ``date``, ``language``, ``language_score``, ``corpus`` (the dump), ``file_path``, then the
-    values of `statistics`, then what `set` rules add. ``url``, ``date`` and ``file_path`` are those of the metadata, or
-    else the WARC-Target-URI, ``added``, and the path of the document's shard. An unknown URL or date is null, and is
-    counted. With `others` the other metadata of the documents follow, without the WARC headers. There is no place for
-    the source of the documents.
+    The metadata is ``url``, ``date``, ``language``, ``language_score``, ``corpus`` (the dump), ``file_path``, the
+    values of `statistics`, and what `set` rules add: ml_filter's keys in its order, then the others. ``url``, ``date``
+    and ``file_path`` are those of the metadata, or else the WARC-Target-URI, ``added``, and the path of the document's
+    shard. An unknown URL or date is null, and is counted. With `others` the other metadata of the documents follow,
+    without the WARC headers. There is no place for the source of the documents.
 
     `dump` sets the dump. Without it, the dump is the ``corpus``, ``dump`` or ``crawl`` of the metadata, or the name of
     a crawl (``CC-MAIN-2014-41``) in the path of the shard or in the source, or else the source itself.
     """
+
+    VERSION = "2"
 
     FIELDS = True
 
@@ -121,9 +136,11 @@ class MlFilter(Writer):
         metadata = msgspec.to_builtins(found) | self._statistics(mixed)
         if self.others:
             metadata |= {key: value for key, value in known.items() if key not in {*metadata, "warc_headers"}}
-        raw = msgspec.Raw(_ENCODER.encode(metadata))
         if mixed.fields:
-            raw = merge_fields(raw, mixed.fields)
+            raw = merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
+            metadata = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        ordered = {key: metadata[key] for key in _KEYS if key in metadata}
+        raw = msgspec.Raw(_ENCODER.encode(ordered | metadata))
         line = _ENCODER.encode(_Raw(document.text, document.id, raw))
         return [(label, line + b"\n")]
 

@@ -1,7 +1,9 @@
 """The raw form of ml_filter: its lines, its folders, and that documents come back from it as they were."""
 
 import gzip
+import itertools
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,14 @@ def test_a_line_is_exactly_this() -> None:
         ("num_lines", 1),
         ("pct_space", 0.0),
     ]
+
+
+def test_keys_are_in_the_order_of_ml_filter_whatever_they_come_from() -> None:
+    """Those of the example in its documentation first, then ours, as they come."""
+    found = {"dup_line_char_frac": 0.5, "dup_line_char_frac ": 0.5, "token_count": 1, "mine": 2, "num_words": 3}
+    line = encoded({"num_lines": 4, "other": 5}, statistics=found, others=True)[1]
+    keys = ["num_lines", "num_words", "dup_line_char_frac ", "token_count", "dup_line_char_frac", "mine", "other"]
+    assert [*line["metadata"]] == [*OWN, *keys]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +100,7 @@ tag:
 mix:
   attributes: [language-0, statistics-0]
   rules: [{drop: language.label is None}]
-  output: {format: ml_filter, path: raw, part_size: 3 kB}
+  output: {format: ml_filter, path: raw, part_size: 3 kB, index: true}
 """
 AGAIN = [
     "mix.attributes=[statistics-0]",
@@ -112,6 +122,10 @@ def test_documents_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.Mo
     ran = run("run", "-c", "crawl.yaml", "processes=1", "--quiet")
     assert ran.code == 0, ran.err
     raw = {str(path.relative_to("raw")): path.read_bytes() for path in Path("raw").rglob("*.jsonl")}
+    for name, data in raw.items():  # the indexes of Modalities are beside the files, and can be made anywhere else
+        ends = [0, *(i + 1 for i, byte in enumerate(data) if byte == ord("\n"))]
+        pairs = [(begin, end - begin - 1) for begin, end in itertools.pairwise(ends)]
+        assert Path("raw", name).with_suffix(".idx").read_bytes() == pickle.dumps(pairs, 4)
     assert {"2024-10/en/00000.jsonl", "2024-10/en/00001.jsonl", "2024-10/de/00000.jsonl"} <= raw.keys()
     lines = {row["id"]: row for data in raw.values() for row in map(json.loads, data.splitlines())}
     assert all(list(row["metadata"])[:6] == OWN and len(row["metadata"]) == 63 for row in lines.values())

@@ -8,6 +8,7 @@ each line is a gzip member (or zstd frame) of its own, the pairs are those of th
 import pickle
 import pickletools
 import struct
+from array import array
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain, pairwise
 from typing import IO, cast
@@ -33,6 +34,29 @@ _KEEPING, _ADDING = {"MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"}, {"APPEND", "APP
 def path_of(path: str) -> str:
     """Return the path of a file's index: its last suffix is replaced."""
     return path.rpartition(".")[0] + SUFFIX
+
+
+class LineLengths:
+    """Lengths of the lines of a file whose bytes come in pieces; 8 bytes of memory a line."""
+
+    def __init__(self) -> None:
+        self._lengths, self._open = array("q"), 0
+
+    def add(self, data: bytes) -> None:
+        """Add the next bytes."""
+        lengths = [len(part) for part in data.split(b"\n")]
+        lengths[0] += self._open
+        self._open = lengths.pop()
+        self._lengths.extend(lengths)
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield offset and length of each line; a last one without a line end is one, too."""
+        at = 0
+        for length in self._lengths:
+            yield at, length
+            at += length + 1
+        if self._open:
+            yield at, self._open
 
 
 def write(path: str, lengths: Iterable[int], between: int) -> Stat:

@@ -20,7 +20,7 @@ import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import journals
+from toolkit.data import journals, line_index
 from toolkit.errors import DataError, ToolkitError
 from toolkit.mix.plan import JOINED, PartPlan
 from toolkit.mix.settings import MixSettings, work_folder
@@ -295,9 +295,10 @@ def _assemble(
     paths = [part.path, *settings.beside(part.label, part.path)]
     with ExitStack() as stack:
         out, *beside = [
-            stack.enter_context(Output(staged_path(output, work.digest, path), group.files, digest=not plain))
-            for path in paths
+            stack.enter_context(Output(staged_path(output, work.digest, path), group.files, digest=not plain or i > 0))
+            for i, path in enumerate(paths)
         ]
+        lines = line_index.LineLengths()
         pieces = ([intermediates.read(*member) for member in piece.members] for piece in part.pieces)
         shuffles = settings.shuffles(part.label)
         chunks = map(content.of, pieces)
@@ -312,10 +313,17 @@ def _assemble(
         elif shuffles:
             for chunk in chunks:
                 out.write(COMPRESSORS[compression](chunk))
+                if beside:
+                    lines.add(chunk)
         else:
             for stored in pieces:
                 joined = content.of(stored)
                 out.write(stored[0] if len(stored) == 1 else COMPRESSORS[compression](joined))
+                if beside:
+                    lines.add(joined)
+        for index in beside if settings.concatenates(part.label) else ():
+            for data in line_index.pickled_pairs(lines.pairs()):
+                index.write(data)
         if content.size != part.size:
             published = below(output, part.path)
             raise DataError(f"expected {part.size} bytes as planned, got {content.size}", path=published)

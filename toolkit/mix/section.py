@@ -160,6 +160,11 @@ def _output(place: ConfigNode) -> tuple[OutputSettings, dict[str, Any]]:
         )
     if "compression" not in common.value and class_.CONCATENATES:
         output = msgspec.structs.replace(output, compression=class_.COMPRESSION)
+    if output.index and (output.compression != "none" or not writer.has_json_lines()):
+        got = output.format if output.compression == "none" else f"`compression: {output.compression}`"
+        raise place.error(
+            ("index",), f"expected lines of JSON with `compression: none`, which Modalities reads, got {got}"
+        )
     if output.provenance and not class_.FIELDS:
         raise place.error(("provenance",), f"expected a format with a place for metadata, got {output.format}")
     return output, options.value

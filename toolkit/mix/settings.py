@@ -15,6 +15,7 @@ from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.config.sizes import Size
+from toolkit.data import line_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.mix.budget.settings import BudgetSettings
@@ -91,6 +92,13 @@ class OutputSettings(ConfigStruct):
             description="documents, or lines, of each label in the order of their hashes, in parts of equal size",
         ),
     ] = None
+    index: Annotated[
+        bool,
+        Description(
+            description="write the index of Modalities (`.idx`) beside each part, with offset and length of each "
+            "line; needs lines of JSON and `compression: none`"
+        ),
+    ] = False
     keep_empty: Annotated[
         bool,
         Description(
@@ -265,7 +273,9 @@ class MixSettings(ConfigStruct):
 
     def beside(self, label: str, path: str) -> Sequence[str]:
         """Return the paths of the files beside a part of a label."""
-        return [] if self.concatenates(label) else self.writer().beside(path)
+        if not self.concatenates(label):
+            return self.writer().beside(path)
+        return [line_index.path_of(path)] if self.output.index and label != REJECTED else []
 
     def checksums(self, label: str) -> str:
         """Return the path of a label's checksum file below the output folder."""
@@ -296,6 +306,7 @@ class MixSettings(ConfigStruct):
             for name, value in (
                 ("unicode_words", self.unicode_words),
                 ("splits", list(self.splits.items())),
+                ("index", self.output.index),
                 ("shuffle", self.output.shuffle and config.plain(self.output.shuffle)),
                 ("budget", self.budget and self.budget.recorded()),
             )

@@ -1,4 +1,4 @@
-"""Write attribute sets as Parquet files, for other programs."""
+"""Write attribute sets as Parquet files, or indexes of raw files, for other programs."""
 
 import sys
 from typing import Annotated, ClassVar
@@ -12,8 +12,10 @@ from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data.tables.values import check_installed
 from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.exporting import raw_index
 from toolkit.exporting import shard as exporting
 from toolkit.exporting.shard import ShardToExport
+from toolkit.labelling.ml_filter import origins as raw_files
 from toolkit.mix.settings import Stream
 from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
@@ -28,18 +30,37 @@ class Options(Configured, Shared, Limited, frozen=True, kw_only=True):
     EXAMPLES: ClassVar = (
         "toolkit export --parquet data/exported -c configs/quickstart.yaml",
         "toolkit export --parquet data/exported --set language-0 -c configs/quickstart.yaml",
+        "toolkit export --idx indexes -c my.yaml",
     )
 
-    parquet: Annotated[str, Flag("the folder of the files, or a place in a bucket", metavar="FOLDER")]
+    parquet: Annotated[
+        str | None, Flag("write the sets as Parquet files into this folder, or place in a bucket", metavar="FOLDER")
+    ] = None
+    idx: Annotated[
+        str | None,
+        Flag(
+            "write the index of Modalities (.idx) of each raw file into this folder, which mirrors theirs",
+            metavar="FOLDER",
+        ),
+    ] = None
     sets: Annotated[tuple[str, ...], Flag("export this set (all); you can give several", "--set", metavar="SET")] = ()
     overwrite: Annotated[bool, Flag("replace the files of another dataset")] = False
     dry_run: Annotated[bool, Flag("write nothing; show the sets, their types, and the shards to do")] = False
 
+    def __post_init__(self) -> None:
+        if (self.parquet is None) == (self.idx is None):
+            raise ConfigError("expected --parquet FOLDER or --idx FOLDER, one of them")
+        if self.idx is not None and (self.sets or self.overwrite):
+            raise ConfigError("--idx: expected neither --set nor --overwrite: the indexes are those of raw files")
+
 
 def run(context: Context, options: Options) -> Outcome:
     """Write the files that are not there, or whose attributes have changed since."""
+    if options.idx is not None:
+        return _indexes(context, options, options.idx.rstrip("/") or options.idx)
     check_installed("Parquet files")
-    folder = options.parquet.rstrip("/") or options.parquet
+    given = str(options.parquet)
+    folder = given.rstrip("/") or given
     note_roots([folder])
     dataset = context.dataset
     replaced = exporting.check_source(folder, dataset, overwrite=options.overwrite)
@@ -94,6 +115,32 @@ def run(context: Context, options: Options) -> Outcome:
         failures=failed,
         exit_code=1 if failed else 0,
     )
+
+
+def _indexes(context: Context, options: Options, folder: str) -> Outcome:
+    """Write the indexes of raw files that are not there, or whose files have changed since."""
+    note_roots([folder])
+    shards, unfinished = sharing.shards(context, context.dataset, judges=True)
+    files = {file.path: file for origin in raw_files(context.dataset, context.limited(shards)) for file in origin.files}
+    works = [
+        raw_index.RawFileToIndex(
+            path=file.path, name=file.name, folder=folder, max_document_bytes=context.config.max_document_bytes
+        )
+        for file in files.values()
+    ]
+    todo = [work for work in works if not work.is_done()]
+    if options.dry_run:
+        return show_plan(context, {"export": {work.path: work.index for work in todo}})
+    check_writable(folder, "--idx")
+    context.sweep(folder)
+    with context.claimed(exporting.bookkeeping(folder), folder, {}):
+        tasks = [Task(work.path, work, size_of(work.path)) for work in todo]
+        results = context.run("index", raw_index.index_file, tasks, "files")
+    failed = failures(results)
+    written = sum(bool(result.value) for result in results)
+    text = f"{amount(len(works), 'raw file')}, {written:,} indexed now, {len(failed)} failed -> {folder}{unfinished}"
+    data = {"folder": folder, "files": len(works), "written": written, "failed": failed}
+    return Outcome(text=text, data=data, failures=failed, exit_code=1 if failed else 0)
 
 
 def _chosen(wanted: tuple[str, ...], there: list[str], attributes: str) -> list[str]:
