@@ -136,7 +136,7 @@ def test_a_failed_shard_is_an_error_that_has_the_failures_and_the_result(small: 
     assert "b.jsonl.gz" in str(caught.value)
     found = toolkit.validate(small.config)
     assert not found
-    assert any("b.jsonl.gz" in each for each in found.findings)
+    assert any("b.jsonl.gz" in each.message for each in found.findings)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from tests.inspect.conftest import ABOUT
 from tests.inspect.reading import lines_of
 from tests.pipeline.conftest import Project, read_rows, write_rows
 from toolkit.inspect.describe.about import About
-from toolkit.inspect.describe.check import properties
 from toolkit.inspect.describe.facts import data_file
 from toolkit.inspect.describe.facts.data_file import Asked
 from toolkit.inspect.describe.facts.of_output import output_facts
@@ -57,8 +56,6 @@ def test_the_dry_run_prints_the_same_bytes_whatever_the_processes(described: Pro
     described.ok("croissant")
     assert (described.data / "croissant.json").read_text() == printed
     described.ok("croissant", "--check")
-    found = document(described.data)
-    assert [*properties.faults(found), *properties.faults(found)] == []
 
 
 def test_checksums_are_those_of_the_files_also_without_records(released: Project) -> None:
@@ -236,7 +233,7 @@ def test_of_live_globs_only_the_files_that_grow_have_no_checksums(described: Pro
     described.ok("validate", path)
     rows = read_rows(described.documents / "b.jsonl.gz")
     write_rows(described.documents / "b.jsonl.gz", [rows[0] | {"text": "other"}, *rows[1:]])
-    assert "documents/b.jsonl.gz: expected" in described("validate", path).out
+    assert "b.jsonl.gz as it is now, got those of an earlier version" in described("validate", path).out
     described.config["about"]["live"] = ["documents/[z-a]"]
     ran = described("croissant", "--of", "dataset")
     assert (ran.code, "expected a glob" in ran.err) == (2, True), ran.err
@@ -467,9 +464,10 @@ def test_what_readers_change_is_noted(described: Project) -> None:
         f"attributes/exp/odd dir#1/100% [x].jsonl.gz: every `id` {changed}",
         f"{place}: its path has signs that {urls} (and 1 more)",
     ]
-    warned = described("validate").out
-    assert f"{root}/{place}: 'n' has integers beyond 2^53, and rows without one" in warned
-    assert f"{root}/{place}: all rows have a number as 'code'" in warned
+    advice = described("validate").out
+    assert [line for line in advice.splitlines() if line.startswith("advice: ") and "mlcroissant" not in line] == [
+        f"advice: {root}/croissant.json: {note}" for note in notes
+    ]
 
 
 def test_a_file_that_readers_refuse_is_named(described: Project) -> None:

@@ -12,7 +12,7 @@ import yaml
 from tests.conftest import Ran, Run
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import document, write_rows
-from toolkit.inspect.describe.check import mlcroissant
+from toolkit.inspect.describe.check import reader
 from toolkit.inspect.targets import target_of
 
 SETTINGS = [f"about.{key}={json.dumps(value)}" for key, value in ABOUT.items()]
@@ -29,7 +29,7 @@ def run(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(autouse=True)
 def _without_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """mlcroissant reads no text and takes its time; other tests ask it."""
-    monkeypatch.setattr(mlcroissant, "is_installed", lambda: False)
+    monkeypatch.setattr(reader, "is_installed", lambda: False)
 
 
 def row(label: str, number: int = 0) -> dict[str, Any]:
@@ -155,8 +155,8 @@ def test_nothing_is_refused_by_all(run: Run, tmp_path: Path) -> None:
 
 def test_a_label_that_ends_as_parts_do_is_a_label(run: Run, tmp_path: Path) -> None:
     for label, names in {"en": ["en_part_1", "en_part_2"], "en_part_3": ["en_part_3"]}.items():
-        for name in names:
-            write_rows(tmp_path / label / f"{name}.jsonl.gz", [row("en" if label == "en" else label)])
+        for number, name in enumerate(names):
+            write_rows(tmp_path / label / f"{name}.jsonl.gz", [row(label, number)])
         with_checksums(tmp_path / label, f"{label}_sha256.txt")
     described(run, tmp_path)
     (listed,) = [each for each in croissant(tmp_path)["recordSet"] if each["@id"] == "languages"]

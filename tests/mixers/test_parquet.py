@@ -308,7 +308,7 @@ def test_a_killed_part_is_made_again(corpus: Project) -> None:
 
 
 def findings(corpus: Project, *options: object) -> list[str]:
-    return list(corpus("validate", corpus.out, "--json", *options).json["findings"])
+    return [each["message"] for each in corpus("validate", corpus.out, "--json", *options).json["findings"]]
 
 
 def published_anew(path: Path, table: Any) -> None:

@@ -46,7 +46,8 @@ def test_all_of_an_output_but_records_and_dropped_documents(mixed: Project, run:
     assert sorted(dry["files"]) == sorted(tree(to))
     assert dry["files"][-1] == "README.md"
     assert not [name for name in tree(to, bookkeeping=True) if "rejected" in name or ".toolkit" in name]
-    assert run("validate", to).code == 0
+    ran = run("validate", to)
+    assert ran.code == 0, ran.out
     again = run("publish", mixed.out, "--to", to, "--json")
     assert set(again.json["became"].values()) == {"there"}
     fetched = run("fetch", to, "--label", "fr", "--to", mixed.root / "got")

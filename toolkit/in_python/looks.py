@@ -183,6 +183,7 @@ def validate(
     first: int | None = None,
     labels: Literal["known", "any"] = "known",
     lock: str | None = None,
+    data: bool = False,
     progress: "Callable[[Reached], object] | bool" = False,
     **settings: Any,
 ) -> "results.Validated":
@@ -191,7 +192,8 @@ def validate(
     Findings are no error: the result is true if there are none. `what` is a configuration (a path that ends in .yaml or
     .yml, YAML, or a mapping), the path of a dataset, an output or a file, or several paths. `first` limits the rows of
     each file that are looked at, `labels` says which labels rows of an OSCAR release may have, `lock` is the path of
-    a lock that the output is checked by, too; other arguments as of `run`.
+    a lock that the output is checked by, too. `data` asks for the files of external Croissant files, also from the web;
+    other arguments as of `run`.
 
     Raises:
         ToolkitError: if something cannot be looked at.
@@ -204,6 +206,7 @@ def validate(
         first=carrying.positive("first", first),
         labels=labels,
         lock=lock,
+        data=data,
     )
     return results.typed(results.Validated, carried_out(options))
 

@@ -8,6 +8,7 @@ from toolkit.commands.steps.outcome import Outcome
 from toolkit.config.scale import Scale
 from toolkit.errors import Failed
 from toolkit.evaluating.judged import Details, Group
+from toolkit.inspect.findings import Finding
 from toolkit.mix.effects.compare import Sample
 from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.publish import BlocklistCount, LabelTotals, OrphanCount, Unseen
@@ -167,20 +168,18 @@ class ComparedSets(Result, frozen=True, kw_only=True):
 
 
 class Validated(Result, frozen=True, kw_only=True):
-    """What `validate` found; it is true if there is nothing to find fault with.
+    """Findings of `validate`; true if there are none but advice.
 
     Attributes:
-        checked: what was looked at.
-        findings: what is wrong.
-        warnings: what may be meant so.
+        checked: Names of what was checked.
+        findings: Each with its message and its severity.
     """
 
     checked: list[str]
-    findings: list[str]
-    warnings: list[str]
+    findings: list[Finding]
 
     def __bool__(self) -> bool:
-        return not self.findings
+        return all(finding.severity == "advice" for finding in self.findings)
 
 
 class Counted(Result, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ from toolkit.commands.steps.description import (
     facts_of,
     is_replaced,
     note_origin,
-    run_each,
     section,
+    split,
 )
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.errors import ConfigError, amount
@@ -50,7 +50,7 @@ def run(context: Context, options: Options) -> Outcome:
     output = None if dry_run else NamedOutput(path, "")
     goes = output and is_replaced(found_facts, document.NAME, overwrite=options.overwrite)
     old = None if goes else _old(path)
-    facts = _split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
+    facts = split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
     made = document.document(facts, about, options.spec or about.croissant)
     data = jsonld.to_bytes(made)
     level, reasons = versions.due(old, made) if old else ("none", [])
@@ -70,7 +70,7 @@ def run(context: Context, options: Options) -> Outcome:
     if output is None:
         return Outcome(data.decode().rstrip("\n"), {"document": made, **found}, for_programs=True)
     if old is not None:
-        _split(context, about, found_facts, dry_run=False)
+        split(context, about, found_facts, dry_run=False)
     output.save(data)
     note_origin(facts, document.NAME)
     splits.remove_others(facts.root, facts)
@@ -85,21 +85,6 @@ def run(context: Context, options: Options) -> Outcome:
 _SHOWN = 10
 _MANY = 2000
 """Files from which mlcroissant takes seconds to parse the list."""
-
-
-def _split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Facts:
-    """Return the facts with the splits that are asked for; their files are written, if this is no dry run."""
-    if about.splits_files and facts.is_output:  # the documents of a dataset are not parted: a hash of the id decides
-        if {each.name: each.share for each in facts.splits} != about.shares:
-            raise ConfigError(
-                f"{facts.root}: expected the output of a mix that parts its files by about.splits, got another; "
-                "run `toolkit mix`"
-            )
-        return facts
-    if not about.splits:
-        return facts
-    works = splits.plan(facts, about.shares, context.config.max_document_bytes, about.examples, dry_run=dry_run)
-    return splits.added(facts, about.shares, run_each(context, "split", splits.write, works))
 
 
 def _old(path: str) -> dict[str, Any] | None:

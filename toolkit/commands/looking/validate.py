@@ -3,10 +3,13 @@
 import os
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
+
 from toolkit.commands.command_line.options import Flag, Limited, Looking, Shared, Words
 from toolkit.commands.mixing import preparation
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.description import describer
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
@@ -15,8 +18,8 @@ from toolkit.ingest import attempts, inputs
 from toolkit.inspect import targets
 from toolkit.inspect.describe import check
 from toolkit.inspect.describe.card import check as card_check
-from toolkit.inspect.describe.check.files import Checked, FileCheck, check_file
 from toolkit.inspect.describe.croissant import document
+from toolkit.inspect.findings import Finding
 from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.inspect.validate import one_file
 from toolkit.inspect.validate import output as whole_dataset
@@ -52,6 +55,9 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
         str | None, Flag("check the output by its lock, too: what it was made of, and its parts", metavar="FILE")
     ] = None
     first: Annotated[int | None, Flag("check only the first N rows of each file", metavar="N")] = None
+    data: Annotated[
+        bool, Flag("of an external Croissant file ask for its data, also from the web, and read all records")
+    ] = False
     labels: Annotated[
         Literal["known", "any"],
         Flag("labels that an OSCAR release may have: known languages (lid.176's, GlotLID's), or any"),
@@ -68,7 +74,7 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Check what the configuration, or the given paths, name. Any finding makes the exit status 1."""
+    """Check what the configuration, or the given paths, name; any finding but advice makes the exit status 1."""
     found = _Validation(context, options)
     lock = None if options.lock is None else load_lock(options.lock)
     if options.targets:
@@ -102,26 +108,33 @@ class _Validation:
         """True if all rows of all files are looked at, so that their numbers are known."""
         self.checked: list[str] = []
         self.findings: list[str] = []
-        self.warnings: list[str] = []
         self._joined: set[tuple[Dataset, str]] = set()
         """Sets of the mix, which says what becomes of spans that end past the text."""
         self._described: dict[str, None] = {}
-        """Croissant files to be checked, behind everything else."""
+        """Croissant files to be checked, after everything else."""
+        self._datasets: list[Dataset] = []
+        """Datasets of the configuration."""
 
     def outcome(self) -> Outcome:
         """Check the Croissant files that there are, and tell everything."""
+        findings = [Finding(message) for message in self.findings]
         for path in self._described:
-            self._check_croissant(path)
-        lines = [*self.findings, *(f"warning: {warning}" for warning in self.warnings)]
+            self.checked.append(path)
+            describe = describer(self.context)
+            options = self.options
+            findings += check.check(path, describe, self._datasets, options.first, data=options.data)
+        findings = list(dict.fromkeys(findings))
+        faults = [finding for finding in findings if finding.severity != "advice"]
+        lines = [*map(str, faults), *(str(finding) for finding in findings if finding.severity == "advice")]
         text = "\n".join(lines) + ("\n\n" if lines else "")
-        text += f"checked {', '.join(self.checked)}: {amount(len(self.findings), 'finding')}"
+        text += f"checked {', '.join(self.checked)}: {amount(len(faults), 'finding')}"
         if not self.whole:
             text += "\nleft out: documents that are there twice, and what else is about all shards together"
         share = self.context.share
         if share and share.is_empty:
             text += "\n" + share.nothing()
-        data = {"checked": self.checked, "findings": self.findings, "warnings": self.warnings}
-        return Outcome(text=text, data=data, exit_code=1 if self.findings else 0)
+        data = {"checked": self.checked, "findings": msgspec.to_builtins(findings)}
+        return Outcome(text=text, data=data, exit_code=1 if faults else 0)
 
     def check_configured(self) -> None:
         """Check the datasets and the output of the configuration."""
@@ -131,7 +144,8 @@ class _Validation:
         self._joined = {(stream.dataset, joining.set) for stream in streams for joining in stream.attributes}
         datasets = [context.dataset] if context.has_dataset or not settings else []
         datasets += [stream.dataset for stream in streams]
-        for dataset in dict.fromkeys(datasets):
+        self._datasets = list(dict.fromkeys(datasets))
+        for dataset in self._datasets:
             self._check_dataset(dataset)
             if dataset.is_described:
                 self._note_description(os.path.dirname(dataset.documents))
@@ -182,17 +196,6 @@ class _Validation:
         path = join(folder, document.NAME)
         if exists(path):
             self._described[path] = None
-
-    def _check_croissant(self, path: str) -> None:
-        """Check a Croissant document, and each file that it describes."""
-
-        def each_file(works: list[FileCheck]) -> list[Result[Checked]]:
-            return self.context.run("croissant", check_file, [Task(work.path, work) for work in works], "files")
-
-        self.checked.append(path)
-        found = check.check(path, self.options.first, self.limit, each_file)
-        self.findings += found.findings
-        self.warnings += found.warnings
 
     # --- documents and attributes -------------------------------------------------------------------------------------
 

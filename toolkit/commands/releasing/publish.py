@@ -136,5 +136,5 @@ def _output(context: Context, options: Options) -> str:
 def _findings(context: Context, options: Options, output: str) -> list[str]:
     """Return what `toolkit validate` finds in an output: parts, checksums, the card, the Croissant file."""
     asked = validate.Options(targets=(output,), quiet=options.quiet, json=options.json)
-    found: list[str] = validate.run(context, asked).data["findings"]
-    return found
+    found = validate.run(context, asked).data["findings"]
+    return [finding["message"] for finding in found if finding["severity"] != "advice"]

@@ -13,7 +13,9 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect import targets
-from toolkit.inspect.describe.facts import Facts, lineage, of_dataset, of_output
+from toolkit.inspect.describe.about import About
+from toolkit.inspect.describe.check.ours import Describe
+from toolkit.inspect.describe.facts import Facts, lineage, of_dataset, of_output, splits
 from toolkit.inspect.describe.facts.data_file import Asked, Looked, LookJob, look
 from toolkit.inspect.describe.facts.splits import SplitJob
 from toolkit.inspect.validate.one_file import ValidateJob
@@ -69,14 +71,7 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         ConfigError: if there is nothing to describe.
         ToolkitError: naming files that cannot be read.
     """
-
-    def looks(works: list[LookJob]) -> list[Looked]:
-        return run_each(context, "look", look, works)
-
-    def aligns(works: list[ValidateJob]) -> None:
-        run_each(context, "align", lineage.check, works)
-
-    asked = Asked(looks, aligns, options.first, examples, context.config.max_document_bytes)
+    asked = _asked(context, options.first, examples)
     if options.targets:
         target = options.targets[0].rstrip("/")
         if options.targets[1:]:
@@ -99,6 +94,49 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
     datasets = [stream.dataset for stream in settings.streams]
     origins.check(folder, publish.origin_of(folder), datasets, "its description", overwrite=options.overwrite)
     return replace(of_output.output_facts(folder, datasets, asked), origin=origins.origin_of(datasets))
+
+
+def describer(context: Context) -> Describe:
+    """Return what makes the facts about a dataset or an output again, with its splits; nothing is written."""
+
+    def describe(target: Dataset | str, about: About, first: int | None) -> Facts:
+        asked = _asked(context, first, about.examples)
+        if isinstance(target, Dataset):
+            facts = of_dataset.dataset_facts(target, asked)
+        else:
+            facts = of_output.output_facts(target, [], asked)
+        return facts if first is not None else split(context, about, facts, dry_run=True)
+
+    return describe
+
+
+def _asked(context: Context, first: int | None, examples: int) -> Asked:
+    def looks(works: list[LookJob]) -> list[Looked]:
+        return run_each(context, "look", look, works)
+
+    def aligns(works: list[ValidateJob]) -> None:
+        run_each(context, "align", lineage.check, works)
+
+    return Asked(looks, aligns, first, examples, context.config.max_document_bytes)
+
+
+def split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Facts:
+    """Return the facts with the splits that are asked for; their files are written, if this is no dry run.
+
+    Raises:
+        ConfigError: if files should be parted by split, and are not.
+    """
+    if about.splits_files and facts.is_output:  # the documents of a dataset are not parted: a hash of the id decides
+        if {each.name: each.share for each in facts.splits} != about.shares:
+            raise ConfigError(
+                f"{facts.root}: expected the output of a mix that parts its files by about.splits, got another; "
+                "run `toolkit mix`"
+            )
+        return facts
+    if not about.splits:
+        return facts
+    works = splits.plan(facts, about.shares, context.config.max_document_bytes, about.examples, dry_run=dry_run)
+    return splits.added(facts, about.shares, run_each(context, "split", splits.write, works))
 
 
 def is_replaced(facts: Facts, name: str, *, overwrite: bool) -> bool:

@@ -1,137 +1,98 @@
-"""Checks of a Croissant document: its structure, and each file that it lists against the disk.
+"""Checks of a Croissant document: ours by making it again, any other by mlcroissant, both against their files."""
 
-Findings are what is wrong. Warnings are what readers by pandas, as mlcroissant is one, make of data that are right.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import BAD_ROW
 from toolkit.errors import DataError
-from toolkit.inspect.describe.about import listed
-from toolkit.inspect.describe.check import distribution, mlcroissant, properties
-from toolkit.inspect.describe.check.distribution import FoundFiles
-from toolkit.inspect.describe.check.files import Checked, FileCheck, examples
-from toolkit.inspect.describe.check.nodes import Column, Node, all_fields, nodes, read
-from toolkit.inspect.describe.facts.splits import MEDIA_TYPES
-from toolkit.runs.executors import Result
+from toolkit.inspect.describe.check import external, ours, reader
+from toolkit.inspect.describe.check.nodes import Node, all_nodes
+from toolkit.inspect.describe.check.ours import Describe
+from toolkit.inspect.findings import Finding
 from toolkit.storage import store_of
-from toolkit.storage.paths import join
+from toolkit.storage.paths import exists, is_folder, size_of
 
-ROWS = 100
-"""Rows of each file that are looked at, if no other number is asked for."""
+LARGEST = 64 << 20
+"""Bytes of a Croissant document, at most."""
 
-Run = Callable[[list[FileCheck]], Sequence[Result[Checked]]]
-"""Runs the checks of files, in the order given."""
-
-_Done = list[tuple[FileCheck, Checked]]
+_HEAD = 1 << 16
 
 
 def is_croissant(path: str) -> bool:
-    """Return whether a path is that of a Croissant file, by its name."""
-    return path.rpartition("/")[2].endswith("croissant.json")
+    """Return whether a file is a Croissant document, by its content, or at least by its name."""
+    if path.endswith("croissant.json"):
+        return True
+    if not exists(path) or is_folder(path) or size_of(path) > LARGEST:
+        return False
+    store = store_of(path)
+    if b'"@context"' not in store.read(path, 0, _HEAD):
+        return False
+    try:
+        document = msgspec.json.decode(store.read(path))
+    except BAD_ROW:
+        return False
+    return isinstance(document, dict) and bool({"distribution", "recordSet", "conformsTo"} & document.keys())
 
 
-def check(path: str, first: int | None, max_bytes: int, run: Run) -> Checked:
-    """Return what is wrong with a Croissant document, and with the files that it describes.
+def check(
+    path: str, describe: Describe, datasets: Sequence[Dataset], first: int | None, *, data: bool
+) -> list[Finding]:
+    """Return the findings about a Croissant document and the files that it describes.
 
     Args:
-        path: of the document.
-        first: rows of each file that are looked at; then no checksums are computed, and nothing is counted.
-        max_bytes: of a row.
-        run: runs the checks of files.
+        path: Path of the document.
+        describe: Makes the facts about a dataset or an output.
+        datasets: Datasets of the configuration, one of which it may describe.
+        first: Rows of each file that are read; None for all.
+        data: Whether the files of an external description must be there, and all its records are read.
     """
     try:
         document, findings = read(path)
     except DataError as error:
-        return Checked([str(error)])
-    files, faults = distribution.read(path, document)
-    faults = [*properties.faults(document), *properties.node_faults(document), *faults]
-    faults += [*distribution.path_faults(document, files), *distribution.language_faults(document)]
-    checked = Checked([*findings, *(f"{path}: {fault}" for fault in faults)])
-    done = _run(_files(document, files, first, max_bytes), run, checked)
-    counts = {work.name: found.rows for work, found in done if found.rows is not None}
-    values = {work.name: found.values for work, found in done if work.values}
-    faults = [*distribution.faults(document, files, counts, values), *_invented(done)]
-    faults += _leading_nowhere(done, run, checked) if first is None else ()
-    checked.findings += [f"{path}: {fault}" for fault in faults]
-    if not checked.findings and mlcroissant.is_installed() and store_of(path).is_local:
-        read_by = mlcroissant.check(path, document, first)
-        checked.findings += read_by.findings
-        checked.warnings += read_by.warnings
-    return checked
+        return [Finding(str(error))]
+    findings += (f"{path}: {fault}" for fault in _repeated_ids(document))
+    if ours.is_ours(document):
+        found = list(ours.check(path, document, describe, datasets, first))
+        present = None
+    else:
+        found, present = external.check(path, document, first, data=data)
+    return [*map(Finding, findings), *found, *reader.check(path, document, present, first, data=data)]
 
 
-def _run(works: list[FileCheck], run: Run, checked: Checked) -> _Done:
-    """Check each file by itself; add what is found, and return it with the files."""
-    results = run(works)
-    for result in results:
-        checked.findings += result.value.findings if result.value else []
-        checked.warnings += result.value.warnings if result.value else []
-        checked.findings += [result.failure.message] if result.failure else []
-    return [(work, result.value) for work, result in zip(works, results, strict=True) if result.value]
+def read(path: str) -> tuple[Node, list[str]]:
+    """Return the document of a file, and findings about keys that one of its objects has twice.
+
+    Raises:
+        DataError: if there is no such file, or it holds no JSON object.
+    """
+    try:
+        data = store_of(path).read(path)
+        document = msgspec.json.decode(data, type=Node)
+    except OSError as error:
+        raise DataError(f"expected a Croissant file, got: {error.strerror or error}", path=path) from None
+    except BAD_ROW as error:
+        raise DataError(f"expected a Croissant file (a JSON object), got: {error}", path=path) from None
+    findings: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> Node:
+        node = dict(pairs)
+        if len(node) < len(pairs):
+            twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+            where = f" in {node['@id']}" if "@id" in node else ""
+            findings.append(f"{path}: expected each key once, got {' and '.join(map(repr, twice))} again{where}")
+        return node
+
+    json.loads(data, object_pairs_hook=note)
+    return document, findings
 
 
-def _files(document: Node, files: FoundFiles, first: int | None, max_bytes: int) -> list[FileCheck]:
-    """Return the files to check: those that are listed, and those with rows that a set matches."""
-    there = set(files.there)
-    works = {
-        name: FileCheck(
-            name=name,
-            path=join(files.folder, name),
-            first=first or ROWS,
-            max_bytes=max_bytes,
-            size=distribution.bytes_of(node),
-            hashes={key: str(node[key]) for key in ("sha256", "md5") if node.get(key)} if first is None else {},
-        )
-        for name, node in files.listed.items()
-        if name in there
-    }
-    columns: dict[str, list[Column]] = {}
-    for each in all_fields(document):
-        if column := each.column:
-            columns.setdefault(each.file_set, []).append(column)
-    shown = examples(document) if files.ours else {}
-    listings = {found.field.file_set: found for found in distribution.listings(document)} if first is None else {}
-    for node in nodes(document, "distribution"):
-        id_ = str(node.get("@id"))
-        if MEDIA_TYPES[".jsonl"] not in listed(node.get("encodingFormat")):
-            continue
-        listing = listings.get(id_) if not files.live else None
-        for name in files.sets.get(id_, ()):
-            plain = FileCheck(name=name, path=join(files.folder, name), first=first or ROWS, max_bytes=max_bytes)
-            known = works.get(name, plain)
-            works[name] = msgspec.structs.replace(
-                known,
-                columns=[*known.columns, *columns.get(id_, ())],
-                count=known.count or listing is not None,
-                values=listing.column if listing else known.values,
-                examples=shown.get(id_, []),
-            )
-    return list(works.values())
-
-
-def _invented(done: _Done) -> Iterator[str]:
-    """Yield examples that are none of the rows; those of `toolkit croissant` are the first over all files."""
-    found = {place for _, checked in done for place in checked.examples}
-    wanted = {example.place: None for work, _ in done if work.first >= len(work.examples) for example in work.examples}
-    yield from (
-        f"{place}: expected one of the first rows, got another record" for place in wanted if place not in found
-    )
-
-
-def _leading_nowhere(done: _Done, run: Run, checked: Checked) -> Iterator[str]:
-    """Yield fields whose JSON paths lead to no key; all rows are searched where the first ones did not have it."""
-    lost = {id_ for _, found in done for id_ in found.leads} - _led(done)
-    works = [(work, [column for column in work.columns if column.id in lost]) for work, _ in done]
-    searches = [
-        msgspec.structs.replace(work, columns=some, size=None, hashes={}, search=True) for work, some in works if some
-    ]
-    again = _run(searches, run, checked) if searches else []
-    for id_ in sorted({id_ for _, found in again for id_ in found.leads} - _led(again)):
-        yield f"{id_}: expected a JSON path that leads to a key of some row"
-
-
-def _led(done: Iterable[tuple[FileCheck, Checked]]) -> set[str]:
-    """Return the fields whose JSON paths led to a key."""
-    return {id_ for _, found in done for id_, led in found.leads.items() if led}
+def _repeated_ids(document: Node) -> Iterator[str]:
+    """Yield the ids that several files, record sets or fields have: mlcroissant takes one of them."""
+    for id_, count in Counter(str(node["@id"]) for node in all_nodes(document) if "@id" in node).items():
+        if count > 1:
+            yield f"expected each @id once, got {id_!r} {count} times"

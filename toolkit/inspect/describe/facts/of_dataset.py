@@ -43,7 +43,10 @@ from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import join, list_files, stat
 
 _FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
-_ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
+ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
+
+IN_PLACE = "Files of others, which are read as documents in place."
+"""Description of the documents of a dataset that only its configuration says how to read."""
 
 
 def root_of(dataset: Dataset) -> str:
@@ -92,7 +95,7 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
         for s, work, each in zip(shards, works, looked, strict=True)
     ]
     types, absent = merge_types(looked)
-    about = "Documents, one a line." if ours else "Files of others, which are read as documents in place."
+    about = "Documents, one a line." if ours else IN_PLACE
     group = _shard_group(folder, "documents-files", about, list(map(dataset.file_of, shards)), there)
     whole = all(each.whole and work.rows for each, work in zip(looked, works, strict=True))
     shown = first_rows(root, group.paths if ours else [], asked.examples, json_rows(asked.max_bytes))
@@ -119,6 +122,8 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
             notes += changed_notes(made_group.paths, [by_shard[shard] for shard in covered], record)
         else:
             notes.append(not_read(f"attributes {set_name}", made_group.paths))
+    if dataset.duplicate_ids == "allow":
+        types_of_rows = [dataclasses.replace(record, key=[]) for record in types_of_rows]
     tagged = lineage.tagged_sets(dataset)
     return Facts(
         root=root,
@@ -167,7 +172,7 @@ def _shard_group(folder: str, name: str, description: str, shards: Sequence[str]
 def _places(folder: str, shards: Sequence[str]) -> list[PathField]:
     suffix = suffix_of(shards, SHARD_SUFFIXES)
     pattern = f"^{re.escape(folder)}/(.+){re.escape(suffix)}$"
-    return [PathField("file", _FILE, pattern.replace(r"\-", "-")), PathField("row", _ROW)]
+    return [PathField("file", _FILE, pattern.replace(r"\-", "-")), PathField("row", ROW)]
 
 
 def _set_facts(

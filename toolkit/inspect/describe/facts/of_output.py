@@ -103,6 +103,8 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     record = _output_record(writer, group, types, absent, shown, found.places)
     if record and manifest and COPY in MixSettings.added_fields(manifest.settings):
         record = _by_copy(record)
+    if record and manifest and any(each.get("duplicate_ids") == "allow" for each in manifest.settings["streams"]):
+        record = dataclasses.replace(record, key=[])
     if record and whole and in_rows and in_rows <= {each.label for each in found.labels}:
         fields = [
             dataclasses.replace(each, references=codes_of(found.name)) if _has_label(each) else each

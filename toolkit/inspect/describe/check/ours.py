@@ -1,0 +1,412 @@
+"""Checks of a description that `toolkit croissant` wrote: it is made again from the data, and compared."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from glob import escape
+from typing import Any
+
+import msgspec
+
+from toolkit.config.settings import ConfigNode
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.inspect import targets
+from toolkit.inspect.describe.about import About, listed, read_about
+from toolkit.inspect.describe.check.keys import KeyedRows
+from toolkit.inspect.describe.check.nodes import Node, kind_of, nodes
+from toolkit.inspect.describe.croissant import document as croissant
+from toolkit.inspect.describe.croissant import jsonld
+from toolkit.inspect.describe.facts import Facts
+from toolkit.inspect.describe.facts.data_file import Rows, json_rows
+from toolkit.inspect.describe.facts.of_dataset import IN_PLACE, ROW
+from toolkit.inspect.describe.facts.splits import MEDIA_TYPES, matching
+from toolkit.inspect.findings import Finding
+from toolkit.mix import publish
+from toolkit.records import identity
+from toolkit.storage.paths import absolute, join
+from toolkit.text.languages.labels import code_of, tag_of
+
+Describe = Callable[[Dataset | str, About, int | None], Facts]
+"""Returns the facts about a dataset, or an output by its folder; the last argument limits the rows of each file."""
+
+_ABOUT = {
+    "name": "name",
+    "description": "description",
+    "license": "license",
+    "url": "url",
+    "creator": "creator",
+    "publisher": "publisher",
+    "datePublished": "date_published",
+    "dateCreated": "date_created",
+    "dateModified": "date_modified",
+    "version": "version",
+    "citeAs": "citation",
+    "keywords": "keywords",
+    "sameAs": "same_as",
+    "sdLicense": "sd_license",
+    "inLanguage": "in_language",
+}
+"""Settings of the section `about:`, by the properties that have their values."""
+
+_REQUIRED = ("name", "description", "license", "url", "creator", "datePublished")
+_TEXTS = ("@id", "name", "description")
+"""Keys of files, record sets and fields whose texts are free."""
+
+SHOWN = 20
+"""Rows with a repeated key that are named."""
+
+
+def is_ours(document: Node) -> bool:
+    """Return whether `toolkit croissant` wrote a document."""
+    files = nodes(document, "distribution")
+    return any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files)
+
+
+def check(
+    path: str, document: Node, describe: Describe, datasets: Sequence[Dataset], first: int | None
+) -> Iterator[Finding]:
+    """Yield the differences of a description from the one that its data have now, and what its keys are not.
+
+    Args:
+        path: Path of the document.
+        document: Its content.
+        describe: Makes the facts about its data.
+        datasets: Datasets of the configuration, one of which it may describe.
+        first: Rows of each file that are read; None for all. With a number, types and counts are not compared.
+    """
+    for fault in (*_about_faults(document), *_conformance_faults(document)):
+        yield Finding(f"{path}: {fault}")
+    folder = path.rpartition("/")[0] or "."
+    try:
+        target = _target(folder, document, datasets)
+        if target is None:
+            message = f"{path}: not compared with its data, which are read in place; give the configuration (-c)"
+            yield Finding(message, "advice")
+            return
+        recorded = isinstance(target, Dataset) or publish.load_manifest(target) is not None
+        about = _about(document, recorded=recorded)
+        facts = describe(target, about, first)
+    except ToolkitError as error:
+        yield from map(Finding, str(error).splitlines())
+        return
+    version = about.croissant
+    again = croissant.document(facts, about, version)
+    compared = _Comparison(live=document.get("isLiveDataset") is True, first=first, recorded=recorded)
+    for finding in (*compared.check(document, again), *map(Finding, _language_faults(document, facts))):
+        yield Finding(f"{path}: {finding.message}", finding.severity)
+    yield from (Finding(f"{path}: {note}", "advice") for note in facts.notes)
+    if first is None and any(record.get("key") for record in _records(document, "documents")):
+        yield from map(Finding, _repeated_keys(target, facts))
+
+
+def _target(folder: str, document: Node, datasets: Sequence[Dataset]) -> Dataset | str | None:
+    """Return the dataset, or the folder of the output, that a document describes; None if nothing tells how to read it.
+
+    Its places are those that the globs of the document name.
+    """
+    if publish.load_manifest(folder) is not None:
+        return folder
+    for dataset in datasets:
+        if absolute(dataset.documents).rpartition("/")[0] == absolute(folder):
+            return dataset
+    sets = {str(node.get("@id")): node for node in nodes(document, "distribution") if kind_of(node) == "FileSet"}
+    documents, *others = [sets["documents-files"], *(sets[id_] for id_ in sets if id_.startswith("attributes-"))]
+    if documents.get("description") == IN_PLACE:
+        return None
+    target = targets.target_of(folder)
+    rows = [field.get("description") for record in nodes(document, "recordSet") for field in nodes(record, "field")]
+    if not (others or ROW in rows or (target and target.kind == "dataset")):
+        return folder
+    name = _folder_of(documents) or "documents"
+    found = Dataset(join(folder, name), join(folder, next(filter(None, map(_folder_of, others)), "attributes")))
+    globs = [str(glob) for glob in listed(documents.get("includes"))]
+    shards = found.shards()
+    known = {str(node.get("contentUrl")) for node in nodes(document, "distribution")}
+    chosen = [shard for shard in shards if (path := join(name, shard)) in known or matching([path], globs)]
+    if chosen and len(chosen) < len(shards):  # the configuration leaves others out
+        return Dataset(found.documents, found.attributes, include=tuple(map(escape, chosen)))
+    return found
+
+
+def _folder_of(node: Node) -> str:
+    """Return the first folder in the globs of a file set."""
+    return next((str(glob).partition("/")[0] for glob in listed(node.get("includes")) if "/" in str(glob)), "")
+
+
+# --- the section `about:` ---------------------------------------------------------------------------------------------
+
+
+def _about(document: Node, *, recorded: bool) -> About:
+    """Return the settings by which a document was made, as far as they decide what it says of its data."""
+    files = [node for node in nodes(document, "distribution") if kind_of(node) == "FileObject"]
+    growing = [str(node.get("contentUrl")) for node in files if not (node.get("contentSize") or node.get("sha256"))]
+    examples = [len(listed(record.get("examples"))) for record in nodes(document, "recordSet")]
+    splits: dict[str, float | str] = {}
+    for row in nodes(next(iter(_records(document, "splits")), {}), "data"):
+        splits[str(row.get("splits/name"))] = row.get("splits/share", 0.0)
+    if splits and not any(node.get("@id") == "splits-files" for node in nodes(document, "distribution")):
+        splits = splits | {"by": "file"} if recorded else {}
+    about = {"splits": splits, "url": str(document.get("url") or "")}
+    found = msgspec.convert(about, About) if not splits else read_about(ConfigNode(about, "splits"), required=())
+    version = "1.1" if f"{jsonld.BASE}1.1" in listed(document.get("conformsTo")) else "1.0"
+    live = list(map(escape, growing)) if document.get("isLiveDataset") is True else False
+    return msgspec.structs.replace(found, live=live, examples=max(examples, default=0), croissant=version)
+
+
+def _records(document: Node, id_: str) -> Iterator[Node]:
+    return (record for record in nodes(document, "recordSet") if record.get("@id") == id_)
+
+
+def _about_faults(document: Node) -> Iterator[str]:
+    """Yield the properties of the dataset that the section `about:` could not have."""
+    for name in _REQUIRED:
+        if not document.get(name):
+            yield f"expected {name}, which Croissant requires, got none"
+    for name, key in _ABOUT.items():
+        value: Any = document.get(name)
+        if name in ("creator", "publisher"):
+            agents = [_agent(each) for each in listed(value)]
+            value = agents[0] if len(agents) == 1 else agents
+        if value:
+            yield from _faults({key: value}, name)
+    for name, value in document.items():
+        if name.startswith("rai:"):
+            yield from _faults({"rai": {name.removeprefix("rai:"): value}}, name)
+    if not isinstance(document.get("isLiveDataset"), bool):
+        yield f"expected true or false as isLiveDataset, got {document.get('isLiveDataset')!r}"
+
+
+def _agent(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: each for key, each in value.items() if key != "@type"} | {"type": kind_of(value)}
+
+
+def _faults(about: dict[str, Any], name: str) -> Iterator[str]:
+    (key,) = about
+    try:
+        read_about(ConfigNode(about, moved=((key,), (name.partition(":")[0],))), required=())
+    except ConfigError as error:
+        yield str(error)
+
+
+def _conformance_faults(document: Node) -> Iterator[str]:
+    versions = [f"{jsonld.BASE}1.0", f"{jsonld.BASE}1.1"]
+    names = listed(document.get("conformsTo"))
+    if len([name for name in names if name in versions]) != 1 or {*map(str, names)} - {*versions, jsonld.RAI}:
+        yield f"expected conformsTo {' or '.join(versions)}, got {names[0] if len(names) == 1 else names!r}"
+
+
+def _language_faults(document: Node, facts: Facts) -> Iterator[str]:
+    """Yield the languages of a dataset that none of its labels is, and the labels that are none of its languages."""
+    given = {str(each): _language(str(each)) or str(each) for each in listed(document.get("inLanguage"))}
+    labels = {label: language for label in facts.languages if (language := _language(label))}
+    if not given or not labels:
+        return
+    for language, code in given.items():
+        if code not in labels.values():
+            yield f"expected languages of its labels as inLanguage, got {language!r}"
+    for label, code in labels.items():
+        if code not in given.values():
+            yield f"expected the language of {label!r}, a label of its files, as inLanguage, too, got none"
+
+
+def _language(label: str) -> str:
+    """Return the language of a label without script and region; for private use its tag; empty for other labels."""
+    tag = tag_of(label) or ""
+    return code_of(tag) or tag
+
+
+# --- comparison -------------------------------------------------------------------------------------------------------
+
+
+class _Comparison:
+    """The comparison of a description with the one that is made again.
+
+    Args:
+        live: Whether the data grow: files and numbers that are new are no faults.
+        first: Rows of each file that were read for the new one; None for all.
+        recorded: Whether the records of the run are there, and not only the files that it made.
+    """
+
+    def __init__(self, *, live: bool, first: int | None, recorded: bool) -> None:
+        self._live = live
+        self._first = first
+        self._recorded = recorded
+        self._paths: list[str] = []
+
+    def check(self, old: Node, new: Node) -> Iterator[Finding]:
+        """Yield the differences."""
+        yield from map(Finding, _context_faults(old.get("@context"), new["@context"]))
+        if old.get("@type") != new["@type"]:
+            yield Finding(f"expected @type {new['@type']}, got {old.get('@type')!r}")
+        known = [field.encode_name for field in msgspec.structs.fields(jsonld.Dataset)]
+        for key in old.keys() - {*known, "@type"}:
+            if not key.startswith(("rai:", "prov:")):
+                hint = did_you_mean(key, known)
+                yield Finding(f"expected a key that `toolkit croissant` writes, got {key!r}{hint}")
+        paths = [str(node["contentUrl"]) for node in nodes(new, "distribution") if "contentUrl" in node]
+        globs = [node["includes"] for node in nodes(new, "distribution") if "includes" in node]
+        self._paths = matching(paths, [glob for each in globs for glob in listed(each)])
+        yield from self._nodes("", old, new, "distribution")
+        yield from self._nodes("", old, new, "recordSet")
+
+    def _nodes(self, place: str, old: Node, new: Node, key: str) -> Iterator[Finding]:
+        """Yield the differences of nodes that have ids."""
+        there = {str(node.get("@id")): node for node in nodes(old, key)}
+        wanted = {str(node["@id"]): node for node in nodes(new, key)}
+        where = f"{place}: " if place else ""
+        if strays := [each for each in listed(old.get(key)) if not isinstance(each, dict)]:
+            yield Finding(f"{where}expected objects in {key}, got {strays[0]!r:.80}")
+        for id_, node in wanted.items():
+            if id_ in there:
+                yield from self._node(id_, there[id_], node)
+            elif key != "distribution":
+                yield Finding(f"{where}expected {id_}, which the data have, in {key}, got none", "advice")
+            elif not self._live:
+                yield Finding(f"{where}expected {id_}, which is there, in {key}, got none")
+        for id_, node in there.items():
+            if id_ not in wanted and not self._is_unknown(node):
+                yield Finding(f"{id_}: expected only what the data have in {key}, got one that is not there")
+
+    def _is_unknown(self, node: Node) -> bool:
+        """Return whether nothing tells if the data have what a node describes."""
+        extract = node.get("source", {}).get("extract", {}) if isinstance(node.get("source"), dict) else {}
+        from_path = isinstance(extract, dict) and "fileProperty" in extract
+        if self._first is not None and (
+            kind_of(node) == "Field" or str(node.get("@id")).startswith(("splits", "document-splits"))
+        ):
+            return True  # splits are those of all rows
+        listing = "data" in node or (kind_of(node) == "Field" and not node.keys() & {"source", "subField"})
+        return not self._recorded and (listing or from_path)
+
+    def _node(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
+        for key in {**new, **old}:
+            got, wanted = old.get(key), new.get(key)
+            if key in ("field", "subField"):
+                yield from self._nodes(id_, old, new, key)
+            elif key == "data":
+                yield from self._rows(id_, old, new)
+            elif key == "examples":
+                yield from self._examples(id_, old, new)
+            elif got != wanted and not self._is_free(key, got, wanted):
+                if wanted is None:
+                    hint = did_you_mean(key, new)
+                    yield Finding(f"{id_}: expected a key that `toolkit croissant` writes, got {key!r}{hint}")
+                else:
+                    yield Finding(f"{id_}: expected {key} {_shown(wanted)}, got {_shown(got)}")
+
+    def _is_free(self, key: str, got: Any, wanted: Any) -> bool:
+        if key in _TEXTS or (key in ("identifier", "key") and None in (got, wanted)):
+            return True
+        if self._first is not None and key in ("dataType", "repeated", "isArray", "arrayShape", "references"):
+            return True
+        if self._live and key in ("contentSize", "sha256", "identifier"):
+            return key == "identifier" or wanted is None
+        if self._recorded:
+            return False
+        if key == "includes":  # where a format writes its parts is an option of it
+            return matching(self._paths, map(str, listed(got))) == matching(self._paths, listed(wanted))
+        if key == "source" and wanted is not None and "fileProperty" in wanted["extract"]:
+            return self._parts(got) == self._parts(wanted)
+        return key in ("references", "key") and wanted is None
+
+    def _parts(self, source: Any) -> list[str]:
+        """Return what the expression of a source reads from the paths of files."""
+        try:
+            pattern, property_ = re.compile(source["transform"]["regex"]), source["extract"]["fileProperty"]
+        except (TypeError, KeyError, re.error):
+            return []
+        matches = [pattern.match(jsonld.path_part(path, property_)) for path in self._paths]
+        return [match[1] if match and pattern.groups else "" for match in matches]
+
+    def _rows(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
+        """Yield the differences of the rows that list labels or splits."""
+        if self._live or self._first is not None:
+            return
+        key = str(new.get("key", {}).get("@id"))
+        there = {str(row.get(key)): row for row in nodes(old, "data")}
+        wanted = {str(row[key]): row for row in nodes(new, "data")}
+        for label in there.keys() - wanted.keys():
+            yield Finding(f"{id_}: expected what there are files of, got {label!r}")
+        for label, row in wanted.items():
+            if label not in there:
+                yield Finding(f"{id_}: expected {label!r}, which files have, among its data, got none")
+                continue
+            for name, value in there[label].items():
+                if name not in row and not name.endswith("/documents"):
+                    yield Finding(f"{id_}: expected data with exactly its fields, got {name!r}")
+                elif name in row and value != row[name]:
+                    yield Finding(f"{name}: expected {_shown(row[name])} for {label!r}, got {_shown(value)}")
+
+    def _examples(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
+        """Yield the examples that are not the first rows."""
+        if self._live or self._first is not None or "examples" not in new:
+            return  # parts of them depend on all rows; or the package that reads them is not installed
+        for number, (got, wanted) in enumerate(zip(listed(old.get("examples")), new["examples"], strict=False), 1):
+            if got != wanted:
+                message = (
+                    f"{id_}: example {number}: expected the first rows of the data, got {_difference(got, wanted)}"
+                )
+                yield Finding(message)
+
+
+def _context_faults(old: Any, new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the terms of the context that are not those of the specification."""
+    if not isinstance(old, dict):
+        yield f"expected an object as @context, got {old!r:.80}"
+        return
+    if lost := [term for term in new if term not in old]:
+        yield f"expected {', '.join(lost)} in @context, got none"
+    for term, meaning in new.items():
+        if term in old and old[term] != meaning and term != "@language":
+            yield f"expected {term} as {_shown(meaning)} in @context, got {_shown(old[term])}"
+
+
+def _difference(got: Any, wanted: Mapping[str, Any]) -> str:
+    """Return the value of an example that is another one."""
+    if not isinstance(got, dict):
+        return _shown(got)
+    keys = [key for key in {**got, **wanted} if got.get(key) != wanted.get(key)]
+    return f"{keys[0]} {_shown(got.get(keys[0]))}" if keys else "another order"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return f"{text:.200}"
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def _reader(target: Dataset | str, path: str, media_type: str) -> Rows:
+    """Return what reads the rows of a file."""
+    manifest = publish.load_manifest(target) if isinstance(target, str) else None
+    format_ = targets.recorded_format(manifest.settings) if manifest else targets.format_of(path)
+    if format_ is None or media_type == MEDIA_TYPES[".jsonl"]:
+        return json_rows(targets.LONGEST)
+    return format_.writer().read_rows
+
+
+def _repeated_keys(target: Dataset | str, facts: Facts) -> Iterator[str]:
+    """Yield the rows of documents that have the key of an earlier one; those of attributes are aligned with them."""
+    for record in facts.records:
+        if record.name != "documents" or not record.key:
+            continue
+        group, fields = facts.groups[0], {field.name: field for field in record.fields}
+        paths = []
+        for name in record.key:
+            field, part = fields[name.partition("/")[0]], name.split("/")[1:]
+            paths.append((field.column, *field.keys, *part))
+        read = _reader(target, join(facts.root, group.paths[0]), group.media_type)
+        rows = {file.path: file.rows or 0 for file in facts.files}
+        keyed = [KeyedRows(join(facts.root, path), rows[path], read, tuple(paths)) for path in group.paths]
+        for number, duplicate in enumerate(identity.find_duplicate_ids(keyed)):
+            if number == SHOWN:
+                yield f"{facts.root}: more rows have the key of an earlier one"
+                return
+            (first, place), (second, again) = duplicate
+            wanted = f"expected each ({', '.join(record.key)}) once, as the Croissant file says"
+            yield f"{keyed[second].name}:{again + 1}: {wanted}, got that of {keyed[first].name}:{place + 1} again"
