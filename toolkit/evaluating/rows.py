@@ -1,5 +1,6 @@
 """Per shard: what the expressions of an evaluation give for each document, in columns."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -61,11 +62,43 @@ class Question(ConfigStruct):
             self.checked(work)
 
 
-class ShardToAsk(ConfigStruct):
-    """A shard, with the sets that are read, and what is asked."""
+class ShardAsked(ConfigStruct):
+    """A shard with the sets that are read, and what is asked; the question `WHERE` says which documents count."""
 
     work: JoinedShard
     questions: list[Question]
+
+    def made_of(self) -> list[str]:
+        """Return the digests of the documents, and of their attributes in each set.
+
+        Raises:
+            DataError: if one is not there, not whole, or stale.
+        """
+        state, digests = inputs_of(self.work)
+        return [state.content, *(digests[joined.set] for joined in self.work.sets)]
+
+    @property
+    def others(self) -> list[Question]:
+        """Return what is asked of documents that count."""
+        return [question for question in self.questions if question.name != WHERE]
+
+    def answers(self) -> Iterator[tuple[int, Document, list[Any]]]:
+        """Yield the documents that count: the number of the row, from 1, and what was asked, as plain values."""
+        where = next((Asking(each, self.work) for each in self.questions if each.name == WHERE), None)
+        others = [Asking(question, self.work) for question in self.others]
+        used = {name for each in [*others, *([where] if where else [])] for name in each.used}
+        with ExitStack() as stack:
+            for document, number, _, values in joint_rows(self.work, stack, used):
+                try:
+                    if where is None or where.holds(document, values):
+                        yield number, document, [each.of(document, values) for each in others]
+                except DataError as error:
+                    raise at_document(error, self.work, number, document.id) from None
+
+
+class ShardToAsk(ShardAsked):
+    """A shard of which answers are kept in columns; arguments as of `toolkit.evaluating.labels.Labels`."""
+
     match: Match = ""
     by_shard: bool = False
 
@@ -95,32 +128,20 @@ def ask_shard(job: ShardToAsk, report: Report) -> Answers:
     """
     work = job.work
     state, _ = inputs_of(work)
-    asking = [Asking(question, work) for question in job.questions]
-    where = next((each for each in asking if each.question.name == WHERE), None)
-    others = [each for each in asking if each is not where]
-    columns: list[list[Any]] = [[] for _ in others]
+    columns: list[list[Any]] = [[] for _ in job.others]
     hashes: list[int] = []
     keys = bytearray()
-    used = {name for each in asking for name in each.used}
-    with ExitStack() as stack:
-        for document, number, _, values in joint_rows(work, stack, used):
-            try:
-                if where and not where.holds(document, values):
-                    continue
-                for column, each in zip(columns, others, strict=True):
-                    column.append(each.of(document, values))
-            except DataError as error:
-                raise at_document(error, work, number, document.id) from None
-            hashes.append(row_hash(document.source, document.id))
-            if job.by_shard:
-                shard = work.dataset.file_of(work.shard)
-                keys += _key(document, job.match, f"{shard}:{number}") + _key(document, job.match, shard)
-            keys += _key(document, job.match)
+    for number, document, found in job.answers():
+        for column, value in zip(columns, found, strict=True):
+            column.append(value)
+        hashes.append(row_hash(document.source, document.id))
+        if job.by_shard:
+            shard = work.dataset.file_of(work.shard)
+            keys += _key(document, job.match, f"{shard}:{number}") + _key(document, job.match, shard)
+        keys += _key(document, job.match)
     report(state.rows, 0)
     try:
-        parts = {
-            each.question.name: part_of(found, each.question.text) for each, found in zip(others, columns, strict=True)
-        }
+        parts = {each.name: part_of(column, each.text) for each, column in zip(job.others, columns, strict=True)}
     except ConfigError as error:
         raise DataError(str(error), path=work.path) from None
     return Answers(state.rows, parts, np.array(hashes, dtype=np.uint64).tobytes(), bytes(keys))

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,6 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals, row_index
-from toolkit.data.alignment import AttributeRows
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.places import normal
 from toolkit.data.schema import Type, to_json
@@ -22,7 +21,7 @@ from toolkit.data.tables.declared import ROW, entry
 from toolkit.data.tables.sink import Sink
 from toolkit.data.tables.typed import arrow_type, may_be_null, shape_of
 from toolkit.errors import ConfigError, DataError, amount, few
-from toolkit.mix.effects.preview import sources_of
+from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import origins
@@ -253,16 +252,9 @@ def _pieces(shard: ShardToExport, schema: Any, types: Mapping[str, Type]) -> Ite
 def _rows(work: JoinedShard, joined: JoinedSet) -> Iterator[list[Any]]:
     """Yield the rows of a set, some at a time, held against the row index."""
     decoder = row_decoder(joined, {key.name for key in joined.keys})
-    path = work.attributes_of(joined)
+    index = row_index.read(work.dataset, work.shard, PIECE)
     with ExitStack() as stack:
-        rows = stack.enter_context(AttributeRows(path, work.path, decoder.decoder, any_source=not joined.ours))
-        hashes = (block["hash"] for block in row_index.read(work.dataset, work.shard, PIECE))
-        if joined.ours:
-            found = rows.counted(map(len, hashes))
-        else:
-            sources = stack.enter_context(closing(sources_of(work)))
-            found = rows.indexed((block.tolist() for block in hashes), sources)
-        for some in found:
+        for some in indexed_rows(work, joined, decoder.decoder, index, stack):
             for row in some:
                 row.attributes = decoder.values(row)
             yield some

@@ -21,7 +21,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, short
-from toolkit.labelling.asked import ShardAsked
+from toolkit.evaluating.rows import ShardAsked
 from toolkit.records import ingested
 from toolkit.runs.executors import Report
 from toolkit.storage import Stat, json_files

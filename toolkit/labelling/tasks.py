@@ -12,7 +12,7 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
 from toolkit.errors import DataError, short
-from toolkit.labelling.asked import ShardAsked
+from toolkit.evaluating.rows import ShardAsked
 from toolkit.runs.executors import Report
 from toolkit.storage.outputs import NamedOutput, RowOutput
 from toolkit.storage.reading import Lines

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from toolkit.data import row_index
-from toolkit.data.alignment import AttributeRows, attribute_lines
+from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import BAD_ROW, LATE_DECODER, LateRow, Rows, check_metadata, explain_bad_row
 from toolkit.errors import AlignmentError, DataError, ToolkitError
-from toolkit.mix.effects.preview import sources_of
+from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.session import Session
@@ -276,12 +276,8 @@ def _rows_of(work: JoinedShard, joined: JoinedSet, wanted: bool, content: str) -
 
 
 def _foreign_rows(work: JoinedShard, joined: JoinedSet) -> Iterator[pa.Array]:
-    path = work.attributes_of(joined)
     decoder = row_decoder(joined, {key.name for key in joined.keys})
-    with (
-        AttributeRows(path, work.path, decoder.decoder, any_source=True) as rows,
-        closing(sources_of(work)) as sources,
-    ):
-        for some in rows.indexed((piece["hash"].tolist() for piece in _pieces(work)), sources):
+    with ExitStack() as stack:
+        for some in indexed_rows(work, joined, decoder.decoder, _pieces(work), stack):
             made = [{"source": row.source, "id": row.id, "attributes": decoder.values(row)} for row in some]
             yield pa.array(list(map(msgspec.json.encode, made)), pa.large_string())

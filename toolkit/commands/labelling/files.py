@@ -15,8 +15,8 @@ from toolkit.commands.steps.showing import show_plan
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.evaluating.rows import ShardAsked
 from toolkit.labelling import ml_filter, tasks
-from toolkit.labelling.asked import ShardAsked
 from toolkit.labelling.ml_filter import Names, origins
 from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name

@@ -2,9 +2,10 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -410,11 +411,14 @@ def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
         i: RowDecoder(work.sets[i], used, rules.needs.fields, names=i == names or not work.sets[i].ours) for i in needed
     }
     with ExitStack() as stack:
-        sets = {i: _rows(work, i, decoder.decoder, stack) for i, decoder in decoders.items()}
-        every = range(len(work.sets)) if rules.may_differ else ()
-        plain = [_rows(work, i, _PLAIN, stack) for i in every]
+        blocks = partial(row_index.read, work.dataset, work.shard, BLOCK)
+        sets = {
+            i: indexed_rows(work, work.sets[i], decoder.decoder, blocks(), stack) for i, decoder in decoders.items()
+        }
+        every = work.sets if rules.may_differ else ()
+        plain = [indexed_rows(work, joined, _PLAIN, blocks(), stack) for joined in every]
         number = 0
-        for index in row_index.read(work.dataset, work.shard, BLOCK):
+        for index in blocks():
             chars = index["chars"].tolist()
             rows = {i: next(each) for i, each in sets.items()}
             nothing = [None] * len(chars)
@@ -437,18 +441,23 @@ def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
             next(each, None)  # which says if there are more rows
 
 
-def _rows(work: JoinedShard, i: int, decoder: msgspec.json.Decoder[Any], stack: ExitStack) -> Iterator[list[Any]]:
-    joined = work.sets[i]
+def indexed_rows(
+    work: JoinedShard, joined: JoinedSet, decoder: msgspec.json.Decoder[Any], index: Iterable[Any], stack: ExitStack
+) -> Iterator[list[Any]]:
+    """Yield the rows of a set without the documents, in the blocks of the row index.
+
+    Rows of an external set are held against the hashes of the index; a record says of ours that they are the rows of
+    the documents, so they are counted.
+    """
     path = work.attributes_of(joined)
     rows = stack.enter_context(AttributeRows(path, work.path, decoder, any_source=not joined.ours))
-    blocks = (block["hash"] for block in row_index.read(work.dataset, work.shard, BLOCK))
+    hashes = (block["hash"] for block in index)
     if joined.ours:
-        return rows.counted(map(len, blocks))
-    sources = stack.enter_context(closing(sources_of(work)))
-    return rows.indexed((block.tolist() for block in blocks), sources)
+        return rows.counted(map(len, hashes))
+    return rows.indexed((block.tolist() for block in hashes), stack.enter_context(closing(_sources_of(work))))
 
 
-def sources_of(work: JoinedShard) -> Generator[str, None, None]:
+def _sources_of(work: JoinedShard) -> Generator[str, None, None]:
     """Yield the sources of a shard's documents, each once; of documents that share one, the first alone is read."""
     seen = set[str]()
     with work.dataset.lines(work.shard, work.max_document_bytes) as lines:
