@@ -152,7 +152,7 @@ def test_values_of_arrow_become_those_of_json() -> None:
     (found,) = Parquet().read(source)
     assert found.added == "2024-02-29T12:00:00.000007Z"
     assert json.loads(json.dumps(found.extra, default=str))["kind"] == "x"
-    assert source.counts == {"not_finite": 2}
+    assert source.counts == {"not_finite.nan": 1, "not_finite.in": 1}
 
 
 def test_times_in_nanoseconds_keep_all_their_digits() -> None:
@@ -198,7 +198,6 @@ def test_times_in_nanoseconds_keep_all_their_digits() -> None:
     ("values", "said"),
     [
         (pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64())), "duplicate key"),
-        (pa.array([10**15], pa.timestamp("s")), "too large"),
         (pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.timestamp("ns"))), "a map has a key twice"),
     ],
 )

@@ -126,6 +126,11 @@ COLUMNS: dict[str, tuple[list[Any], Any]] = {
     "zone": ([MOMENT, None], pa.timestamp("us", "Europe/Berlin")),
     "ns": ([1577836800123456789, None, -1], pa.timestamp("ns")),
     "ms": ([-315615476544], pa.timestamp("ms")),
+    "far": ([-(10**17), 2**62, None, -62167219200000001], pa.timestamp("us")),
+    "far_zone": ([-(10**15), 10**15], pa.timestamp("ms", "Europe/Berlin")),
+    "far_days": ([-719529, 4 * 10**6, None, -719163], pa.date32()),
+    "far_span": ([2**62, -(2**62) - 1], pa.duration("ms")),
+    "far_list": ([[-(10**12), 1], None], pa.list_(pa.timestamp("s"))),
     "time": ([dt.time(1, 2, 3, 4), None], pa.time64("us")),
     "span": ([dt.timedelta(days=-1, microseconds=3), None], pa.duration("us")),
     "price": ([Decimal("1.50"), Decimal("-0.01"), None], pa.decimal128(12, 2)),
@@ -196,6 +201,33 @@ def test_columns_come_out_as_they_went_in(metadata: str, way: str, project: Proj
     for name in names:
         assert out[name].combine_chunks().equals(table[name].combine_chunks()), name
     assert project.run("validate", str(project.out)).code == 0
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_numbers_that_json_does_not_have_are_null_and_their_columns_are_named(
+    project: Project, *, in_place: bool
+) -> None:
+    """In the dry run, the mix, its JSON and the report; those in lists need no `typed`, whatever row they are in."""
+    nan = float("nan")
+    columns = {"id": ["a", "b"], "text": ["x", "y"], "s": [1.0, nan], "n": [None, 1.0], "l": [[0.5, nan], [-nan]]}
+    pq.write_table(pa.table(columns), project.root / "t.parquet")
+    options = {"format": "parquet", "source": "own", "typed": {"s": "float"}}
+    place = str(project.root / "t.parquet")
+    output = {"format": "parquet", "path": str(project.out)}
+    project.config["mix"] = {"attributes": [], "rules": [{"drop": "document.n is None"}], "output": output}
+    counts = {"not_finite.l": 2, "not_finite.s": 1}
+    told = "2 numbers of l that JSON does not have (NaN, infinite) and that became null, 1 number of s"
+    if in_place:
+        project.config["documents"] = {**options, "path": place}
+        assert project.ok("mix", "--dry-run", "--json").json["read_in_place"] == counts
+        assert told in project.ok("mix").out
+        assert project.ok("mix", "--json").json["read_in_place"] == counts
+    else:
+        project.config["ingest"] = [{**options, "from": [place]}]
+        assert "1 number of s that JSON does not have" in project.ok("ingest", "--dry-run").out
+        assert project.ok("run", "--json").json["ingest"]["counts"] == {"documents": 2, **counts}
+    assert read_back(project.out).select(["s", "n", "l"]).to_pylist() == [{"s": None, "n": 1.0, "l": [None]}]
+    assert told in project.ok("report", "-o", project.root / "report.html").out
 
 
 def test_fields_that_a_mix_adds_stand_in_the_struct(project: Project) -> None:

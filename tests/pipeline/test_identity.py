@@ -157,8 +157,9 @@ def test_ids_that_repeat_are_refused_by_name(numbering: Project, command: str) -
     assert "documents: 380 more findings" in numbering("validate").out
 
 
-def test_a_dry_run_warns(numbering: Project) -> None:
-    ran = numbering.ok("mix", "--dry-run")
+@pytest.mark.parametrize("command", ["mix", "dedup", "sample", "calibrate", "run"])
+def test_a_dry_run_warns(numbering: Project, command: str) -> None:
+    ran = numbering.ok(command, "--dry-run")
     assert is_refused(numbering, ran.err)
 
 

@@ -68,7 +68,9 @@ def test_a_dry_run_says_that_it_reads_the_text(ruled: Project) -> None:
     ("body", "message"),
     [
         ("return 1 // 0 > 0", "my.py:3: ZeroDivisionError"),
-        ("return len(document.text)", "expected True or False from"),
+        ("return len(document.text)", "my.py:2: expected True or False from"),
+        ("return __import__('json').loads(document.id)", "my.py:3: JSONDecodeError"),
+        ("return document.adress", "my.py:3: AttributeError"),
         ("import sys; sys.exit(3)", "my.py:3: SystemExit: 3"),
     ],
 )
@@ -88,10 +90,20 @@ def test_an_error_names_file_row_and_document(ruled: Project, body: str, message
     [
         ("my.py:shrt", "expected a function shrt in"),
         ("your.py:short", "expected a Python file, got none there"),
+        ("odd.py:one", "odd.py:1: expected a function of (document, attributes), got (document): too many"),
+        ("odd.py:three", "odd.py:3: expected a function of (document, attributes), got (a, b, c): missing a"),
+        (
+            "odd.py:later",
+            "odd.py:5: expected a function of (document, attributes) that returns True or False, got a co",
+        ),
         ("my.py", "expected the file and its function, such as my.py:function"),
     ],
 )
-def test_a_function_that_is_not_there_is_refused(ruled: Project, function: str, message: str) -> None:
+def test_a_function_that_is_not_there_or_cannot_be_called_is_refused(
+    ruled: Project, function: str, message: str
+) -> None:
+    odd = ("def one(document):", "def three(a, b, c):", "async def later(document, attributes):")
+    (ruled.root / "odd.py").write_text("".join(f"{head}\n    return True\n" for head in odd))
     ruled.config["mix"]["rules"] = [{"drop": "python", "function": function}]
     ran = ruled("mix", "--dry-run")
     assert ran.code == 2

@@ -60,6 +60,7 @@ class Previewed(Result, frozen=True, kw_only=True):
         rules: what each rule does, in order; `only` is what no other rule would drop.
         labels: the same by label (by stream and label, where there are several streams), as data.
         blocklists, unseen, orphans: as of `Mixed`; of texts, too, that rules compare with.
+        read_in_place: as of `Mixed`.
     """
 
     totals: Totals
@@ -68,6 +69,7 @@ class Previewed(Result, frozen=True, kw_only=True):
     blocklists: list[BlocklistCount] = []
     unseen: list[Unseen] = []
     orphans: list[OrphanCount] = []
+    read_in_place: dict[str, int] = {}
 
 
 class Compared(Result, frozen=True, kw_only=True):
@@ -442,6 +444,7 @@ class Mixed(Result, frozen=True, kw_only=True):
         unseen: fields of rules that no document has, or no document of a shard.
         orphans: documents that were dropped as copies of documents that are not kept.
         omitted: why shards are not in it, by shard.
+        read_in_place: items that the readers of files in place left out or changed, by reason.
     """
 
     output: str
@@ -456,6 +459,7 @@ class Mixed(Result, frozen=True, kw_only=True):
     unseen: list[Unseen] = []
     orphans: list[OrphanCount] = []
     omitted: dict[str, str] = {}
+    read_in_place: dict[str, int] = {}
 
 
 class Ran(Result, frozen=True, kw_only=True):

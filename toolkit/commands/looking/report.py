@@ -22,14 +22,17 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
+from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
 from toolkit.inspect.describe.croissant import document
+from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.mix import plan, publish, stage
+from toolkit.mix.effects.counts import added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import unchanged_manifest
 from toolkit.mix.settings import MixSettings, OutputSettings, Stream
 from toolkit.pages.report import render
-from toolkit.records import origins
+from toolkit.records import ingested, origins
 from toolkit.records import sets as records
 from toolkit.records.origins import Origin
 from toolkit.report import facts
@@ -136,6 +139,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     if manifest is None:
         found.notes.append(_why_not_mixed(prepared, damaged=bool(faults), complete=found.complete))
     datasets = [stream.dataset for stream in prepared.settings.streams]
+    found.notes += _made_null(prepared.works)
     return Reported(found, origins.origin_of(datasets), faults)
 
 
@@ -186,6 +190,17 @@ def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> d
 
 
 # --- what a reader must know ------------------------------------------------------------------------------------------
+
+
+def _made_null(works: Sequence[ShardToMix]) -> list[str]:
+    """Return a note on numbers of tables that are null in documents, if there are any."""
+    shards: dict[Dataset, list[str]] = {}
+    for work in works:
+        shards.setdefault(work.dataset, []).append(work.shard)
+    counts = [row_index.counts(dataset, names) for dataset, names in shards.items()]
+    counts += [record.counts for dataset in shards for record in ingested.load_all(dataset).values()]
+    told = counted({name: count for name, count in added(counts).items() if name.startswith(NOT_FINITE)})
+    return [f"What came in had {told}."] if told else []
 
 
 def _notes(context: Context, prepared: PreparedMix) -> list[str]:

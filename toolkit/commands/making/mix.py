@@ -293,17 +293,19 @@ def _run(context: Context, options: Options) -> Outcome:
         return publishing.failed(output, list(prepared.unreadable.values()))
     with context.claimed_output(output):
         outcome = _mix(context, prepared)
-    outcome.text += prepared.notes + _in_place(prepared)
+    outcome.text += prepared.notes
+    _add_read_in_place(outcome, prepared)
     return outcome
 
 
-def _in_place(prepared: PreparedMix) -> str:
-    """Return a line with the counts of items that the readers of files in place left out or changed."""
+def _add_read_in_place(outcome: Outcome, prepared: PreparedMix) -> None:
+    """Add the counts of items that the readers of files in place left out or changed."""
     shards: dict[Dataset, list[str]] = {}
     for work in prepared.works:
         shards.setdefault(work.dataset, []).append(work.shard)
-    told = counted(added(row_index.counts(dataset, names) for dataset, names in shards.items()))
-    return f"\n\nread in place: {told}" if told else ""
+    counts = added(row_index.counts(dataset, names) for dataset, names in shards.items())
+    outcome.data["read_in_place"] = {name: count for name, count in counts.items() if name != "documents"}
+    outcome.text += f"\n\nread in place: {told}" if (told := counted(counts)) else ""
 
 
 def _waits_for(context: Context, settings: MixSettings) -> str:
@@ -336,7 +338,7 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
         outcome = previews.explain(context, prepared, asked if is_id else None, options.shown)
     else:
         outcome = shards.told(context, previews.dry_run(context, prepared))
-        outcome.text += _in_place(prepared)
+        _add_read_in_place(outcome, prepared)
     outcome.data["sample"] = over or None
     outcome.text = f"{over}\n{outcome.text}" if over else outcome.text
     return outcome

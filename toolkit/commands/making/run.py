@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from toolkit.commands.command_line.options import Configured, Flag, Stage
 from toolkit.commands.mixing import previews
+from toolkit.commands.mixing.preparation import shared_ids
 from toolkit.commands.stages import PER_SHARD, STAGES
 from toolkit.commands.steps import conflicts, one_pass, per_shard
 from toolkit.commands.steps.context import Context
@@ -68,6 +69,8 @@ def run(context: Context, options: Options) -> Outcome:
             break
     if options.dry_run and context.has("mix") and present[0] not in ("ingest", "mix"):
         texts[-1] += previews.planned(context)
+        if present[0] not in context.sections:  # whose dry runs warn
+            shared_ids(context, ((context.dataset, shard) for shard in context.dataset.shards()))
     if left_out:
         texts.append(f"not run: {', '.join(left_out)}")
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once

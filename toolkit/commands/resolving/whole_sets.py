@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from toolkit.commands.command_line.options import Stage
+from toolkit.commands.mixing.preparation import shared_ids
 from toolkit.commands.running import in_words
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
@@ -38,6 +39,7 @@ def run(context: Context, options: Stage, plan: Plan, *, refit: bool = False) ->
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data={"attributes": dataset.attributes, "shards": 0, "failed": []})
     if options.dry_run:
+        shared_ids(context, ((dataset, shard) for shard in shards))
         return show_plan(context, {plan.section: {e.set: _todo(dataset, e, shards, refit=refit) for e in plan.entries}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either

@@ -11,6 +11,7 @@ from toolkit.data.excerpts import escaped
 from toolkit.errors import ToolkitError, amount, short
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reading.preview import Preview, preview
+from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.storage import store_of
 
 TEXT_LINES = 12
@@ -77,4 +78,5 @@ def show_preview(found: Preview) -> str:
     ]
     rows = [["field", "type", "documents"], *([f.name, f.type, f"{f.documents:,}"] for f in found.fields)]
     head = f"{found.input}: fields of the first {amount(found.looked_at, 'document')}, by `format: {found.format}`"
-    return "\n\n".join([*shown, f"{head}\n\n{table(rows, right=[2])}".rstrip()])
+    told = f"\n\nthese had: {beside}" if (beside := counted(found.counts)) else ""
+    return "\n\n".join([*shown, f"{head}\n\n{table(rows, right=[2])}{told}".rstrip()])

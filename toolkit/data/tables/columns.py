@@ -7,29 +7,36 @@ from toolkit.data.schema import ANY, BOOL, FLOAT, FLOAT32, INT, STR, Type, list_
 from toolkit.data.tables.declared import ROW, types_in
 
 
-def types_of(about: Any, also_null: Collection[str] = ()) -> dict[str, Type]:
+def types_of(about: Any, also_null: Collection[str] | None = None) -> dict[str, Type]:
     """Return the types of the columns of a Parquet file; those without a null by its statistics are not nullable.
 
     A file of a set that was exported says its types itself.
 
     Args:
         about: the file's metadata, of pyarrow.
-        also_null: columns in which something becomes null.
+        also_null: columns in which something becomes null; None if no values were looked at: numbers in lists may.
     """
     nulls = leaves_with_nulls(about)
-    nulls |= {path for path in _leaves(about) if path.partition(".")[0] in also_null}
+    inside: set[str] = set()
+    if also_null is None:
+        inside = {leaf.path for leaf in _leaves(about) if leaf.max_repetition_level and leaf.physical_type in _FLOATS}
+        also_null = ()
+    nulls |= {leaf.path for leaf in _leaves(about) if leaf.path.partition(".")[0] in also_null}
     columns = about.schema.to_arrow_schema()
     declared = types_in(columns.metadata)
     return {
         field.name: (declared or {}).get(field.name)
-        or _placed(field.name, field.type, nulls, may_be_null=field.nullable or field.name in also_null)
+        or _placed(field.name, field.type, (nulls, inside), may_be_null=field.nullable or field.name in also_null)
         for field in columns
         if declared is None or field.name != ROW
     }
 
 
-def _leaves(about: Any) -> list[str]:
-    return [about.schema.column(i).path for i in range(len(about.schema))]
+_FLOATS = ("FLOAT", "DOUBLE")
+
+
+def _leaves(about: Any) -> list[Any]:
+    return [about.schema.column(i) for i in range(len(about.schema))]
 
 
 def leaves_with_nulls(about: Any) -> set[str]:
@@ -47,8 +54,15 @@ def leaves_with_nulls(about: Any) -> set[str]:
     return found
 
 
-def _placed(path: str, type_: Any, nulls: Collection[str], *, may_be_null: bool) -> Type:
-    """Return the type of a column, or a field of one, by its path; an object is null where none of its fields tells."""
+def _placed(path: str, type_: Any, nulls: tuple[Collection[str], Collection[str]], *, may_be_null: bool) -> Type:
+    """Return the type of a column, or a field of one, by its path; an object is null where none of its fields tells.
+
+    Args:
+        path: Path of the column or field.
+        type_: Type of Arrow.
+        nulls: Paths of leaves with nulls, and of those in lists whose numbers may become null.
+        may_be_null: True if the column or field may be null.
+    """
     import pyarrow as pa
 
     if pa.types.is_struct(type_):
@@ -57,8 +71,8 @@ def _placed(path: str, type_: Any, nulls: Collection[str], *, may_be_null: bool)
         found = Type("object", fields=tuple(fields))
         told = any(inner.kind not in ("nullable", "any") for _, inner in fields)  # of a null object all are
         return found if told or not may_be_null else nullable(found)
-    has_nulls = any(each == path or each.startswith(f"{path}.") for each in nulls)
-    found = plain_type(type_, inner_nulls=has_nulls)
+    has_nulls, become_null = (any(each == path or each.startswith(f"{path}.") for each in leaves) for leaves in nulls)
+    found = plain_type(type_, inner_nulls=has_nulls or become_null)
     return nullable(found) if may_be_null and has_nulls else found
 
 

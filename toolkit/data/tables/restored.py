@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from toolkit.data.schema import Type, from_json
 from toolkit.data.tables.typed import arrow_type
@@ -21,7 +22,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OF_TEXTS: dict[str, Value] = {
     "(large_|fixed_size_)?binary": base64.b64decode,
     "decimal": Decimal,
-    "date": date.fromisoformat,
 }
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _TIME = re.compile(r"(.*?\d\d:\d\d:\d\d)(?:\.(\d+))?(.*)")
@@ -147,6 +147,9 @@ def _restore(type_: Any) -> Value | None:
     for name, value in _OF_TEXTS.items():
         if re.match(name, str(type_)):
             return _or_null(value)
+    if is_.is_date(type_):
+        scale = 1 if is_.is_date32(type_) else 86_400_000
+        return _or_null(lambda text: _of_date(text) * scale)
     if (unit := getattr(type_, "unit", None)) is None:
         return None
     seconds = _of_timestamp if is_.is_timestamp(type_) else _of_duration if is_.is_duration(type_) else _of_time
@@ -176,9 +179,23 @@ def _restore_key(type_: Any) -> Value:
 def _of_timestamp(text: str) -> int:
     """Return the nanoseconds of a time of ISO 8601 since 1970; in UTC, if it has no offset."""
     whole, fraction, offset = _parts(text)
+    if _is_far(whole):
+        return int(np.datetime64(whole.removeprefix("+"), "s").astype(int)) * 10**9 + fraction
     found = datetime.fromisoformat(whole + offset)
     since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH
     return (since.days * 86400 + since.seconds) * 10**9 + fraction
+
+
+def _of_date(text: str) -> int:
+    """Return the days of a date since 1970."""
+    if _is_far(text):
+        return int(np.datetime64(text.removeprefix("+"), "D").astype(int))
+    return (date.fromisoformat(text) - _EPOCH.date()).days
+
+
+def _is_far(text: str) -> bool:
+    """Return whether a time is of a year that Python does not have."""
+    return text.startswith(("+", "-", "0000"))
 
 
 def _of_time(text: str) -> int:

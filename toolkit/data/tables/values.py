@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from toolkit.data.documents import MAX_NESTING
 from toolkit.data.tables.declared import ROW, plain_of, types_in
@@ -153,14 +154,14 @@ def arrow_rows(batch: Any) -> list[dict[str, Any]]:
 
 
 def _values(column: Any, type_: Any) -> list[Any]:
-    """Return a column as values of Python; times with a part of a microsecond, which it does not have, as texts."""
+    """Return a column as values of Python; times that it does not have, as texts."""
     import pyarrow as pa
 
     try:
         plain = column if column.type == type_ else column.cast(_as_text(column.type)).cast(type_)
-    except pa.ArrowInvalid:
+        found: list[Any] = plain.to_pylist(maps_as_pydicts="strict")
+    except (pa.ArrowInvalid, ValueError, OverflowError):  # parts of a microsecond; years below 1 or above 9999
         return [_value(scalar) for scalar in column]
-    found: list[Any] = plain.to_pylist(maps_as_pydicts="strict")
     return found
 
 
@@ -184,7 +185,32 @@ def _value(scalar: Any) -> Any:
         return [_value(each) for each in scalar.values]
     if is_.is_floating(type_):
         return float(scalar.cast(_as_text(type_)).as_py())
-    return _text_of(scalar) if getattr(type_, "unit", "") == "ns" else scalar.as_py()
+    return _time(scalar) if is_.is_temporal(type_) else scalar.as_py()
+
+
+def _time(scalar: Any) -> Any:
+    """Return a time, a date or a duration: as one of Python, if it has that, else as a text."""
+    if getattr(scalar.type, "unit", "") == "ns":
+        return _text_of(scalar)
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        return _far(scalar)
+
+
+def _far(scalar: Any) -> str:
+    """Return a time that Python does not have, as ISO 8601 has it: `-0043-03-15`, `+12345-01-01T00:00:00Z`."""
+    import pyarrow as pa
+
+    type_, value = scalar.type, scalar.value
+    if pa.types.is_duration(type_):
+        whole, rest = divmod(abs(value), per_second := {"s": 1, "ms": 10**3, "us": 10**6}[type_.unit])
+        return f"{'-' if value < 0 else ''}PT{whole}.{rest * 10**6 // per_second:06d}S"
+    is_date = pa.types.is_date(type_)
+    unit: Any = ("D" if pa.types.is_date32(type_) else "ms") if is_date else type_.unit
+    text = str(np.datetime64(value, unit).astype("datetime64[D]") if is_date else np.datetime64(value, unit))
+    sign = "+" if text.index("-", 1) > len("9999") and text[0] != "-" else ""
+    return f"{sign}{text}{'Z' if getattr(type_, 'tz', None) else ''}"
 
 
 _SECONDS = re.compile(r"(:\d\d)(?:\.(\d+))?(?=[^\d:]|$)")

@@ -24,7 +24,7 @@ class Parquet(FieldReader):
     pyarrow: `tagmix[parquet]`. Ids may be integers. `metadata` and `attributes` may be JSON texts, as the output format
     `parquet` writes them. Numbers of 32 and 16 bits become those with the fewest digits that give back the same number.
     Dates and times become texts of ISO 8601, with nine digits where there is a part of a microsecond; bytes become
-    base64. Numbers that JSON does not have (NaN, infinities) become null; `not_finite` counts them.
+    base64. Numbers that JSON does not have (NaN, infinities) become null; `not_finite.COLUMN` counts them.
     """
 
     VERSION = "2"

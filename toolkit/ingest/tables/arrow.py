@@ -55,11 +55,15 @@ def _rows(piece: Any, schema: Any, source: Input) -> list[dict[str, Any] | Excep
         if piece.num_rows == 1:
             return [error]
     else:
-        if count := sum(map(not_finite, piece.columns)):
-            source.counts["not_finite"] += count
+        for name, column in zip(piece.schema.names, piece.columns, strict=True):
+            if count := not_finite(column):
+                source.counts[f"{NOT_FINITE}{name}"] += count
         return [*found]
     return [row for i in range(piece.num_rows) for row in _rows(piece.slice(i, 1), schema, source)]
 
+
+NOT_FINITE = "not_finite."
+"""Name of a count, before that of a column: of its numbers that JSON does not have, which are null."""
 
 _MAGIC = b"PAR1"
 

@@ -25,6 +25,7 @@ _WORDS: dict[str, str] = {
     "http.broken_": "document@ whose {} coding is damaged or cut off",
     "http.not_": "document@ whose header names the coding {}, which the body does not have",
     "invalid_utf8.drop_line": "document@ whose lines that are no UTF-8 were left out",
+    "not_finite.": "number@ of {} that JSON does not have (NaN, infinite) and that became null",
     "invalid_utf8.replace": "document@ with bytes that are no UTF-8, replaced by U+FFFD",
     "truncated.": "document@ cut off by the crawler ({})",
 }
@@ -41,5 +42,6 @@ def _told(name: str, number: int) -> str:
     for known in sorted(_WORDS, key=len, reverse=True):
         if name == known or (known[-1] in "._" and name.startswith(known)):
             words = _WORDS[known].replace("@", "s" if number != 1 else "")
-            return f"{number:,} {words.replace('{}', name.removeprefix(known).replace('_', ' '))}"
+            rest = name.removeprefix(known)
+            return f"{number:,} {words.replace('{}', rest if known == 'not_finite.' else rest.replace('_', ' '))}"
     return f"{name}: {number:,}"

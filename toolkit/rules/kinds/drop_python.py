@@ -1,5 +1,6 @@
 """``{drop: python, function: "my.py:function"}`` drops the documents for which a function returns True."""
 
+import inspect
 import os
 import traceback
 from collections.abc import Callable, Sequence
@@ -29,7 +30,9 @@ class PythonForm(Form, kw_only=True):
         try:
             is_file = ".py:" in self.function
             reference = beside if is_beside else os.path.join(place.root, self.function) if is_file else self.function
-            code = code_of_module(find_function(reference).module)
+            found = find_function(reference)
+            _check(found.function, reference)
+            code = code_of_module(found.module)
         except ConfigError as error:
             raise type(error)(str(place.error(("function",), str(error)))) from None
         name = self.name or os.path.basename(self.function) + (f", when {self.when}" if self.when else "")
@@ -71,17 +74,50 @@ class DropPython(Rule):
         return compiler.decision_by_code(self, compiler.names_for(self), f"{'not ' if self.KEEPS else ''}{call}")
 
 
+def _check(function: Callable[..., Any], reference: str) -> None:
+    """Check that a function can be called with a document and attributes, and may return True or False.
+
+    Raises:
+        ConfigError: if it cannot, or never does.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of some functions in C
+        return
+    place = f"{_defined(function, reference)}: expected a function of (document, attributes)"
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        raise ConfigError(f"{place}, got {signature}: {error}") from None
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        what = "a generator" if inspect.isgeneratorfunction(function) else "a coroutine"
+        raise ConfigError(f"{place} that returns True or False, got {what}")
+
+
+def _defined(function: Callable[..., Any], reference: str) -> str:
+    """Return where a function is defined; the reference of one that has no code in Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else reference
+
+
 def _decision(function: Callable[..., Any], reference: str) -> Callable[[Any], bool]:
     """Return a function of the document that calls the user's function and checks its result."""
+    defined = _defined(function, reference)
+    folder = os.path.join(os.path.dirname(defined), "")
 
     def decide(document: Any) -> bool:
         try:
             result = function(document, document.joined.get("attributes") or {})
         except (Exception, SystemExit) as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            raise DataError(f"{last.filename}:{last.lineno}: {type(error).__name__}: {error}") from None
+            frames = [
+                each for each in traceback.extract_tb(error.__traceback__)[1:] if each.filename.startswith(folder)
+            ]
+            place = (
+                f"{frames[-1].filename}:{frames[-1].lineno}" if frames else defined
+            )  # the user's, of all that failed
+            raise DataError(f"{place}: {type(error).__name__}: {error}") from None
         if not isinstance(result, bool):
-            raise DataError(f"expected True or False from {reference}, got {result!r}")
+            raise DataError(f"{defined}: expected True or False from {reference}, got {result!r}")
         return result
 
     return decide
