@@ -171,6 +171,11 @@ def test_a_run_per_shard_names_it_again(project: Project) -> None:
         assert len(ran.json["salvaged"]) == 1
         assert len(project.output()) == 11
     assert project("run", "--per-shard", "--dry-run").code == 1
+    project.config["ingest"][0]["on_error"] = "skip"
+    refused = project("run", "--per-shard")
+    assert (refused.code, "expected a sound gzip file" in refused.err) == (1, True)
+    project.config["ingest"][0]["on_error"] = "salvage"
+    assert len(project("run", "--per-shard", "--json").json["salvaged"]) == 1
 
 
 @pytest.mark.parametrize("options", [{"on_error": "skip"}, {"on_error": "error"}])

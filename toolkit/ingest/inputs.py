@@ -123,12 +123,16 @@ def still_done(work: InputToIngest, record: InputRecord, found: Sequence[Stat], 
     return same and _is_whole(work, record)
 
 
+def _tolerates(work: InputToIngest, record: InputRecord) -> bool:
+    """Return whether the bad items and the damage that an input had are allowed now."""
+    on_error = work.entry.settings().on_error
+    rejected = any(name.startswith("rejected.") for name in record.counts)
+    return not (rejected and on_error == "error") and not (record.salvaged and on_error != "salvage")
+
+
 def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
     """Return whether what was made of an input is as it was, and its bad items were treated as is wanted now."""
-    rejected = any(name.startswith("rejected.") for name in record.counts)
-    if rejected and work.entry.settings().on_error == "error":
-        return False
-    if record.salvaged and work.entry.settings().on_error != "salvage":
+    if not _tolerates(work, record):
         return False
     names = work.entry.reader().attribute_sets()
     for shard, output in record.shards.items():
@@ -207,12 +211,12 @@ def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
 
 
 def recorded(work: InputToIngest) -> InputRecord | None:
-    """Return the record of an input, if it, as listed, and the settings are as they were; its documents may be gone."""
+    """Return the record of an input that is done, but whose documents may be gone."""
     record, there = ingested.load(work.dataset, work.key), as_listed(work.files)
     found = [each for each in there if each]
     if record is None or len(found) < len(there) or record.settings != settings_of(work.entry):
         return None
-    return record if _is_same(work, record, found) else None
+    return record if _tolerates(work, record) and _is_same(work, record, found) else None
 
 
 def noted(work: InputToIngest) -> InputRecord | None:

@@ -5,10 +5,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
-import numpy as np
 
 from toolkit.data.schema import Type, from_json
 from toolkit.data.tables.typed import arrow_type
@@ -180,7 +179,7 @@ def _of_timestamp(text: str) -> int:
     """Return the nanoseconds of a time of ISO 8601 since 1970; in UTC, if it has no offset."""
     whole, fraction, offset = _parts(text)
     if _is_far(whole):
-        return int(np.datetime64(whole.removeprefix("+"), "s").astype(int)) * 10**9 + fraction
+        return _since(whole, "s") * 10**9 + fraction
     found = datetime.fromisoformat(whole + offset)
     since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH
     return (since.days * 86400 + since.seconds) * 10**9 + fraction
@@ -189,8 +188,15 @@ def _of_timestamp(text: str) -> int:
 def _of_date(text: str) -> int:
     """Return the days of a date since 1970."""
     if _is_far(text):
-        return int(np.datetime64(text.removeprefix("+"), "D").astype(int))
+        return _since(text, "D")
     return (date.fromisoformat(text) - _EPOCH.date()).days
+
+
+def _since(text: str, unit: Literal["s", "D"]) -> int:
+    """Return the seconds or days of a time since 1970, of any year."""
+    import numpy as np
+
+    return int(np.datetime64(text.removeprefix("+"), unit).astype(int))
 
 
 def _is_far(text: str) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from toolkit.data.documents import MAX_NESTING
 from toolkit.data.tables.declared import ROW, plain_of, types_in
@@ -200,6 +199,7 @@ def _time(scalar: Any) -> Any:
 
 def _far(scalar: Any) -> str:
     """Return a time that Python does not have, as ISO 8601 has it: `-0043-03-15`, `+12345-01-01T00:00:00Z`."""
+    import numpy as np
     import pyarrow as pa
 
     type_, value = scalar.type, scalar.value
