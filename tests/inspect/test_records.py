@@ -125,6 +125,20 @@ def test_released_documents_are_read_as_they_are(golden: Project) -> None:
     assert check_dataset(golden.data) == 4 * 23
 
 
+def test_an_undivided_parquet_output_has_splits(small: Project) -> None:
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    small.config["about"] = ABOUT | {"splits": {"train": 0.5, "test": 0.5}}
+    small.config["mix"]["output"] = {"format": "parquet", "path": str(small.out)}
+    small.ok("mix")
+    small.ok("croissant")
+    found = load(small.out / "croissant.json")
+    splits = list(found.records("document-splits"))
+    places = [(d["documents/file"], d["documents/row"], d["documents/id"]) for d in found.records("documents")]
+    assert places == [tuple(each[f"document-splits/{name}"] for name in ("file", "row", "id")) for each in splits]
+    assert {each["document-splits/split"] for each in splits} == {b"train", b"test"}
+    small.ok("validate")
+
+
 @pytest.mark.slow
 def test_parts_of_a_split_are_files_of_their_own(released: Project) -> None:
     """A reader that wants one opens no other; which document is in which does not depend on how they are told."""

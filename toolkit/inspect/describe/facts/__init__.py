@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.data.schema import Type
+from toolkit.inspect.targets import Format
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.records.origins import Origin
 
@@ -240,6 +241,7 @@ class Facts:
         example: the first document, if examples are wanted.
         id_keys: that lead to the id of a row of the first group.
         prefix: of the paths of that group.
+        format: Format of the files of an output; None of documents.
         is_output: whether it is the output of a mix, or a release in that form; else a dataset.
         taggers: of the attributes beside the documents that are described, or were mixed, by the names of these.
         splits: by hash of the id, if they were asked for.
@@ -263,6 +265,7 @@ class Facts:
     example: Example | None = None
     id_keys: tuple[str, ...] = ("id",)
     prefix: str = ""
+    format: Format | None = None
     splits: list[Split] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_output: bool = False

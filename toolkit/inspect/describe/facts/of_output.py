@@ -128,6 +128,7 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         taggers=lineage.mixed_taggers(manifest) if manifest else {},
         mixture=lineage.mixture(manifest) if manifest else None,
         id_keys=writer.ID,
+        format=format_,
         notes=[*notes, *odd_paths_note(file.path for file in files)],
         example=example,
         is_output=True,

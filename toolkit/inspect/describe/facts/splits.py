@@ -4,12 +4,13 @@
 document is in depends on its id and the shares alone, so it stays the same when other documents come and go.
 """
 
+import contextlib
 import dataclasses
 import fnmatch
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from glob import escape
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.describe.facts import Facts, Field, File, Group, PathField, RecordType, Split
 from toolkit.inspect.describe.facts.data_file import apart
 from toolkit.inspect.documents import text_at
+from toolkit.inspect.targets import Format
 from toolkit.mix.settings import split_of
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
@@ -96,6 +98,8 @@ def odd_paths_note(paths: Iterable[str]) -> list[str]:
 
 FOLDER = "splits"
 SUFFIX = ".split.gz"
+_SUFFIXES = (*SHARD_SUFFIXES, ".parquet")
+_SPLIT = (MEDIA_TYPES[".jsonl"], MEDIA_TYPES[".parquet"])
 REFERENCES = "splits/name"
 """The field that lists the splits."""
 
@@ -107,6 +111,7 @@ class SplitJob(ConfigStruct):
         path: of the file.
         target: of the split file; None to write it nowhere, for its checksum.
         id: keys that lead to a row's id; rows without are told apart by all their bytes.
+        format: Format of a file of Parquet, which reads its rows; None for JSON Lines.
         shares: of the splits, in order.
     """
 
@@ -116,6 +121,7 @@ class SplitJob(ConfigStruct):
     shares: dict[str, float]
     max_bytes: int
     examples: int = 0
+    format: Format | None = None
 
 
 @dataclasses.dataclass
@@ -140,17 +146,32 @@ def write(work: SplitJob, report: Report) -> SplitFile:
             return write(msgspec.structs.replace(work, target=join(folder, "rows.gz")), report)
     counts = dict.fromkeys(work.shares, 0)
     examples: list[dict[str, Any]] = []
-    with RowOutput(work.target) as out, Lines(work.path, work.max_bytes) as lines:
-        done = Position(report, lines.stored)
-        for line in lines:
-            id_ = _id_of(line, work, lines.number)
-            row = _Row(id_, split_of(line if id_ is None else id_.encode(), work.shares))
+    with RowOutput(work.target) as out, contextlib.closing(_identified(work, report)) as rows:
+        for id_, data in rows:
+            row = _Row(id_, split_of(data if id_ is None else id_.encode(), work.shares))
             counts[row.split] += 1
             out.write_row(msgspec.json.encode(row))
             if len(examples) < work.examples:
                 examples.append(msgspec.to_builtins(row))
-            done(1)
     return SplitFile(out.stat.size, out.sha256, counts, examples)
+
+
+def _identified(work: SplitJob, report: Report) -> Generator[tuple[str | None, bytes], None, None]:
+    """Yield the id of each row, None where it has none, and all that the row has."""
+    if work.format is None:
+        with Lines(work.path, work.max_bytes) as lines:
+            done = Position(report, lines.stored)
+            for line in lines:
+                yield _id_of(line, work, lines.number), line
+                done(1)
+        return
+    with contextlib.closing(work.format.writer().read_rows(work.path)) as rows:
+        for row in rows:
+            id_: Any = row
+            for key in work.id:
+                id_ = id_.get(key) if isinstance(id_, dict) else None
+            yield (None, msgspec.json.encode(row, enc_hook=repr)) if id_ is None else (str(id_), b"")
+            report(1, 0)
 
 
 def _id_of(line: bytes, work: SplitJob, number: int) -> str | None:
@@ -170,11 +191,11 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
         ConfigError: if the data have no rows that can be split.
     """
     group = facts.groups[0]
-    if group.media_type != MEDIA_TYPES[".jsonl"]:
-        other = next((path for path in group.paths if media_type(path) != MEDIA_TYPES[".jsonl"]), "none")
+    if group.media_type not in _SPLIT or not facts.records:
+        other = next((path for path in group.paths if media_type(path) not in _SPLIT), "none")
         raise ConfigError(
-            "about.splits: expected data in JSON Lines that Croissant's reader takes (.jsonl, .jsonl.gz), got "
-            f"{other}; leave the splits out: about.splits={{}}"
+            "about.splits: expected data in JSON Lines or Parquet that Croissant's reader takes (.jsonl, .jsonl.gz, "
+            f".parquet), got {other}; leave the splits out: about.splits={{}}"
         )
     targets = [join(facts.root, path) for path in _split_paths(facts)]
     return [
@@ -185,6 +206,7 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
             shares=shares,
             max_bytes=max_bytes * 2,
             examples=examples,
+            format=facts.format if group.media_type == MEDIA_TYPES[".parquet"] else None,
         )
         for path, target in zip(group.paths, targets, strict=True)
     ]
@@ -193,7 +215,7 @@ def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, 
 def _split_paths(facts: Facts) -> list[str]:
     """Return the paths of the split files of all data files."""
     paths = facts.groups[0].paths
-    suffix = suffix_of(paths, SHARD_SUFFIXES)
+    suffix = suffix_of(paths, _SUFFIXES)
     return [join(FOLDER, path.removeprefix(facts.prefix).removesuffix(suffix) + SUFFIX) for path in paths]
 
 
@@ -223,7 +245,7 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> 
     )
     records = list(facts.records)
     if records and all(place.pattern for place in records[0].places):  # none says which row it is
-        suffix = suffix_of(facts.groups[0].paths, SHARD_SUFFIXES).replace(".", r"\.")
+        suffix = suffix_of(facts.groups[0].paths, _SUFFIXES).replace(".", r"\.")
         more = apart(_places(f"^(.+){suffix}$"), records[0].fields)
         kept = [dataclasses.replace(each, references="") for each in records[0].places]  # mlcroissant changes `file`
         records[0] = dataclasses.replace(records[0], places=[*kept, *more])
