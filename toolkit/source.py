@@ -23,6 +23,7 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import Seen, look_at, values_of
 from toolkit.runs.executors import Result, Task
 from toolkit.stages import State, state_of
+from toolkit.storage.paths import looking
 
 Check = Literal["strict", "warn"]
 """What a set is for that is out of date: `strict` refuses it, for what writes; `warn` says so, for what only looks."""
@@ -146,8 +147,9 @@ class Source:
 
     def typed(self, stream: Stream) -> Resolved:
         """Return the shards with the sets that a stream joins, whether or not these are out of date; as `resolve`."""
-        seen, unreadable = self.external(joined_sets.foreign_sets(stream, {}))
-        return Resolved(stream, self.shards, joined_sets.resolve_sets(stream, {}, seen), unreadable)
+        with looking():
+            seen, unreadable = self.external(joined_sets.foreign_sets(stream, {}))
+            return Resolved(stream, self.shards, joined_sets.resolve_sets(stream, {}, seen), unreadable)
 
     def resolve_each(self, names: Sequence[str], place: str, *, check: Check) -> Resolved:
         """Return the shards with sets that may have keys in common: each is resolved by itself; errors as `resolve`.
@@ -168,14 +170,15 @@ class Source:
     def check(self, names: Sequence[str], check: Check) -> None:
         """Check sets, and all that they were made from, against the configuration and their inputs; as `resolve`."""
         faults: list[ToolkitError] = []
-        try:
-            self.check_settings(self.dataset, _made_from(self.dataset, names))
-        except ConfigError as error:
-            faults.append(error)
         known: dict[str, State] = {}
-        for name in names:
-            state = state_of(self.dataset, name, self.shards, complete=self.complete, known=known)
-            faults += [state.error] if state.error else []
+        with looking():
+            try:
+                self.check_settings(self.dataset, _made_from(self.dataset, names))
+            except ConfigError as error:
+                faults.append(error)
+            for name in names:
+                state = state_of(self.dataset, name, self.shards, complete=self.complete, known=known)
+                faults += [state.error] if state.error else []
         if check == "strict" and faults:
             raise faults[0]
         self.warn(str(fault) for fault in faults)

@@ -83,8 +83,8 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
         StaleError: naming the file that has changed, or the model whose labels have.
     """
     learnt_from: dict[str, None] = {}
-    again = f"run `toolkit {sets.command_of(dataset, set_name)} --overwrite`"
     where = dataset.attribute_path(set_name, "")
+    again = "run `toolkit {} --overwrite`"
     for key in schema.keys.values():
         for option, path in key.models.items():
             if path in models.SHA256 or not os.path.exists(path):
@@ -97,7 +97,7 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
             if not same:
                 message = (
                     f"expected values of the {'model' if recorded else 'prompt'} {path} as it is now, got those of an "
-                    f"earlier version; {again}, or restore the file"
+                    f"earlier version; {again.format(sets.command_of(dataset, set_name))}, or restore the file"
                 )
                 raise StaleError(message, path=where)
             card = models_of_ours.load(path) if os.path.isdir(path) else None
@@ -107,7 +107,7 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
                     message = (
                         f"the model {path} learnt from {name}, which has changed since; run `toolkit train`, then "
                     )
-                    raise StaleError(message + again, path=where)
+                    raise StaleError(message + again.format(sets.command_of(dataset, set_name)), path=where)
                 if labels.keys() & now.keys() and sets.load_schema(dataset, name):  # else it is of another dataset
                     learnt_from[name] = None
     return [*learnt_from]

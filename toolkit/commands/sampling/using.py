@@ -22,7 +22,7 @@ from toolkit.tag import run as tagging
 from toolkit.tag.declared import check_section
 from toolkit.tag.plan import build
 
-P = TypeVar("P", sample.ShardToIndex, sample.ShardToDraw)
+P = TypeVar("P", sample.ShardToIndex, sample.ShardToDraw, tagging.ShardToTag)
 
 
 def tag(context: Context, count: int, seed: int) -> Outcome:
@@ -118,10 +118,7 @@ def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[
         tagging.ShardToTag(dataset=drawn, plan=plan, settings=settings, shard=each.name, max_document_bytes=limit)
         for each in files
     ]
-    paths = [drawn.shard_path(each.name) for each in files]
-    sizes = for_each(size_of, paths)
-    listed = [Task(path, work, size, key=work.shard) for path, work, size in zip(paths, works, sizes, strict=True)]
-    return context.run("tag", tagging.tag_shard, listed, spreads=True)
+    return context.run("tag", tagging.tag_shard, _tasks(drawn, works), spreads=True)
 
 
 def _failed(dataset: Dataset, broken: list[str]) -> Outcome:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.mix.settings import Stream
-from toolkit.source import Resolved
+from toolkit.source import Source
 from toolkit.sql import views
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import Reading, View
@@ -91,7 +91,7 @@ def _add_stream(context: Context, found: Catalog, stream: Stream, prefix: str, s
     """Add the views of a dataset; `joined` has the sets of the mix, or all there are."""
     there = stream.dataset.sets()
     reading = _Reading(context, stream, found.faults)
-    found.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.get()))
+    found.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.reading))
     found.add(prefix + JOINED, partial(_joined, reading, stream if sets else Stream.over(stream.dataset, there, "sql")))
     for name in there:
         found.add_set(prefix, name, partial(_set, reading, Stream.over(stream.dataset, [name], "sql")))
@@ -101,33 +101,29 @@ class _Reading:
     """The shards of a dataset, listed when the first view of it is made."""
 
     def __init__(self, context: Context, stream: Stream, faults: Faults) -> None:
-        self._context, self._stream, self._faults = context, stream, faults
-        self._found: tuple[list[str], Reading] | None = None
+        self._context, self._dataset, self._faults = context, stream.dataset, faults
 
-    def get(self) -> Reading:
-        return self._both()[1]
+    @cached_property
+    def _source(self) -> Source:
+        shards = self._context.limited(sharing.shards(self._context, self._dataset)[0])
+        return self._context.source_of(self._dataset, shards)
+
+    @cached_property
+    def reading(self) -> Reading:
+        works = self._source.typed(Stream.over(self._dataset)).joined(self._context.config.max_document_bytes)
+        return Reading(works, self._context.session, self._faults)
 
     def sets(self, stream: Stream) -> Any:
-        source = self._context.source_of(stream.dataset, self._both()[0])
-        return source.resolve(stream, check="warn").refuse_unreadable().sets
-
-    def _both(self) -> tuple[list[str], Reading]:
-        if self._found is None:
-            context = self._context
-            shards = context.limited(sharing.shards(context, self._stream.dataset)[0])
-            resolved = Resolved(Stream.over(self._stream.dataset), shards, [])
-            works = resolved.joined(context.config.max_document_bytes)
-            self._found = shards, Reading(works, context.session, self._faults)
-        return self._found
+        return self._source.resolve(stream, check="warn").refuse_unreadable().sets
 
 
 def _joined(reading: _Reading, stream: Stream) -> View:
-    return views.of_joined(reading.get(), reading.sets(stream))
+    return views.of_joined(reading.reading, reading.sets(stream))
 
 
 def _set(reading: _Reading, stream: Stream) -> View:
     (joined,) = reading.sets(stream)
-    return views.of_set(reading.get(), joined)
+    return views.of_set(reading.reading, joined)
 
 
 def _of_parts(context: Context, found: Catalog, target: targets.Target) -> View:
