@@ -28,6 +28,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError
 from toolkit.session import cached, current
+from toolkit.storage import store_of
 from toolkit.storage.models import Model
 from toolkit.storage.paths import join
 from toolkit.tag.tagger import Added, Neutral, Tagger
@@ -43,6 +44,9 @@ MAX_TOKENS = 512
 TEMPERATURE = 0.7
 """Of several samples, if `sampling` says nothing; a single one is asked for with 0."""
 
+
+BATCH = "batch:"
+"""What `endpoint` begins with in place of the scheme of an address."""
 
 KEY = "api_key_env"
 """The option that names the variable with the key of a server."""
@@ -84,7 +88,11 @@ class Annotator(Tagger):
 
     VERSION: ClassVar[str] = "2"
 
-    endpoint: Annotated[str, Neutral, Description(description="address of the server, up to `/v1`")]
+    endpoint: Annotated[
+        str,
+        Neutral,
+        Description(description="address of the server, up to `/v1`; or `batch:FOLDER`, for files of a batch service"),
+    ]
     model: Annotated[str, Description(description="as the server calls it")]
     prompt: Annotated[Prompt, Description(description="the file of a prompt, or the content of such a file")]
     api: Annotated[Literal["chat", "completions"], Description(description="which interface of the server to use")] = (
@@ -198,7 +206,12 @@ class Annotator(Tagger):
     ] = ""
 
     def check(self) -> None:
-        check_address(self.endpoint)
+        if self.batch_folder is None:
+            check_address(self.endpoint)
+        elif not self.batch_folder.strip() or not store_of(self.batch_folder).is_local:
+            raise ConfigError(f"endpoint: expected batch:FOLDER, a folder on a disk, got {self.endpoint!r}")
+        elif self.one_request:
+            raise ConfigError("one_request: expected it only with a server: batch services get a request a sample")
         if self.window:
             self.window.check(self.tokenizer)
         elif self.tokenizer:
@@ -217,6 +230,11 @@ class Annotator(Tagger):
                 raise ConfigError(f"scale: expected one with all labels of the prompt, got none with {wrong[0]!r}")
             if self.scale.is_text and not labels:
                 raise ConfigError("scale: expected numbers for the scores that the prompt asks for, got texts")
+
+    @property
+    def batch_folder(self) -> str | None:
+        """Return the folder of requests and results of a batch service; None with a server."""
+        return self.endpoint.removeprefix(BATCH) if self.endpoint.startswith(BATCH) else None
 
     @property
     def asks(self) -> Prompt:

@@ -13,7 +13,7 @@ window, then those of the second. They are what ml_filter calls `scores`, `expla
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, Self
 
@@ -165,13 +165,21 @@ class Answers:
 
     def add(self, answer: Answer) -> None:
         """Write an answer; it is on the disk when this returns. Answers of several threads are synced together."""
+        self.add_all([answer])
+
+    def _append(self, answer: Answer) -> None:
+        at = self._own.write(_ENCODER.encode(answer) + b"\n")
+        if self._number < 0:
+            self._number = self._add(self._own.path)
+        self._fresh[answer.key] = self._number << _FILE_BITS | at
+        if len(self._fresh) >= _FRESH:
+            self._merge()
+
+    def add_all(self, answers: Iterable[Answer]) -> None:
+        """Write answers; they are on the disk when this returns."""
         with self._lock:
-            at = self._own.write(_ENCODER.encode(answer) + b"\n")
-            if self._number < 0:
-                self._number = self._add(self._own.path)
-            self._fresh[answer.key] = self._number << _FILE_BITS | at
-            if len(self._fresh) >= _FRESH:
-                self._merge()
+            for answer in answers:
+                self._append(answer)
         self._own.sync()
 
     def _add(self, path: str) -> int:

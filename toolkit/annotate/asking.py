@@ -308,7 +308,7 @@ class Asking:
                 whole = body if seed is None else {**body, "seed": seed + left[0]}
                 reply = self._endpoint.ask(whole, len(left), request.tokens)
                 taken, left = left[: len(reply.choices)], left[len(reply.choices) :]
-                self._take(*_answers(request.asked, taken, reply, _used(reply, request.tokens)))
+                self._take(*answers_of(request.asked, taken, reply, _used(reply, request.tokens)))
         except Failure as failure:
             row = failure.row
             if row.scope == "endpoint" or (failure.cause == "connection" and not self._endpoint.has_answered):
@@ -419,7 +419,7 @@ def _used(reply: Reply, expected: int) -> tuple[int, int]:
     return prompt, sum(len(choice.text) for choice in reply.choices) // CHARS_PER_TOKEN
 
 
-def _answers(asked: Asked, numbers: list[int], reply: Reply, tokens: tuple[int, int]) -> tuple[list[Answer], str]:
+def answers_of(asked: Asked, numbers: list[int], reply: Reply, tokens: tuple[int, int]) -> tuple[list[Answer], str]:
     """Return the answers of a reply, and what it has in common with others that fail; empty if an answer has a text.
 
     Its tokens are those of all answers, the prompt's those of the first.

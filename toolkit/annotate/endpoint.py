@@ -67,7 +67,7 @@ class Endpoint:
             Failure: if it finally fails.
             Interrupted: if the run stops.
         """
-        data = msgspec.json.encode(self._body(body, samples))
+        data = msgspec.json.encode(body_of(self._of, body, samples))
         answer = self._of.max_tokens * samples
         for attempt in count():
             if not self._limits.turn(tokens) or (key := self._ledger.begin(len(data), answer)) is None:
@@ -113,17 +113,6 @@ class Endpoint:
                 f"({duration(self._give_up)})",
             )
 
-    def _body(self, body: Mapping[str, Any], samples: int) -> dict[str, Any]:
-        found = {name: value for name, value in body.items() if name != "schema"}
-        if samples > 1:
-            found["n"] = samples
-        if "schema" in body and self._of.json == "schema":
-            named = {"name": "answer", "schema": body["schema"], "strict": True}
-            found["response_format"] = {"type": "json_schema", "json_schema": named}
-        elif "schema" in body and self._of.json == "object":
-            found["response_format"] = {"type": "json_object"}
-        return found
-
     def _ask(self, data: bytes, tokens: int) -> Reply:
         import urllib3
 
@@ -164,6 +153,19 @@ class Endpoint:
                 response.close()
                 raise Failure("reply", f"expected a whole reply within {self._of.timeout:g} s, got a part")
         return body
+
+
+def body_of(annotator: Annotator, body: Mapping[str, Any], samples: int) -> dict[str, Any]:
+    """Return the body of a request for some samples of what is asked."""
+    found = {name: value for name, value in body.items() if name != "schema"}
+    if samples > 1:
+        found["n"] = samples
+    if "schema" in body and annotator.json == "schema":
+        named = {"name": "answer", "schema": body["schema"], "strict": True}
+        found["response_format"] = {"type": "json_schema", "json_schema": named}
+    elif "schema" in body and annotator.json == "object":
+        found["response_format"] = {"type": "json_object"}
+    return found
 
 
 def authorization(variable: str | None) -> dict[str, str]:

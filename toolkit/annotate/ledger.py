@@ -276,6 +276,15 @@ class Ledger:
         with self._changed:
             return self._own.cost
 
+    def add(self, attempts: int, prompt: int, answer: int) -> None:
+        """Note attempts that have had their replies, elsewhere, with their tokens; durable when this returns."""
+        with self._changed:
+            self._last += 1
+            cost = self._cost(prompt, answer)
+            done = Attempt(key=self._last, attempts=attempts, prompt_tokens=prompt, completion_tokens=answer, cost=cost)
+            self._write(done)
+        self._file.sync()
+
     def begin(self, prompt: int, answer: int) -> int | None:
         """Note an attempt of at most so many tokens, wait until it can be paid; return its key, None if the run stops.
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from toolkit.annotate import prompt as prompts
-from toolkit.annotate.annotator import Annotator, answers_folder
+from toolkit.annotate.annotator import BATCH, Annotator, answers_folder
 from toolkit.config import recipes
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode
@@ -102,6 +102,8 @@ def _entry(place: ConfigNode, dataset: Dataset) -> dict[str, Any]:
     given = dict(place.value)
     if "prompt" in given:
         given["prompt"] = config.plain(_prompt(place))
+    if isinstance(endpoint := given.get("endpoint"), str) and endpoint.startswith(BATCH):
+        given["endpoint"] = BATCH + os.path.join(place.root, os.path.expanduser(endpoint.removeprefix(BATCH)))
     given["answers"] = given.get("answers") or answers_folder(dataset)
     if isinstance(given["answers"], str) and not store_of(given["answers"]).is_local:
         raise place.error(

@@ -109,7 +109,7 @@ def check(data: bytes) -> None:
     finally:
         assert ledger.ended == 1
         endpoint.close()
-    answers, _ = asking._answers(Asked((0, 1), {}, _KEYS), [0, 1], reply, asking._used(reply, 1))
+    answers, _ = asking.answers_of(Asked((0, 1), {}, _KEYS), [0, 1], reply, asking._used(reply, 1))
     assert 0 < len(answers) <= len(_KEYS)
     for answer in answers:
         assert msgspec.json.decode(msgspec.json.encode(answer), type=Answer) == answer

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 
 from toolkit.annotate import annotator as annotators
-from toolkit.annotate import asking, estimates, section
+from toolkit.annotate import asking, batch, estimates, section
 from toolkit.annotate.annotator import SAMPLE, Annotator
 from toolkit.annotate.endpoint import authorization
 from toolkit.commands.command_line.options import Configured, Flag
@@ -55,7 +55,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 class _ToAnnotate(NamedTuple):
     work: tagging.ShardToTag
-    asking: asking.Asking
+    asking: asking.Asking | batch.Batch
 
 
 def _annotate_shard(todo: _ToAnnotate, report: Report) -> tagging.TaggedShard | None:
@@ -133,7 +133,10 @@ class _Annotating:
         record = sets.load_record(self.dataset, name, shard)
         counts = record.counts if record else {}
         failed = sum(count for reason, count in counts.items() if reason.startswith(SAMPLE))
-        return counts.get(f"{SAMPLE} error_server", 0) > 0 or (self.options.retry_failed and failed > 0)
+        again = (
+            self.options.retry_failed or estimates.annotator_of(work).batch_folder is not None
+        )  # results may be there
+        return counts.get(f"{SAMPLE} error_server", 0) > 0 or (again and failed > 0)
 
     def _plan(self, work: tagging.ShardToTag, shards: list[str]) -> dict[str, Any]:
         """Return what is left to ask, and what it may cost, for a dry run."""
@@ -161,7 +164,12 @@ class _Annotating:
             told = ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in estimated.items())
             print(f"annotate {name}, about: {told}", file=sys.stderr)
         sizes = self.dataset.sizes()
-        with asking.Asking(work, todo, again=self.options.retry_failed, expected=estimate.requests) as asks:
+        again = self.options.retry_failed
+        with (
+            asking.Asking(work, todo, again=again, expected=estimate.requests)
+            if annotator.batch_folder is None
+            else batch.Batch(work, again=again)
+        ) as asks:
             tasks = [
                 Task(
                     self.dataset.shard_path(shard),
@@ -188,7 +196,12 @@ class _Annotating:
         return tagging.TaggedShard(shard=shard, written=[], documents=record.rows if record else 0, seconds=0.0)
 
     def _tell(
-        self, name: str, annotator: Annotator, asks: asking.Asking, done: list[tagging.TaggedShard], failed: list[str]
+        self,
+        name: str,
+        annotator: Annotator,
+        asks: asking.Asking | batch.Batch,
+        done: list[tagging.TaggedShard],
+        failed: list[str],
     ) -> None:
         counts: Counter[str] = Counter()
         for each in done:
@@ -227,6 +240,14 @@ class _Annotating:
                 f"\n{amount(broken, 'document')} failed; a rerun asks again what the server did not answer, "
                 "--retry-failed the others, too"
             )
+        if isinstance(asks, batch.Batch):
+            data["batch"] = {
+                "folder": asks.folder,
+                "files": asks.files,
+                "written": asks.written,
+                "waiting": asks.waiting,
+            }
+            text += f"\n{waits}" if (waits := batch.waits(asks)) else ""
         self.texts.append(text)
         self.outcome.data["sets"][name] = data
         for message in failed:
