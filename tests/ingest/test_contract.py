@@ -9,6 +9,7 @@ import pytest
 
 from toolkit import DataError, Draft, DraftColumns, Input, Reader
 from toolkit.ingest.reader import READERS
+from toolkit.inspect.describe.croissant import jsonld
 from toolkit.testing import check_reader
 from toolkit.testing.readers import check_in_new_process, input_of
 
@@ -61,6 +62,16 @@ def arrow() -> bytes:
     return out.getvalue()
 
 
+def croissant() -> bytes:
+    """A Croissant file with its records in it."""
+    pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
+    fields = [{"@type": "cr:Field", "@id": f"pages/{n}", "name": n, "dataType": "sc:Text"} for n in ("text", "url")]
+    records = {"@type": "cr:RecordSet", "@id": "pages", "name": "pages", "field": fields}
+    records["data"] = [{"pages/text": text, "pages/url": "x"} for text in TEXTS]
+    about = {"@type": "sc:Dataset", "name": "pages", "conformsTo": f"{jsonld.BASE}1.1", "recordSet": [records]}
+    return json.dumps({"@context": jsonld.context("1.1"), **about}).encode()
+
+
 def table(delimiter: str) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter)
@@ -70,6 +81,7 @@ def table(delimiter: str) -> bytes:
 
 SAMPLES: dict[str, Callable[[], bytes] | bytes] = {
     "arrow": arrow,
+    "croissant": croissant,
     "csv": table(","),
     "dolma": DOLMA,
     "fasttext": "".join(f"__label__a {' '.join(text.split())}\n" for text in TEXTS).encode(),

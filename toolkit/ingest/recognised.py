@@ -103,6 +103,8 @@ def _text(head: bytes) -> Recognised | None:
         return Recognised("labelled lines of fastText", ("fasttext",))
     lines = head.split(b"\n")
     start = head.lstrip()[:1]
+    if start == b"{" and b'"@context"' in head and b"mlcommons.org/croissant" in head:
+        return Recognised("a Croissant file", ("croissant",))
     if start == b"{":
         return _json(lines[0]) if len(lines) > 1 else Recognised("JSON", _OF_JSON)
     if start == b"[":

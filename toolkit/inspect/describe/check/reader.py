@@ -2,15 +2,14 @@
 
 import contextlib
 import itertools
-import logging
 import re
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
 from toolkit.distribution import missing_extra
+from toolkit.ingest.reading.croissant import first_line, quiet
 from toolkit.inspect.describe.check.external import bytes_of
 from toolkit.inspect.describe.check.nodes import Node, fields_of, nodes, references_in
 from toolkit.inspect.findings import Finding, Severity
@@ -30,19 +29,6 @@ LARGEST = 64 << 20
 
 def is_installed() -> bool:
     return find_spec("mlcroissant") is not None
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Silence the log and the warnings of mlcroissant; what matters of them comes back as findings."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
 
 
 def check(path: str, document: Node, present: set[str] | None, first: int | None, *, data: bool) -> Iterator[Finding]:
@@ -73,7 +59,7 @@ def check(path: str, document: Node, present: set[str] | None, first: int | None
             yield from _listed(path, str(error))
             return
         except Exception as error:
-            yield Finding(f"{path}: mlcroissant: {_first_line(error)}", "reader")
+            yield Finding(f"{path}: mlcroissant: {first_line(error)}", "reader")
             return
         issues = dataset.metadata.ctx.issues
         yield from (Finding(f"{path}: mlcroissant: {message}") for message in sorted(issues.errors))
@@ -94,13 +80,6 @@ def _listed(path: str, text: str) -> Iterator[Finding]:
             severity = "advice" if "warning" in line else "specification"
         elif line.strip() and number <= SHOWN:
             yield Finding(f"{path}: mlcroissant: {re.sub(r'^ *-  ', '', line)}", severity)
-
-
-def _first_line(error: BaseException) -> str:
-    """Return the first line of an error, and that of what caused it."""
-    lines = str(error).strip().splitlines()
-    text = lines[0] if lines else type(error).__name__
-    return f"{text}: {_first_line(error.__cause__)}" if error.__cause__ else text
 
 
 class _Records:
@@ -170,7 +149,7 @@ class _Records:
                     if (value := _value(row, field)) is not None:
                         self._values[field].add(value)
         except Exception as error:
-            yield Finding(f"{self._path}: mlcroissant: {id_}: {_first_line(error)}", "reader")
+            yield Finding(f"{self._path}: mlcroissant: {id_}: {first_line(error)}", "reader")
             return
         if count != self._number:
             self._whole.add(id_)
