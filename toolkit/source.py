@@ -19,7 +19,6 @@ from toolkit.mix import joined_sets
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import Stream
-from toolkit.records import sets as records
 from toolkit.records.foreign import Seen, look_at, values_of
 from toolkit.runs.executors import Result, Task
 from toolkit.stages import State, state_of
@@ -172,13 +171,13 @@ class Source:
         faults: list[ToolkitError] = []
         known: dict[str, State] = {}
         with looking():
-            try:
-                self.check_settings(self.dataset, _made_from(self.dataset, names))
-            except ConfigError as error:
-                faults.append(error)
             for name in names:
                 state = state_of(self.dataset, name, self.shards, complete=self.complete, known=known)
                 faults += [state.error] if state.error else []
+            try:
+                self.check_settings(self.dataset, known)
+            except ConfigError as error:
+                faults.insert(0, error)
         if check == "strict" and faults:
             raise faults[0]
         self.warn(str(fault) for fault in faults)
@@ -210,16 +209,3 @@ def _type_in(values: Mapping[str, Any], key: str, usable: Type) -> Type:
         found = schema.infer(values[key])
         return usable if found == schema.list_of(schema.NEVER) else found
     return usable if usable == schema.SPANS and key not in values else schema.nullable(usable)
-
-
-def _made_from(dataset: Dataset, names: Iterable[str]) -> list[str]:
-    """Return sets with all sets that they were made from, each once."""
-    found: dict[str, None] = {}
-    left = list(names)
-    while left:
-        name = left.pop(0)
-        if name not in found:
-            found[name] = None
-            schema = records.load_schema(dataset, name)
-            left += schema.reads if schema else ()
-    return list(found)

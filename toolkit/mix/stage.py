@@ -1,12 +1,12 @@
 """Stage 1 of a mix: one shard becomes labelled, compressed members in one intermediate file, with a small index."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
 from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, SizesByLabel, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
-from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
+from toolkit.mix.join import JoinedShard, ShardToMix, inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
@@ -33,6 +33,8 @@ from toolkit.storage.outputs import Compressing, Output
 from toolkit.storage.paths import join, size_of, stat, unlike_data
 from toolkit.storage.paths import looking as looking_at
 from toolkit.storage.threads import for_each
+
+P = TypeVar("P")
 
 HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
@@ -205,10 +207,17 @@ def as_it_was(work: ShardToMix) -> ShardMixed | None:
     return ShardMixed(shard=work.shard, skipped=True, documents=made.totals.rows) if made else None
 
 
-def shard_tasks(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
-    """Return a task for each shard, named by its path (streams may share one), with its size."""
+def shard_tasks(works: Sequence[ShardToMix]) -> list[Task[ShardToMix]]:
+    """Return a task for each shard: see `tasks_of`."""
+    return tasks_of(works, works)
+
+
+def tasks_of(works: Sequence[JoinedShard], payloads: Iterable[P]) -> list[Task[P]]:
+    """Return a task for each shard, with what it gets, named by its path (streams may share one), with its size."""
     sizes = for_each(size_of, [work.path for work in works])
-    return [Task(work.name, work, size, key=work.key) for work, size in zip(works, sizes, strict=True)]
+    return [
+        Task(work.name, payload, size, key=work.key) for work, payload, size in zip(works, payloads, sizes, strict=True)
+    ]
 
 
 def tasks_to_mix(works: list[ShardToMix]) -> list[Task[ShardToMix]]:

@@ -14,6 +14,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
+from toolkit.mix.stage import tasks_of
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import exists, join, remove_tree
 from toolkit.storage.reading import stored_digest
@@ -48,14 +49,9 @@ class Making:
 
     def count(self, entry: Entry) -> tuple[Examples, Counter[str]]:
         """Return the examples that there are, and why documents are left out; nothing is written."""
-        tasks = [
-            Task(
-                self.dataset.shard_path(shard),
-                ToCount(dataset=self.dataset, entry=entry, shard=shard, max_document_bytes=self.max_document_bytes),
-                key=shard,
-            )
-            for shard in self.shards
-        ]
+        limit = self.max_document_bytes
+        works = [JoinedShard.of(self.dataset, entry.joined, shard, limit) for shard in self.shards]
+        tasks = tasks_of(works, [ToCount(entry, work) for work in works])
         found: list[Example] = []
         left = Counter[str]()
         for data, counts in self._run(f"labels {entry.set}", count_shard, tasks):
@@ -127,16 +123,13 @@ class Making:
 class ToCount(ConfigStruct):
     """A shard whose labels are counted."""
 
-    dataset: Dataset
     entry: Entry
-    shard: str
-    max_document_bytes: int
+    work: JoinedShard
 
 
-def count_shard(work: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
+def count_shard(job: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
     """Return the examples of a shard, a line of JSON each, and why documents are left out."""
-    entry, trainer = work.entry, section.trainer_of(work.entry)
-    whole = JoinedShard.of(work.dataset, entry.joined, work.shard, work.max_document_bytes)
+    entry, whole, trainer = job.entry, job.work, section.trainer_of(job.entry)
     checked = entry.checked()
     evaluator = Evaluator(checked, len(entry.joined))
     keys = {name for each in checked for name in each.expression.names if name != "document"}

@@ -15,9 +15,7 @@ from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Compared, Pair, Part
 from toolkit.inspect.stats import distributions, lengths
 from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.runs.executors import Task
-from toolkit.storage.paths import size_of
-from toolkit.storage.threads import for_each
+from toolkit.mix.stage import tasks_of
 
 QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
 
@@ -57,12 +55,8 @@ def run(context: Context, options: Options) -> Outcome:
     resolved = context.source_of(dataset, shards).resolve_each(names, options.command, check="warn")
     pairs = _pairs(options.targets, resolved.sets)
     works = resolved.joined(context.config.max_document_bytes)
-    paths = [work.path for work in works]
-    tasks = [
-        Task(work.path, comparing.ShardToCompare(work, pairs, options.count, options.seed), size, key=work.shard)
-        for work, size in zip(works, for_each(size_of, paths), strict=True)
-    ]
-    results = context.run("compare", comparing.compare_shard, tasks)
+    jobs = [comparing.ShardToCompare(work, pairs, options.count, options.seed) for work in works]
+    results = context.run("compare", comparing.compare_shard, tasks_of(works, jobs))
     broken = [*resolved.unreadable.values(), *failures(results)]
     found = Compared()
     for result in results:

@@ -28,10 +28,9 @@ from toolkit.evaluating.metrics import Task as What
 from toolkit.evaluating.rows import Answers, ShardToAsk, ask_shard
 from toolkit.inspect.stats.tables import shown
 from toolkit.mix.joined_sets import JoinedSet, scale_of
+from toolkit.mix.stage import tasks_of
 from toolkit.records import sets as records
-from toolkit.runs.executors import Task
-from toolkit.storage.paths import check_writable, size_of
-from toolkit.storage.threads import for_each
+from toolkit.storage.paths import check_writable
 from toolkit.train import folder
 
 MOST_LABELS = 20
@@ -374,12 +373,8 @@ def _answers(
         ConfigError: if an expression is not one over these sets.
     """
     works, unreadable = questions.works_for(context, dataset, asked, over, "warn")
-    paths = [work.path for work in works]
     by = (labels.match, labels.by_shard) if labels else ()
-    tasks = [
-        Task(work.path, ShardToAsk(work, asked, *by), size, key=work.shard)
-        for work, size in zip(works, for_each(size_of, paths), strict=True)
-    ]
+    tasks = tasks_of(works, [ShardToAsk(work, asked, *by) for work in works])
     results = context.run("evaluate", ask_shard, tasks)
     answers = [result.value for result in results if result.value]
     broken = [*unreadable.values(), *failures(results)]

@@ -21,10 +21,9 @@ from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.effects.counts import GroupCount, add_groups
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import work_folder
-from toolkit.runs.executors import Task
+from toolkit.mix.stage import tasks_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join, size_of, unlike_data
-from toolkit.storage.threads import for_each
+from toolkit.storage.paths import join, unlike_data
 
 SHOWN = 20
 """Groups that tables show."""
@@ -69,11 +68,7 @@ def as_published(prepared: PreparedMix) -> PreparedMix | None:
 
 def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:
     works, shared = prepared.works, not context.options.only_shows
-    sizes = for_each(size_of, [work.path for work in works])
-    tasks = [
-        Task(work.name, drawing.ShardToDraw(work, path, shared), size, key=work.key)
-        for work, path, size in zip(works, paths, sizes, strict=True)
-    ]
+    tasks = tasks_of(works, [drawing.ShardToDraw(work, path, shared) for work, path in zip(works, paths, strict=True)])
     needs = context.disk.of_draws(tasks) if shared else None  # what only shows writes to the system's temporary folder
     results = context.run("budget", drawing.draw_shard, tasks, needs=needs)
     there: list[str] = []
