@@ -174,19 +174,19 @@ def test_several_people_answer_in_label_studio(tmp_path: Path) -> None:
     assert counts == counted | {"items without an answer": 0}
 
 
-def test_records_of_both_versions_of_argilla_are_read(tmp_path: Path) -> None:
-    v2 = {
+def test_records_of_argilla_are_read(tmp_path: Path) -> None:
+    one = {
         "id": "a", "fields": {"text": "x"},
         "responses": {"q": [{"value": "good", "user_id": "u"}, {"value": "bad", "user_id": "v"}], "r": [{"value": 3}]},
     }  # fmt: skip
-    v1 = {
-        "external_id": "b", "fields": {"text": "x"},
-        "responses": [
-            {"user_id": "u", "status": "submitted", "values": {"q": {"value": "bad"}, "r": {"value": 1}}},
-            {"user_id": "v", "status": "discarded", "values": {"q": {"value": "good"}}},
-        ],
+    other = {
+        "id": "b", "fields": {"text": "x"},
+        "responses": {
+            "q": [{"value": "bad", "user_id": "u"}, {"value": "good", "user_id": "v", "status": "discarded"}],
+            "r": [{"value": 1, "status": "submitted"}],
+        },
     }  # fmt: skip
-    for content in (json.dumps([v2, v1]).encode(), line(v2) + line(v1)):
+    for content in (json.dumps([one, other]).encode(), line(one) + line(other)):
         drafts, counts = read(tmp_path / "x.json", content, "argilla")
         found = [msgspec.to_builtins(draft.extra) for draft in drafts]
         assert [draft.id for draft in drafts] == ["a", "b"]
@@ -213,6 +213,7 @@ def test_records_of_both_versions_of_argilla_are_read(tmp_path: Path) -> None:
             ":2: q: expected scores, as before, got labels",
         ),
         (b'{"id": "a", "fields": {}}', "argilla", ":1: expected a record with `responses`"),
+        (b'{"external_id": "a", "responses": []}', "argilla", ":1: expected `responses` by question, as Argilla 2 has"),
         (b'{"id": "a", "responses": {"q": "x"}}', "argilla", "expected an item as Argilla exports it"),
     ],
 )

@@ -182,7 +182,7 @@ def test_annotations_are_labels_of_train_and_evaluate(annotated: Path, tmp_path:
 
 def test_documents_go_to_people_and_come_back(annotated: Path, tmp_path: Path, run: Run) -> None:
     """As tasks of Label Studio and records of Argilla, with suggestions; the answers are a set."""
-    for form in ("label-studio", "argilla", "argilla-v1"):
+    for form in ("label-studio", "argilla"):
         out = tmp_path / f"{form}.json"
         options = ["--to", form, "-o", out, "--where", "document.chars > 50", "--question", "edu", "--json"]
         said = run("annotate", "-c", annotated, "--from", "scores-0.annotation.score", *options)
@@ -193,14 +193,10 @@ def test_documents_go_to_people_and_come_back(annotated: Path, tmp_path: Path, r
         for item in items:
             if form == "label-studio":
                 item["annotations"] = [{"completed_by": who, **item["predictions"][0]} for who in (1, 2)]
-            elif form == "argilla":
-                item["responses"] = {"edu": [{"user_id": "u", "value": item["suggestions"]["edu"]["value"]}] * 2}
             else:
-                answer = {"edu": {"value": item["suggestions"][0]["value"]}}
-                item["responses"] = [{"user_id": "u", "status": "submitted", "values": answer}] * 2
+                item["responses"] = {"edu": [{"user_id": "u", "value": item["suggestions"]["edu"]["value"]}] * 2}
         out.write_text(json.dumps(items))
-        format = form.removesuffix("-v1").replace("-", "_")
-        path = config(tmp_path, f"people-0: {{format: {format}, from: {form}.json, missing: null}}")
+        path = config(tmp_path, f"people-0: {{format: {form.replace('-', '_')}, from: {form}.json, missing: null}}")
         assert run("align", "-c", path, "--overwrite").code == 0
         before = attributes(tmp_path, "scores-0")
         for id, value in attributes(tmp_path, "people-0").items():

@@ -426,7 +426,7 @@ def test_a_label_of_an_id_that_is_twice_in_a_shard_names_the_row(project: Projec
     assert [value and value["label"] for value in values] == [None, "keep", "drop", None]
 
 
-@pytest.mark.parametrize("form", ["label-studio", "argilla", "argilla-v1"])
+@pytest.mark.parametrize("form", ["label-studio", "argilla"])
 def test_tasks_name_the_shard_where_ids_repeat_and_align_finds_it(numbering: Project, form: str) -> None:
     path = numbering.root / "tasks.json"
     numbering.config["duplicate_ids"] = "allow"
@@ -437,12 +437,10 @@ def test_tasks_name_the_shard_where_ids_repeat_and_align_finds_it(numbering: Pro
         if form == "label-studio":
             result = {"from_name": "q", "to_name": "text", "type": "choices", "value": {"choices": [answer]}}
             task["annotations"] = [{"completed_by": "p", "result": [result]}]
-        elif form == "argilla":
-            task["responses"] = {"q": [{"value": answer, "user_id": "p"}]}
         else:
-            task["responses"] = [{"user_id": "p", "values": {"q": {"value": answer}}}]
+            task["responses"] = {"q": [{"value": answer, "user_id": "p"}]}
     path.write_text(json.dumps(tasks))
-    format_ = form.replace("-", "_").removesuffix("_v1")
+    format_ = form.replace("-", "_")
     numbering.config["align"] = {"q-0": {"from": str(path), "format": format_, "missing": "null"}}
     numbering.ok("align")
     for name in FILES:

@@ -1,4 +1,4 @@
-"""What people say of documents, question by question: one key of a set for each question.
+"""What people say of documents, and what they are asked, question by question: one key of a set for each question.
 
 Items of a file of JSON: those of the one list that it is, or a line each; never more than one of them in memory.
 """
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.annotations.reader import Aggregate, AnnotationReader, aggregated
+from toolkit.data.documents import Document
 from toolkit.data.schema import Type, from_annotation, nullable
 from toolkit.errors import DataError, short
 from toolkit.ingest.reader import Draft, Input
@@ -267,6 +268,20 @@ class PeopleReader(AnnotationReader):
             return Labels(label=max(votes, key=lambda each: votes[each]), labels=[v for (v,) in values], annotators=who)
         most = sorted(label for label, count in votes.items() if count > len(values) / 2)
         return LabelSets(labels=most, chosen=values, annotators=who)
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """An answer to a question that a task suggests to people, and the name of the model that gave it."""
+
+    question: str
+    value: float | str | list[str]
+    model: str
+
+
+def names_of(document: Document) -> dict[str, str]:
+    """Return what identifies a document beside its id: its source, and its shard where ids repeat."""
+    shard = document.place.rpartition(":")[0]
+    return {"source": document.source, "shard": shard} if shard else {"source": document.source}
 
 
 def answer_of(question: str, annotator: str, value: Any, *, is_text: bool = False) -> Answer | None:

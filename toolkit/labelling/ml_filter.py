@@ -1,8 +1,4 @@
-"""Annotation files of ml_filter: one for each raw file, in the order of its documents.
-
-Source: ml_filter, ``documentation/data_format.md``, "Prompt-based annotation pipeline", and `Annotation` in
-``data_processing/document.py``. The name is the documented one, without the underscore that ml_filter itself writes
-before the suffix; ``prompt_lang`` is the language of the prompt.
+"""Annotation files of ml_filter: one for each raw file, in the order of its documents (`toolkit.annotations.formats`).
 
     EXPERIMENT/generated_annotations/2014-41/de/00055__annotations_meta-llama--Llama-3.1-70B_educational_value_en.jsonl
 
@@ -17,10 +13,11 @@ from typing import Any, Self
 
 import msgspec
 
+from toolkit.annotations.formats import annotations
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import DataError, short
+from toolkit.errors import DataError
 from toolkit.evaluating.rows import ShardAsked
 from toolkit.records import ingested
 from toolkit.runs.executors import Report
@@ -28,7 +25,7 @@ from toolkit.storage import Stat, json_files
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import BOOKKEEPING, fault_of_name, join, remove, stat, strip_suffix
+from toolkit.storage.paths import BOOKKEEPING, join, remove, stat, strip_suffix
 
 
 class RawFile(ConfigStruct):
@@ -105,11 +102,6 @@ def _stem(name: str) -> str:
     stem, dot, _ = name.rpartition(".")
     return folder + slash + (stem if dot and stem else name)
 
-
-FOLDER = "generated_annotations"
-
-STATUSES = ("success", "error_server", "error_no_generated_text", "error_faulty_score", "request_collected")
-"""What ml_filter knows to have become of a sample."""
 
 MOST = 100
 """Names (of models, prompts, languages) in the values of one raw file: a file is open for each."""
@@ -274,17 +266,17 @@ class _Writing:
             self._open.close()
             self._note()
             self._file = file
-        samples = _samples(value, id)
+        samples = annotations.samples_of(value, id)
         if samples is None:
             self.without += 1
             return
         names = self._work.names.of(samples)
-        path = _path(file, names)
+        path = annotations.path_of(file.name, names)
         if path not in self._outputs:
             if len(self._outputs) == MOST:
                 raise DataError(f"expected at most {MOST} models and prompts for a raw file, got more", id=id)
             self._outputs[path] = self._open.enter_context(RowOutput(join(self._work.experiment, path)))
-        self._outputs[path].write_row(_ENCODER.encode(_line(id, samples, names, file.path)))
+        self._outputs[path].write_row(_ENCODER.encode(annotations.line_of(id, samples, names, file.path)))
 
     def _note(self) -> None:
         self.files += [
@@ -292,76 +284,3 @@ class _Writing:
             for path, output in self._outputs.items()
         ]
         self._outputs = {}
-
-
-def _path(file: RawFile, names: tuple[str, str, str]) -> str:
-    """Return the path of an annotation file below the experiment.
-
-    Raises:
-        DataError: if the names can be no file's.
-    """
-    folder, slash, stem = file.name.rpartition("/")
-    name = "_".join([f"{stem}__annotations", *(each.replace("/", "--") for each in names)]) + ".jsonl"
-    path = f"{FOLDER}/{folder}{slash}{name}"
-    if fault := fault_of_name(path) or (len(name.encode()) > 255 and f"expected at most 255 bytes, got {name!r}"):
-        raise DataError(f"the name of an annotation file: {fault}; give shorter names: --model-name, --prompt-name")
-    return path
-
-
-def _samples(value: Any, id: str) -> dict[str, Any] | None:
-    """Return what a value says, by field; None if it says nothing.
-
-    Raises:
-        DataError: if there are no scores in it.
-    """
-    found = value if isinstance(value, dict) else {"scores": value if isinstance(value, list) else [value]}
-    if value is None:
-        return None
-    if not isinstance(found.get("scores"), list):
-        found = found | {"scores": [found.get("score")]} if "score" in found else found
-    scores = found.get("scores")
-    if not isinstance(scores, list) or any(not isinstance(each, int | float | None) for each in scores):
-        message = f"expected a number, a list of numbers, or an object with `score` or `scores`, got {short(value)}"
-        raise DataError(f"{message}; name a field of it: `--from SET.KEY.field`", id=id)
-    return found | {"scores": [None if each is None else float(each) for each in scores]}
-
-
-def _line(id: str, samples: dict[str, Any], names: tuple[str, str, str], raw: str) -> dict[str, Any]:
-    """Return an annotation as ml_filter's class has it."""
-    model, prompt, language = names
-    scores = samples["scores"]
-    statuses = samples.get("statuses") or []
-    tokens, seconds = samples.get("completion_tokens") or 0, samples.get("seconds") or 0.0
-    speed = samples.get("out_tokens_per_second") or (tokens / seconds if seconds else 0.0)
-    return {
-        "document_id": id,
-        "scores": scores,
-        "explanations": _padded(samples.get("explanations"), scores, ""),
-        "errors": _padded(samples.get("errors"), scores, []),
-        "time_stamps": _padded(samples.get("time_stamps"), scores, 0),
-        "document_processing_status": [
-            _status(score, statuses[i] if i < len(statuses) else "") for i, score in enumerate(scores)
-        ],
-        "meta_information": {
-            "prompt_name": prompt,
-            "prompt_lang": language,
-            "model_name": model,
-            "raw_data_file_path": raw,
-            "out_tokens_per_second": speed,
-        },
-        "request": None,
-    }
-
-
-def _padded(values: list[Any] | None, scores: list[Any], blank: Any) -> list[Any]:
-    """Return a list with an element for each score."""
-    found = values or []
-    return found + [blank] * (len(scores) - len(found))
-
-
-def _status(score: float | None, status: str) -> str:
-    if status in STATUSES:
-        return status
-    if status == "error_refused":  # which ml_filter does not tell from other faults of the server
-        return "error_server"
-    return "success" if score is not None else "error_faulty_score"

@@ -1,14 +1,12 @@
-"""Documents as tasks for people: a list of JSON that Label Studio imports, or Argilla.
-
-Source: Label Studio's documentation, "Basic Label Studio JSON format" and "Import pre-annotated data"; argilla 2.8,
-``records/_resource.py`` (`Record.from_dict`); argilla 1.29, ``client/feedback/schemas/records.py``.
-"""
+"""Documents as tasks for people: a list that Label Studio or Argilla imports; see `toolkit.annotations.formats`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from toolkit.annotations.formats import argilla, label_studio
+from toolkit.annotations.people import Suggestion
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
 from toolkit.errors import DataError, short
@@ -17,20 +15,12 @@ from toolkit.runs.executors import Report
 from toolkit.storage.outputs import NamedOutput, RowOutput
 from toolkit.storage.reading import Lines
 
-Form = Literal["label-studio", "argilla", "argilla-v1"]
+Form = Literal["label-studio", "argilla"]
 
 MOST_BYTES = 1_000_000_000
 """Of a line of what was written for a shard."""
 
 _ENCODER = msgspec.json.Encoder()
-
-
-class Suggestion(msgspec.Struct, frozen=True):
-    """What is suggested to people: an answer to a question, and by whom it is."""
-
-    question: str
-    value: float | str | list[str]
-    model: str
 
 
 class TasksToWrite(ConfigStruct):
@@ -94,63 +84,7 @@ def _suggestion(work: TasksToWrite, document: Document, value: Any) -> Suggestio
     return Suggestion(work.question, value, work.model)
 
 
-# --- the forms --------------------------------------------------------------------------------------------------------
-
-
-def _label_studio(document: Document, found: Suggestion | None) -> dict[str, Any]:
-    data = {"text": document.text, "document_id": document.id, **_names(document)}
-    if found is None:
-        return {"data": data}
-    kind, value = "choices", dict[str, Any](choices=found.value if isinstance(found.value, list) else [found.value])
-    if isinstance(found.value, int | float):
-        kind, value = "number", {"number": found.value}
-    result = {"id": "suggestion", "from_name": found.question, "to_name": "text", "type": kind, "value": value}
-    return {"data": data, "predictions": [{"model_version": found.model, "result": [result]}]}
-
-
-def _names(document: Document) -> dict[str, str]:
-    """Return what, beside the id, identifies a document."""
-    shard = document.place.rpartition(":")[0]
-    return {"source": document.source, "shard": shard} if shard else {"source": document.source}
-
-
-def _names_in_argilla(document: Document) -> tuple[str, dict[str, str]]:
-    """Return the id of a record, of which Argilla has one with each id, and what else identifies the document."""
-    names = _names(document)
-    return (
-        (f"{document.place}:{document.id}", names | {"document_id": document.id})
-        if document.place
-        else (document.id, names)
-    )
-
-
-def _argilla(document: Document, found: Suggestion | None) -> dict[str, Any]:
-    id_, names = _names_in_argilla(document)
-    return {
-        "id": id_,
-        "fields": {"text": document.text},
-        "metadata": names,
-        "suggestions": {found.question: {"value": found.value, "agent": found.model}} if found else {},
-        "responses": {},
-        "vectors": {},
-        "status": "pending",
-    }
-
-
-def _argilla_v1(document: Document, found: Suggestion | None) -> dict[str, Any]:
-    suggested = found and {"question_name": found.question, "value": found.value, "type": "model", "agent": found.model}
-    id_, names = _names_in_argilla(document)
-    return {
-        "external_id": id_,
-        "fields": {"text": document.text},
-        "metadata": names,
-        "suggestions": [suggested] if suggested else [],
-        "responses": [],
-    }
-
-
 _FORMS: Mapping[Form, Callable[[Document, Suggestion | None], dict[str, Any]]] = {
-    "label-studio": _label_studio,
-    "argilla": _argilla,
-    "argilla-v1": _argilla_v1,
+    "label-studio": label_studio.task_of,
+    "argilla": argilla.record_of,
 }

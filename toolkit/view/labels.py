@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
+from toolkit.annotations.formats.label_studio import result_of
 from toolkit.errors import ConfigError, DataError, amount, did_you_mean
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -340,10 +341,7 @@ class Labels:
         mine = self._mine(task)
         results = [each for each in mine.result if each.from_name != asking.name] if mine else []
         if label is not None:
-            kind, value = "choices", dict[str, Any](choices=[label])
-            if asking.is_number:
-                kind, value = "number", {"number": label}
-            results.append(_Result(asking.name, "text", kind, value))
+            results.append(msgspec.convert(result_of(asking.name, label), _Result))
         others = [each for each in task.annotations if each is not mine] if task else []
         annotations = [*others, *([_Annotation(self.annotator, results)] if results else [])]
         return _Task(task.data if task else data, annotations) if annotations else None

@@ -1,1 +1,1 @@
-"""Forms of annotation files that `toolkit align` reads beside tables, one module each; see `..reader`."""
+"""Forms of annotation files, one module each, which reads and writes it; see `..reader`."""

@@ -9,6 +9,9 @@ and ``data_processing/document.py``; files of 2024 with ``model`` and ``prompt``
     {"document_id": …, "scores": [1, null, 2], "explanations": […], "errors": [[…], null, []], "time_stamps": […],
         "document_processing_status": […], "meta_information": {"prompt_name": …, "prompt_lang": …, "model_name": …,
         "raw_data_file_path": …, "out_tokens_per_second": …}}
+
+Files are written under the documented name, without the underscore that ml_filter itself writes before the suffix;
+``prompt_lang`` is the language of the prompt.
 """
 
 import json
@@ -22,6 +25,7 @@ from toolkit.annotations.reader import Aggregate, AnnotationReader, aggregated, 
 from toolkit.data.schema import Type, from_annotation
 from toolkit.errors import DataError, short
 from toolkit.ingest.reader import Draft, Input
+from toolkit.storage.paths import fault_of_name
 
 KEY = "annotation"
 
@@ -158,3 +162,90 @@ def _decoded(line: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DataError(f"expected an annotation, an object with `document_id` and `scores`, got {short(found)}")
     return found
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+FOLDER = "generated_annotations"
+"""Folder of annotation files below an experiment."""
+
+STATUSES = ("success", "error_server", "error_no_generated_text", "error_faulty_score", "request_collected")
+"""What ml_filter knows to have become of a sample."""
+
+
+def path_of(stem: str, names: tuple[str, str, str]) -> str:
+    """Return the path of the annotation file of a raw file below an experiment.
+
+    Args:
+        stem: Place of the raw file, without suffixes: ``2014-41/de/00055``.
+        names: Model, prompt and language.
+
+    Raises:
+        DataError: if the names can be no file's.
+    """
+    folder, slash, stem = stem.rpartition("/")
+    name = "_".join([f"{stem}__annotations", *(each.replace("/", "--") for each in names)]) + ".jsonl"
+    path = f"{FOLDER}/{folder}{slash}{name}"
+    if fault := fault_of_name(path) or (len(name.encode()) > 255 and f"expected at most 255 bytes, got {name!r}"):
+        raise DataError(f"the name of an annotation file: {fault}; give shorter names: --model-name, --prompt-name")
+    return path
+
+
+def samples_of(value: Any, id: str) -> dict[str, Any] | None:
+    """Return what a value says, by field; None if it says nothing.
+
+    Raises:
+        DataError: if there are no scores in it.
+    """
+    found = value if isinstance(value, dict) else {"scores": value if isinstance(value, list) else [value]}
+    if value is None:
+        return None
+    if not isinstance(found.get("scores"), list):
+        found = found | {"scores": [found.get("score")]} if "score" in found else found
+    scores = found.get("scores")
+    if not isinstance(scores, list) or any(not isinstance(each, int | float | None) for each in scores):
+        message = f"expected a number, a list of numbers, or an object with `score` or `scores`, got {short(value)}"
+        raise DataError(f"{message}; name a field of it: `--from SET.KEY.field`", id=id)
+    return found | {"scores": [None if each is None else float(each) for each in scores]}
+
+
+def line_of(id: str, samples: dict[str, Any], names: tuple[str, str, str], raw: str) -> dict[str, Any]:
+    """Return an annotation as ml_filter's class has it."""
+    model, prompt, language = names
+    scores = samples["scores"]
+    statuses = samples.get("statuses") or []
+    tokens, seconds = samples.get("completion_tokens") or 0, samples.get("seconds") or 0.0
+    speed = samples.get("out_tokens_per_second") or (tokens / seconds if seconds else 0.0)
+    return {
+        "document_id": id,
+        "scores": scores,
+        "explanations": _padded(samples.get("explanations"), scores, ""),
+        "errors": _padded(samples.get("errors"), scores, []),
+        "time_stamps": _padded(samples.get("time_stamps"), scores, 0),
+        "document_processing_status": [
+            _status(score, statuses[i] if i < len(statuses) else "") for i, score in enumerate(scores)
+        ],
+        "meta_information": {
+            "prompt_name": prompt,
+            "prompt_lang": language,
+            "model_name": model,
+            "raw_data_file_path": raw,
+            "out_tokens_per_second": speed,
+        },
+        "request": None,
+    }
+
+
+def _padded(values: list[Any] | None, scores: list[Any], blank: Any) -> list[Any]:
+    """Return a list with an element for each score."""
+    found = values or []
+    return found + [blank] * (len(scores) - len(found))
+
+
+def _status(score: float | None, status: str) -> str:
+    if status in STATUSES:
+        return status
+    if status == "error_refused":  # which ml_filter does not tell from other faults of the server
+        return "error_server"
+    return "success" if score is not None else "error_faulty_score"

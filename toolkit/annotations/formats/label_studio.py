@@ -1,6 +1,7 @@
-"""Annotated tasks of Label Studio: its export `JSON`, a list of tasks with all annotations of each.
+"""Tasks of Label Studio: those that it imports, and its export `JSON`, a list of tasks with all annotations of each.
 
-Source: Label Studio's documentation, "Label Studio JSON format of annotated tasks". `completions` and `skipped` are
+Source: Label Studio's documentation, "Basic Label Studio JSON format", "Import pre-annotated data" and "Label Studio
+JSON format of annotated tasks". `completions` and `skipped` are
 what versions before 1.0 called `annotations` and `was_cancelled`.
 
     [{"id": 1, "data": {"text": …, "document_id": …, "source": …}, "annotations": [{"completed_by": {"email": …},
@@ -13,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from toolkit.annotations.people import Answer, PeopleReader, answer_of
+from toolkit.annotations.people import Answer, PeopleReader, Suggestion, answer_of, names_of
+from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Input
 
@@ -42,6 +44,23 @@ class _Annotation(msgspec.Struct):
 class _Task(msgspec.Struct):
     annotations: list[_Annotation] | None = None
     completions: list[_Annotation] | None = None
+
+
+def result_of(question: str, value: float | str | list[str]) -> dict[str, Any]:
+    """Return an answer to a question as a result: a number, or choices."""
+    if isinstance(value, int | float):
+        return {"from_name": question, "to_name": "text", "type": "number", "value": {"number": value}}
+    choices = value if isinstance(value, list) else [value]
+    return {"from_name": question, "to_name": "text", "type": "choices", "value": {"choices": choices}}
+
+
+def task_of(document: Document, suggestion: Suggestion | None) -> dict[str, Any]:
+    """Return a document as a task for people, with what is suggested to them."""
+    data = {"text": document.text, "document_id": document.id, **names_of(document)}
+    if suggestion is None:
+        return {"data": data}
+    result = {"id": "suggestion", **result_of(suggestion.question, suggestion.value)}
+    return {"data": data, "predictions": [{"model_version": suggestion.model, "result": [result]}]}
 
 
 class LabelStudio(PeopleReader):

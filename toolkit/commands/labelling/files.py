@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 import xxhash
 
+from toolkit.annotations.formats import annotations
 from toolkit.commands.command_line.options import Flag, Stage
 from toolkit.commands.comparing import questions
 from toolkit.commands.comparing.questions import Finder, Question
@@ -91,7 +92,7 @@ def _settings(dataset: Dataset, name: str, text: str) -> dict[str, Any]:
 
 ML_FILTER: Final = "ml-filter"
 
-Form = Literal["ml-filter", "label-studio", "argilla", "argilla-v1"]
+Form = Literal["ml-filter", "label-studio", "argilla"]
 
 
 class FileOptions(Stage, frozen=True, kw_only=True):
@@ -218,7 +219,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
         raise ConfigError(f"--output {output}: expected a folder, new or existing, got a file")
     marker = join(output, BOOKKEEPING, "experiment.json")
     is_ours = exists(marker)
-    if not is_ours and not options.overwrite and is_folder(join(output, ml_filter.FOLDER)):
+    if not is_ours and not options.overwrite and is_folder(join(output, annotations.FOLDER)):
         message = f"--output {output}: expected a new folder, or one that this command has written, got another"
         raise ConfigError(f"{message}; choose another one, or add --overwrite")
     context.sweep(output)
@@ -236,7 +237,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
     )
     count = sum(len(each.files) for each in found)
     text = f"{amount(count, 'annotation file')}, {len(written):,} of them written now"
-    text += f" -> {join(output, ml_filter.FOLDER)}\n"
+    text += f" -> {join(output, annotations.FOLDER)}\n"
     text += f"{amount(documents, 'document')}; {without:,} without a value have no line"
     data = {"output": output, "files": count, "written": len(written), "documents": documents, "without": without}
     return Outcome(text=text, data=data, failures=failures(results))
