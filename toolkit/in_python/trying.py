@@ -68,6 +68,7 @@ def _step(given: Tagger | type[Tagger] | str, options: dict[str, Any]) -> "Step"
         references=tuple(taggers.references(built)),
         fields=tuple(taggers.metadata_fields(built)),
         without=None,
+        text=None,
         when=None,
         type=taggers.value_type(type(built)),
         annotation=taggers.value_annotation(type(built)),

@@ -277,7 +277,7 @@ class Encoder:
         documents: Sequence[Document] = [each.document for each, _ in copies]
         if fresh and not self.rules.edits:
             rows = [each.joint[1] - fresh.number - 1 for each, _ in copies]
-            if rows == [*range(len(fresh.batch))]:
+            if rows == [*range(len(fresh.batch))] and self.work.stream.text is None:
                 documents, columns = fresh.batch, fresh.columns
             else:
                 columns = {option: column.taken(rows) for option, column in fresh.columns.items()}

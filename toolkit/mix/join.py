@@ -28,7 +28,7 @@ from toolkit.data.documents import (
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding
-from toolkit.mix.joined_sets import JoinedSet, compile_rules
+from toolkit.mix.joined_sets import ChosenText, JoinedSet, chosen_text_of, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import outdated
 from toolkit.records import sets as records
@@ -283,6 +283,9 @@ class Joiner:
         late: bool = False,
     ) -> None:
         self._work, self._joined, self._late = work, joined, late
+        self._chosen = chosen_text_of(work.stream, work.sets)
+        if self._chosen:
+            keys, fields = _with_chosen(self._chosen, keys, fields)
         self._decoders = [row_decoder(each, keys, fields) for each in work.sets]
         self._paths = list(map(work.attributes_of, work.sets))
 
@@ -301,6 +304,10 @@ class Joiner:
             block: of rows.
             unicode: whether Unicode's words are counted.
         """
+        if self._chosen:
+            rows = list(self.rows(block))
+            measures = measure([row[0].text.encode() for row in rows], unicode=unicode).tolist()
+            return zip(rows, measures, strict=True)
         found = self._at_once(block)
         if found is not None:
             rows = list(found)
@@ -339,13 +346,15 @@ class Joiner:
             others: for each set, the rows of these documents, which cannot be of others.
             unicode: whether Unicode's words are counted.
         """
-        sizes = measure([document.utf8 for document in documents], unicode=unicode).tolist()
         lines = zip(*others, strict=True) if others else repeat(())
-        values = self.values(others)
-        for i, (document, of_sets, found, size) in enumerate(
-            zip(documents, lines, values, sizes, strict=False), number + 1
-        ):
-            yield self._joint(document, i, list(of_sets), list(found)), size
+        rows = [
+            self._joint(document, i, list(of_sets), list(found))
+            for i, (document, of_sets, found) in enumerate(
+                zip(documents, lines, self.values(others), strict=False), number + 1
+            )
+        ]
+        texts = [row[0].text.encode() if self._chosen else row[0].utf8 for row in rows]
+        yield from zip(rows, measure(texts, unicode=unicode).tolist(), strict=True)
 
     def values(self, others: Sequence[Sequence[bytes]]) -> Iterator[tuple[Any, ...]]:
         """Return the values of rows that have just been made: of each document, in all sets; endless without sets.
@@ -402,6 +411,8 @@ class Joiner:
             yield self._joint(document, number, list(others), list(found))
 
     def _joint(self, document: Document, number: int, lines: list[bytes], values: list[Any]) -> Joint:
+        if self._chosen:  # a document without it is dropped by the rule for that
+            document = document.with_text(self._chosen.of(*values, document) or "")
         if place := self._work.dataset.place_of(self._work.shard, number):
             document.place = place
         if self._joined and lines:
@@ -426,6 +437,16 @@ class Joiner:
                 lines.append(other_line)
                 values.append(decoder.values(found))
             yield self._joint(to_document(row, documents, line), documents.number, lines, values)
+
+
+def _with_chosen(
+    chosen: ChosenText, keys: set[str], fields: Mapping[str, set[str]] | None
+) -> tuple[set[str], Mapping[str, set[str]] | None]:
+    """Return the keys, and fields of their values, that are read for rules, with those of the chosen text."""
+    if fields is not None and (chosen.name not in keys or chosen.name in fields):
+        wanted = fields.get(chosen.name, set()) | (chosen.fields or {WHOLE})
+        fields = {**fields, chosen.name: wanted}
+    return {*keys, chosen.name}, fields
 
 
 def joint_rows(

@@ -3,15 +3,15 @@
 import contextlib
 import functools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from toolkit import rules
 from toolkit.config.scale import Declared, declared_in
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import schema
+from toolkit.data import chosen_text, schema
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, did_you_mean
@@ -22,6 +22,7 @@ from toolkit.rules import expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check
+from toolkit.rules.running import compile_function
 from toolkit.session import current
 
 
@@ -222,6 +223,69 @@ def names_for_rules(sets: Iterable[JoinedSet], own: OwnTypes | None = None) -> d
     return expressions.of_document(own=own) | names
 
 
+class ChosenText(NamedTuple):
+    """The chosen text of a stream's documents.
+
+    Attributes:
+        of: Function that returns it from the values of a row in all sets, and the document; None where it is null.
+        name: Name of its key in the mix.
+        fields: Field of the value that it is in; empty if the value is the text.
+    """
+
+    of: Callable[..., str | None]
+    name: str
+    fields: set[str]
+
+
+def chosen_text_of(stream: Stream, sets: list[JoinedSet]) -> ChosenText | None:
+    """Return the chosen text of a stream; None for the documents' own.
+
+    Raises:
+        ConfigError: if there is no such value, or it is no text.
+    """
+    if stream.text is None:
+        return None
+    reference = chosen_text.parse_reference(stream.text)
+    place = next((each.place for each in stream.attributes if each.set == reference.set), "")
+    where = f"{place}: {chosen_text.OPTION}: {stream.text!r}"
+    keys = {key.key: key.name for joined in sets if joined.set == reference.set for key in joined.keys}
+    if reference.key not in keys:
+        hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
+        raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
+    name, names = keys[reference.key], names_for_rules(sets, stream.own)
+    path = ".".join((name, *reference.path))
+    try:
+        found = check(null_safe(path, names) or path, names)
+    except ExpressionError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if found.type.not_null != schema.STR:
+        raise ConfigError(f"{where}: expected a text, or null, got a value of type {found.type}")
+    function = compile_function(found.code, (*(f"r{i}" for i in range(len(sets))), "document"))
+    return ChosenText(function, name, {*reference.path[:1]})
+
+
+def check_texts(settings: MixSettings, stream: Stream, sets: list[JoinedSet], wanted: Iterable[str]) -> None:
+    """Check that spans and values of lines that edits and the writer use are places in the text of the stream.
+
+    Args:
+        settings: Settings of the mix.
+        stream: Stream of the rules.
+        sets: Sets that it joins.
+        wanted: Keys, by their names in the mix, that the writer takes.
+
+    Raises:
+        ConfigError: if some are places in another text.
+    """
+    chosen_text_of(stream, sets)
+    edits = [rule.expression for rule in stream.rules if rule.edits and rule.expression]
+    used = {*wanted, *(key for text in edits for key in expressions.keys_in(text))}
+    for key in (key for joined in sets for key in joined.keys if key.name in used):
+        try:
+            chosen_text.check_same(stream.text, chosen_text.text_of(key.settings), key.declared, repr(key.name))
+        except ConfigError as error:
+            raise ConfigError(f"{settings.place}: {error}") from None
+
+
 def compile_rules(
     settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool = True
 ) -> rules.RuleSet:
@@ -234,17 +298,42 @@ def compile_rules(
         translates: see `toolkit.rules.RuleSet`.
     """
     output = (settings.output.format, settings.options, settings.output.provenance, settings.label, settings.place)
-    key = msgspec.msgpack.encode((output, stream.all_rules, sets, stream.own, translates))
+    key = msgspec.msgpack.encode((output, stream.all_rules, stream.text, sets, stream.own, translates))
     found = current().kept((rules.RuleSet, key), lambda: _compile(settings, stream, sets, translates=translates))
     found.start_over()
     return found
+
+
+def _rules_of(stream: Stream, sets: list[JoinedSet]) -> list[rules.Rule]:
+    """Return the rules of a stream; that which drops documents without a chosen text proves other values, too.
+
+    Taggers that saw the chosen text gave null exactly where it is null, so later rules need not test their values.
+    """
+    found = stream.all_rules
+    if stream.text is None:
+        return found
+    same = [
+        key.name
+        for joined in sets
+        for key in joined.keys
+        if key.declared.kind == "nullable" and not key.hidden and _is_null_alike(stream.text, key.settings)
+    ]
+    proven = " or ".join((found[0].expression, *(f"{name} is None" for name in same)))
+    return [msgspec.structs.replace(found[0], expression=proven), *found[1:]]
+
+
+def _is_null_alike(text: str, settings: Mapping[str, Any] | None) -> bool:
+    """Return whether a tagger's value is null where the chosen text is, and nowhere else because of an option."""
+    return settings is not None and "tagger" in settings and settings.get("text") == text and "when" not in settings
 
 
 def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, translates: bool) -> rules.RuleSet:
     arguments = (*(f"r{i}" for i in range(len(sets))), "document")
     names = names_for_rules(sets, stream.own)
     folder = null_safe(settings.writer().label(), names)
-    found = rules.RuleSet(stream.all_rules, names, arguments, settings.label or folder, folder, translates=translates)
+    found = rules.RuleSet(
+        _rules_of(stream, sets), names, arguments, settings.label or folder, folder, translates=translates
+    )
     roots = {field.partition(".")[0] for field in found.fields}
     if settings.output.provenance and "provenance" in roots:
         raise ConfigError(f"{settings.place}: expected `provenance` once, got the option and a `set` rule")

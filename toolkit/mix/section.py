@@ -11,6 +11,7 @@ import msgspec
 from toolkit import rules
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct
+from toolkit.data import chosen_text
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.in_place import open_dataset
@@ -35,6 +36,7 @@ class _Joining(ConfigStruct, kw_only=True):
     """The keys that a section and its streams share."""
 
     attributes: list[Any] = []
+    text: Annotated[_Text | None, msgspec.Meta(title="SET.KEY[.field]")] = None
     rules: Any = None
     parameters: Any = None
     languages: Any = None
@@ -204,10 +206,11 @@ def _streams(section: ConfigNode, base: str, dataset: Callable[[], Dataset]) -> 
     shared = read_joined(section)
     scope = rules.read_scope(section, base)
     if "streams" not in section.value:
-        found = _rules(section, base, scope)
+        shared, text, nulls = _chosen(section, shared, section.value.get(chosen_text.OPTION), base)
+        found = [*nulls, *_rules(section, base, scope)]
         rules.check_names(found)
         rules.check_used(section, scope, found)
-        return [Stream(name="", dataset=dataset(), attributes=shared, rules=found)]
+        return [Stream(name="", dataset=dataset(), attributes=shared, rules=found, text=text)]
     streams: dict[str, Stream] = {}
     for place in _entries(section.at("streams")):
         stream = _stream(place, section, base, scope, shared, dataset)
@@ -256,7 +259,9 @@ def _stream(
         )
     own = rules.read_scope(place, base)
     inner = rules.merged(scope, own)  # a stream knows better than the mix
-    found = [*_rules(place, base, inner), *_rules(section, base, inner)]
+    own_text = place.value.get(chosen_text.OPTION, section.value.get(chosen_text.OPTION))
+    joined, text, nulls = _chosen(place, [*read_joined(place), *shared], own_text, base)
+    found = [*nulls, *_rules(place, base, inner), *_rules(section, base, inner)]
     if "sample" in place.value:
         sample = place.at()
         sample.value = [{"sample": given.sample}]
@@ -266,14 +271,33 @@ def _stream(
     return Stream(
         name=given.name,
         dataset=dataset() if given.dataset is None else _opened(place, given.dataset),
-        attributes=[*read_joined(place), *shared],
+        attributes=joined,
         rules=found,
+        text=text,
         weight=given.weight,
         same_keys=given.same_keys,
         overlaps=given.overlaps,
         past_end=given.past_end,
         order=_order(given.order),
     )
+
+
+def _chosen(
+    place: ConfigNode, joined: list[Joined], given: object, base: str
+) -> tuple[list[Joined], str | None, list[Rule]]:
+    """Return the joined sets with that of the chosen text, the text, and the rule that drops documents without it."""
+    if given is None:
+        return joined, None, []
+    try:
+        reference = chosen_text.parse_reference(given)
+    except ConfigError as error:
+        raise place.error((chosen_text.OPTION,), str(error)) from None
+    if not any(each.set == reference.set for each in joined):
+        joined = [*joined, Joined(set=reference.set, place=place.where((chosen_text.OPTION,)))]
+    name = next(each.as_.get(reference.key, reference.key) for each in joined if each.set == reference.set)
+    nulls = place.at()
+    nulls.value = [{"drop": reference.expression(name), "name": chosen_text.NULL}]
+    return joined, reference.text, rules.read_rules(nulls, base)
 
 
 def _order(given: list[str] | dict[str, int] | None) -> dict[str, int] | None:

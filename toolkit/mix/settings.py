@@ -15,7 +15,7 @@ from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.config.sizes import Size
-from toolkit.data import line_index
+from toolkit.data import chosen_text, line_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.mix.budget.settings import BudgetSettings
@@ -117,6 +117,7 @@ class Stream(ConfigStruct):
         same_keys: whether two sets may have one key, the value of the later counting where it has one.
         overlaps: what spans that overlap become (see `toolkit.text.editing`): ``first``, as Dolma does.
         past_end: what a span becomes whose end is past the text (see `toolkit.text.editing`).
+        text: the text that is taken for that of its documents (see `toolkit.data.chosen_text`); None for their own.
         order: of its shards in the output: numbers by globs over shards, the lowest first, and within one number by
             path; None for the order of their names.
         budget: the rule that the budget of the mix becomes; its bounds are known when all streams have been looked at.
@@ -132,6 +133,7 @@ class Stream(ConfigStruct):
     same_keys: Literal["refuse", "later"] = "refuse"
     overlaps: editing.Overlaps = "union"
     past_end: editing.PastEnd = "refuse"
+    text: str | None = None
     order: dict[str, int] | None = None
     own: OwnTypes | None = None
     budget: Budget | None = None
@@ -176,6 +178,7 @@ class Stream(ConfigStruct):
             key: value
             for key, value in (
                 ("weight", self.weight),
+                (chosen_text.OPTION, self.text),
                 ("order", self.order and list(self.order.items())),
                 ("duplicate_ids", None if self.dataset.duplicate_ids == "refuse" else "allow"),
                 ("past_end", None if self.past_end == "refuse" else self.past_end),

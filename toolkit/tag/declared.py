@@ -9,7 +9,7 @@ import xxhash
 
 from toolkit.config.plugin_code import changes
 from toolkit.config.settings import ConfigNode
-from toolkit.data import schema
+from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, short
 from toolkit.plugins import default_name
@@ -61,6 +61,7 @@ def set_schemas(
                 other = other or records.load_schema(dataset, reference.set)
                 here = {s.key: s.stored for s in mine} if reference.set == set_name else None
                 types = here or (other.types() if other else None)
+                _check_text(step, reference, types, keys if here else other.keys if other else {})
                 _check_reference(step, reference, types, [*found, *(planned or ())], dataset)
                 if reference.set != set_name:
                     reads[reference.set] = digest_of(other)
@@ -105,6 +106,7 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
             tagger.check_models(step.tagger)
         found = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
         found |= {without.OPTION: step.entry.without} if step.without else {}
+        found |= {chosen_text.OPTION: step.entry.text} if step.text else {}
         asked = step.entry.when
         found |= {when.OPTION: asked.text} if asked else {}
         return found | {when.SETS: asked.sets} if asked and asked.sets else found
@@ -142,6 +144,23 @@ def _check_reference(
             )
         raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}{hint}")
     return _check_read(step, reference, type_, where)
+
+
+def _check_text(
+    step: Step,
+    reference: Reference,
+    types: Mapping[str, schema.Type] | None,
+    keys: Mapping[str, records.KeySchema],
+) -> None:
+    """Raise ConfigError if a tagger reads places in another text than the one that it sees."""
+    if reference.option in (when.OPTION, chosen_text.OPTION) or types is None or reference.key not in types:
+        return
+    theirs = chosen_text.text_of(keys[reference.key].settings) if reference.key in keys else None
+    read = _type_read(reference, types[reference.key])
+    try:
+        chosen_text.check_same(step.entry.text, theirs, read or types[reference.key], reference.text)
+    except ConfigError as error:
+        raise ConfigError(f"{step.entry.place}: {reference.option}: {error}") from None
 
 
 def _type_read(reference: Reference, type_: schema.Type) -> schema.Type | None:

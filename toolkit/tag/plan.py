@@ -14,7 +14,7 @@ from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.data import schema
+from toolkit.data import chosen_text, schema
 from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.data.own_types import OwnTypes
 from toolkit.decoders import decoder_of
@@ -40,6 +40,7 @@ class Entry(ConfigStruct):
         reference: by which the class is found.
         options: what the configuration gives.
         without: the spans that its texts are given without (see `toolkit.tag.without`).
+        text: the text that it sees in place of the documents' (see `toolkit.data.chosen_text`).
         when: of which documents it is asked (see `toolkit.tag.when`).
         place: file, line and key, for messages.
         code: digests of the class's code when the plan was read (see `toolkit.config.plugin_code`).
@@ -51,6 +52,7 @@ class Entry(ConfigStruct):
     reference: str
     options: dict[str, Any]
     without: str | None = None
+    text: str | None = None
     when: When | None = None
     place: str = ""
     code: dict[str, str] = {}
@@ -77,9 +79,10 @@ class Step:
         set, key: where its value goes.
         entry: of the configuration.
         tagger: configured.
-        references: the attributes that it reads, and those of `without` and `when`.
+        references: the attributes that it reads, and those of `without`, `text` and `when`.
         fields: of the documents' metadata that it reads.
         without: the spans that its texts are given without.
+        text: the text that it sees in place of the documents'.
         when: the condition under which it is asked of a document.
         type: declared; of the values that it gives.
         annotation: of the values, in Python.
@@ -92,6 +95,7 @@ class Step:
     references: tuple[Reference, ...]
     fields: tuple[MetadataField, ...]
     without: Reference | None
+    text: Reference | None
     when: Condition | None
     type: schema.Type
     annotation: Any
@@ -99,12 +103,17 @@ class Step:
     @property
     def stored(self) -> schema.Type:
         """Return the type of the values in the set, with null for documents of which it is not asked."""
-        return schema.nullable(self.type) if self.when else self.type
+        return schema.nullable(self.type) if self.is_partial else self.type
 
     @property
     def stored_annotation(self) -> Any:
         """Return `stored` in Python."""
-        return self.annotation | None if self.when else self.annotation
+        return self.annotation | None if self.is_partial else self.annotation
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether there may be documents of which it is not asked: by `when`, or because their text is null."""
+        return self.when is not None or self.text is not None
 
     @functools.cached_property
     def decoder(self) -> msgspec.json.Decoder[list[Any]]:
@@ -239,6 +248,7 @@ def _reads(entry: Entry) -> list[str]:
     except ConfigError as error:
         raise ConfigError(f"{entry.place}: {error}") from None
     found += [without.reference_of(entry.without).set] if entry.without else []
+    found += [chosen_text.parse_reference(entry.text).set] if entry.text else []
     return found + [read.set for read in entry.when.reads] if entry.when else found
 
 
@@ -267,7 +277,7 @@ def places_of(section: ConfigNode, set_name: str) -> list[ConfigNode]:
     return [place.at(i) for i in range(len(place.value))] if isinstance(place.value, list) else [place]
 
 
-OF_SETS = {without.OPTION: None, when.OPTION: None, when.SETS: None}
+OF_SETS = {without.OPTION: None, chosen_text.OPTION: None, when.OPTION: None, when.SETS: None}
 """Options of any set, by name with their defaults. They stand beside a tagger, or beside `taggers` for all of a set."""
 
 
@@ -310,6 +320,7 @@ def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
         raise own.error((min(twice),), f"expected {min(twice)} once, got it beside `taggers`, too")
     config.convert(options, class_, f"tagger {reference}")
     removed = _without(own if without.OPTION in own.value else shared, class_, reference)
+    text = _text(own if chosen_text.OPTION in own.value else shared, removed)
     asked = _when(own, shared)
     where = ": ".join(part for part in (place.place(()), f"tagger {reference}") if part)
     key = key or default_name(reference)
@@ -318,6 +329,7 @@ def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
         reference=reference,
         options=options.value,
         without=removed,
+        text=text,
         when=asked,
         place=where,
         code=code,
@@ -335,6 +347,26 @@ def _without(given: ConfigNode, class_: type[Tagger], reference: str) -> str | N
         return without.reference_of(text).text
     except ConfigError as error:
         raise given.error((without.OPTION,), str(error)) from None
+
+
+def _text(given: ConfigNode, removed: str | None) -> str | None:
+    """Return the option `text` of an entry, checked."""
+    text = given.value.get(chosen_text.OPTION)
+    if text is None:
+        return None
+    if removed is not None:
+        message = "expected `text` or `without`, got both: the spans of `without` are places in the documents' own text"
+        raise given.error((chosen_text.OPTION,), message)
+    try:
+        return chosen_text.parse_reference(text).text
+    except ConfigError as error:
+        raise given.error((chosen_text.OPTION,), str(error)) from None
+
+
+def _reference_to(text: str) -> Reference:
+    """Return the reference to a chosen text, as that to an attribute that a tagger reads."""
+    found = chosen_text.parse_reference(text)
+    return Reference(chosen_text.OPTION, text, found.set, found.key, found.path, str | None)
 
 
 def _when(own: ConfigNode, shared: ConfigNode) -> When | None:
@@ -359,7 +391,7 @@ def _build(encoded: bytes) -> tuple[Step, ...]:
     plan = msgspec.json.decode(encoded, type=Plan)
     entries = {(set_name, entry.key): entry for set_name, listed in plan.sets.items() for entry in listed}
     types = {
-        name: schema.nullable(type_) if entry.when else type_
+        name: schema.nullable(type_) if entry.when or entry.text else type_
         for name, entry in entries.items()
         for type_ in [tagger.value_type(TAGGERS.find(entry.reference))]
     }
@@ -394,6 +426,10 @@ def _step(
         raise ConfigError(f"{entry.place}: {error}") from None
     removed = without.reference_of(entry.without) if entry.without else None
     references += (removed,) if removed else ()
+    text = _reference_to(entry.text) if entry.text else None
+    references += (text,) if text else ()
+    if entry.text:
+        references = tuple(_proven_by_text(each, entry, entries) for each in references)
     asked = None
     if entry.when:
         try:
@@ -402,13 +438,21 @@ def _step(
             raise ConfigError(f"{entry.place}: {when.OPTION}: {error}") from None
         references = tuple(_proven(each, asked, entry.when, entries) for each in references) + asked.references
         removed = next((each for each in references if each.option == without.OPTION), None)
+        text = next((each for each in references if each.option == chosen_text.OPTION), None)
     type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-    return Step(*name, entry, built, references, fields, removed, asked, type_, annotation)
+    return Step(*name, entry, built, references, fields, removed, text, asked, type_, annotation)
+
+
+def _proven_by_text(reference: Reference, own: Entry, entries: Mapping[tuple[str, str], Entry]) -> Reference:
+    """Return a reference that is proven not to be null if its values are null only where the chosen text is, too."""
+    other = entries.get((reference.set, reference.key))
+    same = other is not None and other.text == own.text and other.when is None
+    return dataclasses.replace(reference, proven=reference.proven | {reference.key}) if same else reference
 
 
 def _proven(reference: Reference, asked: Condition, own: When, entries: Mapping[tuple[str, str], Entry]) -> Reference:
     """Return a reference with what the condition proves of it; a set with the same condition has no null for it."""
-    found = asked.proven(reference)
+    found = asked.proven(reference) | reference.proven
     other = entries.get((reference.set, reference.key))
     if other and other.when and (other.when.expression, other.when.reads) == (own.expression, own.reads):
         found |= {reference.key}

@@ -202,7 +202,7 @@ class AttributesOutput:
         records = {}
         for name, output in self._outputs.items():
             counts = {"documents": output.rows, **self._effort[name].counts}
-            if any(step.when for step in steps if step.set == name):
+            if any(step.is_partial for step in steps if step.set == name):
                 counts[ASKED] = self._effort[name].asked
             reads = {r.set for step in steps if step.set == name for r in step.references} - {name}
             records[name] = sets.ShardRecord(
@@ -333,7 +333,7 @@ class _Joining:
     def __init__(self, job: _BlocksToTag) -> None:
         self._job = job
         self.steps = _steps(job.work, job.todo)
-        late = not job.indexes and all(step.when for step in self.steps)  # most texts may not be needed
+        late = not job.indexes and all(step.is_partial for step in self.steps)  # most texts may not be needed
         self._decoder: msgspec.json.Decoder[Any] = LATE_DECODER if late else DOCUMENT_DECODER
         self.path = job.work.dataset.shard_path(job.work.shard)
         self._others = [_read(job.work, name, self.steps) for name in job.external]

@@ -58,6 +58,7 @@ def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step],
     whole = Asked.everything(batch, numbered)
     chosen: dict[tuple[str, tuple[str, ...]], Asked] = {}
     shorter: dict[tuple[str, int], Shorter] = {}
+    with_texts: dict[tuple[str, int], Asked] = {}
     for step in steps:
         begin = time.perf_counter()
         asked = whole
@@ -72,6 +73,12 @@ def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step],
             _give(asked, step.references, values, steps)
             for field in step.fields:
                 asked.batch.give(field.text, _of_metadata(field, step, asked.numbered, path))
+        if step.text and asked.numbered:
+            chosen_texts = step.text.text, id(asked)
+            if chosen_texts not in with_texts:
+                with_texts[chosen_texts] = asked.with_texts(step.text.text)
+            asked = with_texts[chosen_texts]
+        if asked.numbered:
             if step.without is None:
                 found = _run(step, asked.batch, asked.numbered, path)
             else:
@@ -290,7 +297,7 @@ def work_done(plan: Plan, dataset: Dataset, shards: Sequence[str], *, always: bo
         shards: those that have no record are left out.
         always: whether it is told of plans in which no set has `when`, too.
     """
-    if not always and not any(entry.when for entries in plan.sets.values() for entry in entries):
+    if not always and not any(entry.when or entry.text for entries in plan.sets.values() for entry in entries):
         return {}
     found = {}
     for name in plan.sets:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
+from toolkit.data.chosen_text import TextDocument
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
@@ -208,6 +209,14 @@ class Asked(NamedTuple):
             return cls.everything(batch, numbered)
         few = [numbered[i] for i in rows]
         return cls(Batch([document for document, _ in few]), few, rows, len(batch))
+
+    def with_texts(self, reference: str) -> "Asked":
+        """Return the documents with the text that they have been given, without those of which it is null."""
+        texts = [document.attribute(reference) for document, _ in self.numbered]
+        rows = [i for i, text in enumerate(texts) if text is not None]
+        few = [(TextDocument(self.numbered[i][0], texts[i]), self.numbered[i][1]) for i in rows]
+        whole = rows if self.rows is None else [self.rows[i] for i in rows]
+        return Asked(Batch([document for document, _ in few]), few, whole, self.of)
 
     def taken(self, values: Sequence[Any]) -> Sequence[Any]:
         """Return the values of these documents, given those of the whole batch."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from toolkit.data import chosen_text
+from toolkit.data.chosen_text import TextDocument
 from toolkit.data.documents import Document
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import ANY, Type
@@ -158,11 +160,19 @@ class Evaluator:
         names = (*(f"r{i}" for i in range(arguments)), "document")
         functions = {each.name: (each, compile_function(each.expression.code, names)) for each in found}
         self._when = functions.pop("when", None)
+        self._text = functions.pop(chosen_text.OPTION, None)
         self._others = functions
 
     @property
     def names(self) -> list[str]:
         return list(self._others)
+
+    def chosen(self, values: Sequence[Any], document: Document) -> Document | None:
+        """Return the document with its chosen text; None if that is null."""
+        if self._text is None:
+            return document
+        text = _run(*self._text, values, document)
+        return None if text is None else TextDocument(document, text)
 
     def competes(self, values: Sequence[Any], document: Document) -> bool:
         """Return whether a document is compared."""
@@ -180,16 +190,19 @@ class Evaluator:
         """
         competes: list[bool] = []
         columns: list[list[Any]] = []
+        chosen: list[Document] = []
         blank = [None] * len(self._others)
         for number, (document, values) in enumerate(zip(documents, rows, strict=True), first + 1):
             try:
-                competes.append(self.competes(values, document))
-                columns.append(self.values(values, document) if competes[-1] else blank)
+                seen = self.chosen(values, document)
+                chosen.append(seen or TextDocument(document, ""))
+                competes.append(seen is not None and self.competes(values, seen))
+                columns.append(self.values(values, chosen[-1]) if competes[-1] else blank)
             except DataError as error:
                 error.line, error.id = number, document.id
                 raise
         by_name = {name: [row[i] for row in columns] for i, name in enumerate(self.names)}
-        return Block(first, documents, competes, by_name)
+        return Block(first, Batch(chosen) if self._text else documents, competes, by_name)
 
 
 def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:

@@ -15,7 +15,7 @@ from toolkit.config.root import recorded_reference
 from toolkit.config.scale import Declared, common
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.config.sizes import Size
-from toolkit.data import schema
+from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, ToolkitError, UnknownPlugin
@@ -48,6 +48,7 @@ class Common(ConfigStruct, kw_only=True):
     kind: str
     as_: str | None = msgspec.field(name="as", default=None)
     when: str | None = None
+    text: str | None = None
     attributes: list[Any] = []
     memory: Size = MEMORY
 
@@ -61,6 +62,7 @@ class Entry(ConfigStruct, kw_only=True):
         kind: of duplicates.
         options: of the kind.
         when: which documents are compared.
+        text: the text that is taken for that of the documents (see `toolkit.data.chosen_text`).
         joined: the sets that its expressions read.
         against: read-only datasets whose documents stay in any case; our records of them are below those of the set.
         memory: bytes of a task above those of a process at its start.
@@ -73,6 +75,7 @@ class Entry(ConfigStruct, kw_only=True):
     kind: str
     options: dict[str, Any]
     when: str | None
+    text: str | None = None
     joined: list[JoinedSet]
     against: list[Dataset] = []
     memory: int
@@ -86,7 +89,7 @@ class Entry(ConfigStruct, kw_only=True):
 
     def checked(self) -> list[Checked]:
         """Return the expressions, checked."""
-        return checked(self.configured(), self.when, self.joined, self.own, self.place)
+        return checked(self.configured(), self.when, self.joined, self.own, self.place, self.text)
 
     @property
     def reads(self) -> list[str]:
@@ -169,7 +172,7 @@ def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
         ConfigError: naming the place in the file.
     """
     alone = _read_alone(place, set_name, section)
-    for option, asked in _all_asked(alone.kind, alone.common.when).items():
+    for option, asked in _all_asked(alone.kind, alone.common.when, alone.common.text).items():
         try:
             check_form(asked.text)
         except ExpressionError as error:
@@ -209,6 +212,13 @@ def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
         raise UnknownPlugin(str(place.error(("kind",), str(error)))) from None
     if section != class_.SECTION:
         raise place.error(("kind",), f"expected {common.kind!r} in the section `{class_.SECTION}:`, got it in this one")
+    if common.text is not None:
+        if section != "dedup":
+            raise place.error((chosen_text.OPTION,), "expected `text` in a section `dedup:`, got it in this one")
+        try:
+            chosen_text.parse_reference(common.text)
+        except ConfigError as error:
+            raise place.error((chosen_text.OPTION,), str(error)) from None
     key = common.as_ or (_stem(set_name) if class_.NAMED else default_name(common.kind))
     hint = "" if common.as_ else "; give it one: `as: NAME`"
     if not is_name(key):
@@ -234,7 +244,7 @@ def _read_entry(
     own, common, rest, kind, others, key = _read_alone(place, set_name, section)
     where = place.where(())
     given = read_joined(own)
-    texts = [asked.text for asked in _all_asked(kind, common.when).values()]
+    texts = [asked.text for asked in _all_asked(kind, common.when, common.text).values()]
     joined = there.joined(texts, given, place)
     entry = Entry(
         set=set_name,
@@ -242,13 +252,14 @@ def _read_entry(
         kind=common.kind,
         options=rest.value,
         when=common.when,
+        text=common.text,
         joined=joined,
         against=_against(others, there.dataset, set_name, joined),
         memory=int(common.memory),
         place=where,
         own=types,
     )
-    found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where)}
+    found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where, common.text)}
     if (scale := _scale(entry, kind)) is not None:
         entry = msgspec.structs.replace(entry, options=entry.options | {"scale": config.plain(scale)})
         kind = entry.configured()
@@ -293,13 +304,17 @@ def _against(given: ConfigNode, dataset: Dataset, set_name: str, joined: list[Jo
     return found
 
 
-def _all_asked(kind: Kind, when: str | None) -> dict[str, Asked]:
-    return kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
+def _all_asked(kind: Kind, when: str | None, text: str | None = None) -> dict[str, Asked]:
+    found = kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
+    return found | ({chosen_text.OPTION: Asked(text, "text")} if text is not None else {})
 
 
-def checked(kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes | None, place: str) -> list[Checked]:
+def checked(
+    kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes | None, place: str, text: str | None = None
+) -> list[Checked]:
     """Return what is asked of documents, checked."""
-    return [expressions.checked(name, asked, joined, own, place) for name, asked in _all_asked(kind, when).items()]
+    asked = _all_asked(kind, when, text)
+    return [expressions.checked(name, each, joined, own, place) for name, each in asked.items()]
 
 
 def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
@@ -311,6 +326,8 @@ def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
     found |= {"version": kind.VERSION, "options": options}
     if entry.when is not None:
         found["when"] = entry.when
+    if entry.text is not None:
+        found[chosen_text.OPTION] = entry.text
     if dataset.duplicate_ids == "allow":
         found["duplicate_ids"] = "allow"
     if entry.joined:

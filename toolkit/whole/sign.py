@@ -6,15 +6,16 @@ attributes/<set>/X ───┴──> expressions ──Block──> the Signer
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Self
 
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import journals
+from toolkit.data import chosen_text, journals
+from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import ShardState, current
@@ -328,10 +329,15 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
     """
     path = signed.dataset.shard_path(signed.shard)
     first = 0
-    with signed.dataset.lines(signed.shard, sys.maxsize, digest=True) as lines:
+    chosen = next(
+        (each[chosen_text.OPTION] for each in signed.record.settings.values() if chosen_text.OPTION in each), None
+    )
+    with signed.dataset.lines(signed.shard, sys.maxsize, digest=True) as lines, _texts(signed, chosen) as texts:
         for block in lines.blocks():
+            beside = list(islice(texts, len(block))) if texts else []
             for i in is_wanted[first : first + len(block)].nonzero()[0].tolist():
-                yield next(Rows(iter([block[i]]), DOCUMENT_DECODER, path, first + i))[0]
+                row = next(Rows(iter([block[i]]), DOCUMENT_DECODER, path, first + i))[0]
+                yield msgspec.structs.replace(row, text=beside[i]) if texts else row
             first += len(block)
     if lines.content != signed.record.input.content:
         raise DataError(
@@ -339,3 +345,30 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
             "run again when no program writes to it",
             path=path,
         )
+
+
+@contextmanager
+def _texts(signed: SignedShard, chosen: str | None) -> Iterator[Iterator[str] | None]:
+    """Give the chosen texts of a shard's documents, in order, empty where one is null; None without a choice.
+
+    Raises:
+        DataError: at the end, if the set has other rows than those that were signed.
+    """
+    if chosen is None:
+        yield None
+        return
+    reference = chosen_text.parse_reference(chosen)
+    path = signed.dataset.attribute_file(reference.set, signed.shard)
+    with attribute_lines(path, digest=True) as lines:
+        yield (reference.of(_ATTRIBUTES.decode(line).attributes) or "" for line in lines)
+        for _ in lines:
+            pass
+    if lines.content != signed.record.reads[reference.set]:
+        raise DataError("expected the texts that this run has read before, got a file that has changed", path=path)
+
+
+class _Attributes(msgspec.Struct):
+    attributes: dict[str, Any]
+
+
+_ATTRIBUTES = msgspec.json.Decoder(_Attributes)

@@ -294,7 +294,11 @@ def bound(
     except UnknownAttribute as error:
         hint = joined_sets.set_hint(error.name, stream, joined, planned)
         raise ConfigError(f"{error.message}{hint}" if hint else str(error)) from None
-    return binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
+    bindings, of_rules = binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
+    named = {(each.set, each.key) for each in (*bindings.values(), *of_rules)}
+    wanted = [key.name for i, found in enumerate(joined) for key in found.keys if (i, key.key) in named]
+    joined_sets.check_texts(settings, stream, joined, wanted)
+    return bindings, of_rules
 
 
 def prepare(context: Context, settings: MixSettings) -> PreparedMix:

@@ -319,7 +319,7 @@ def blocks(
 
 
 def _reads_documents(work: JoinedShard, rules: RuleSet) -> bool:
-    if rules.needs.documents or not work.sets:
+    if rules.needs.documents or not work.sets or work.stream.text is not None:
         return True
     return rules.needs.source and not any(_has_source(work, joined) for joined in work.sets)
 
