@@ -220,7 +220,7 @@ def test_it_stands_beside_a_tagger_or_beside_several(cut: Project) -> None:
         ({"taggers": [{"tagger": "length", "without": "cuts-0.cuts"}]}, "expected without once, got it beside"),
         (
             {"taggers": ["length"], "short": 3},
-            r"length-0\.short: expected without, when, attributes beside `taggers`, got 'short'",
+            r"length-0\.short: expected without, text, when, attributes beside `taggers`, got 'short'",
         ),
         ({"taggers": []}, "expected at least one tagger, got none"),
     ],

@@ -86,6 +86,6 @@ def check_same(own: str | None, theirs: str | None, type_: Type, what: str) -> N
     Raises:
         ConfigError: if they are places in another text.
     """
-    if own != theirs and (has_spans(type_) or is_per_line(type_)):
+    if own != theirs and (has_spans(type_) or is_per_line(type_.not_null)):
         names = [f"`{OPTION}: {each}`" if each else "the documents' own text" for each in (theirs, own)]
         raise ConfigError(f"{what} has places in {names[0]}, and is used here with {names[1]}; use one text for both")
