@@ -51,6 +51,8 @@ _INFLATED = 100
 """Bytes of a compressed file with a schema for each stored byte, at most, when only its schema is read."""
 
 
+_NULL = "; `null_text: skip` leaves such items out and counts them, `null_text: empty` takes an empty text"
+
 _ENCODED = "; if the file has another encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8"
 
 
@@ -336,7 +338,7 @@ class Input:
         if isinstance(error, NullText) and self.null_text in ("skip", "empty"):
             return error.draft
         if not isinstance(error, DataError):
-            hint = _ENCODED if isinstance(error, UnicodeError) else ""
+            hint = _NULL if isinstance(error, NullText) else _ENCODED if isinstance(error, UnicodeError) else ""
             self.bad(fault_of(raw, error), explain_bad_row(raw, error) + hint, raw, number)
         elif error.path:
             raise error
