@@ -115,12 +115,12 @@ class Attributes(Sound):
 
     TYPES = {"length": int}
 
-    def attribute_set(self) -> str:
-        return "carried-0"
+    def attribute_sets(self) -> Sequence[str]:
+        return ("carried-0",)
 
     def read(self, source: Input) -> Iterator[Draft]:
         for draft in super().read(source):
-            yield msgspec.structs.replace(draft, attributes={"length": msgspec.Raw(b'"long"')})
+            yield msgspec.structs.replace(draft, attributes={"carried-0": {"length": msgspec.Raw(b'"long"')}})
 
 
 class Undeclared(Sound):
@@ -128,7 +128,7 @@ class Undeclared(Sound):
 
     def read(self, source: Input) -> Iterator[Draft]:
         for draft in super().read(source):
-            yield msgspec.structs.replace(draft, attributes={"length": msgspec.Raw(b"1")})
+            yield msgspec.structs.replace(draft, attributes={"carried-0": {"length": msgspec.Raw(b"1")}})
 
 
 class NoText(Sound):
@@ -153,7 +153,7 @@ class NoText(Sound):
         (Raises, "expected a DataError (or source.bad) for"),
         (OtherBatches, "expected of read_batches the documents that read gives, in order"),
         (Attributes, "expected length of its type in TYPES, int"),
-        (Undeclared, "expected the attributes none of each document, got length"),
+        (Undeclared, "expected the attributes none of each document in the sets none, got"),
         (NoText, "expected drafts whose fields are of their types and can be written as JSON"),
     ],
 )
