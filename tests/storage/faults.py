@@ -30,7 +30,7 @@ from typing import Any, Self, TypeAlias
 
 from tests.runs.cluster import Cluster
 from tests.sessions import forget_stores
-from tests.storage.servers import Faults, Gcs, Seaweed, proxy
+from tests.storage.servers import Azurite, Faults, Gcs, Seaweed, proxy
 from toolkit.errors import ToolkitError
 from toolkit.storage import store_of
 from toolkit.storage.models import resolve
@@ -51,9 +51,9 @@ STANDS = ("ray worker", "ray node")
 
 BUCKET = "faults"
 
-Server: TypeAlias = Seaweed | Gcs
+Server: TypeAlias = Seaweed | Gcs | Azurite
 
-SERVERS: dict[str, type[Server]] = {"s3": Seaweed, "gs": Gcs}
+SERVERS: dict[str, type[Server]] = {"s3": Seaweed, "gs": Gcs, "az": Azurite}
 """By scheme. Only that of S3 keeps its data when it is killed, so only there it is."""
 
 FRESH = 10

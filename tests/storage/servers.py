@@ -26,6 +26,8 @@ from tests.waiting import PATIENCE, wait_until
 
 ACCESS, SECRET = "test-key", "test-secret"
 CLOUD_BUCKET = "a-bucket"
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""That of the account that azurite has, which everybody knows."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -156,6 +158,41 @@ class Gcs:
     def environment(url: str) -> dict[str, str]:
         """Return the environment of a process that speaks with the server at a URL."""
         return {"STORAGE_EMULATOR_HOST": url}
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+class Azurite:
+    """A server of Azure Storage (azurite), with its data in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        program = shutil.which("azurite-blob")
+        assert program
+        (self.port,) = free_ports(1)
+        options = ["--blobHost=127.0.0.1", f"--blobPort={self.port}", "--inMemoryPersistence", "--silent"]
+        command = [program, *options, "--skipApiVersionCheck", "--disableTelemetry"]
+        self._process = _begun(command, folder, self.port)
+        from azure.storage.blob import ContainerClient
+
+        connection = self.environment(self.url)["AZURE_STORAGE_CONNECTION_STRING"]
+        ContainerClient.from_connection_string(connection, CLOUD_BUCKET).create_container()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def root(self) -> str:
+        return f"az://{CLOUD_BUCKET}"
+
+    @staticmethod
+    def environment(url: str) -> dict[str, str]:
+        """Return the environment of a process that speaks with the server at a URL."""
+        account = f"AccountName=devstoreaccount1;AccountKey={AZURITE_KEY}"
+        endpoint = f"BlobEndpoint={url}/devstoreaccount1"
+        return {"AZURE_STORAGE_CONNECTION_STRING": f"DefaultEndpointsProtocol=http;{account};{endpoint};"}
 
     def kill(self) -> None:
         self._process.kill()

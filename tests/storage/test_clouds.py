@@ -12,6 +12,7 @@ from tests.storage.faults import Corpus, play
 from tests.storage.servers import Asked, Faults, proxy
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import json_files, retrying, store_of
+from toolkit.storage.addresses import cleaned
 from toolkit.storage.objects import SMALL
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
@@ -37,7 +38,9 @@ def test_reading_and_writing_survive_a_bad_connection(
     fault: str, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, quick: None
 ) -> None:
     # a part that came twice would be in the object twice: the servers here are no match for a lost answer to one
-    only = "" if fault in ("500", "503", "reset") else "^GET" if fault == "cut" else "^(DELETE|POST|PUT .*Type=multi)"
+    only = (
+        "" if fault in ("500", "503", "reset") else "^GET" if fault == "cut" else "^(DELETE|POST|PUT (?!.*upload_id))"
+    )
     faults = Faults({fault: 0.3}, seed=1, only=only)
     with proxy(lambda: cloud.server.port, faults) as url:
         use(monkeypatch, url, kind=type(cloud.server))
@@ -50,8 +53,9 @@ def test_reading_and_writing_survive_a_bad_connection(
             store.move(path, join(cloud.root, "y"))
             assert list(store.files(cloud.root)) == ["y"]
             store.remove_tree(cloud.root)
+        faults.chances.clear()
+        assert store.leftovers(cloud.root, others=True) == []
     assert faults.seen[fault] > 1
-    assert store.leftovers(cloud.root, others=True) == []
 
 
 def test_a_claim_whose_answer_is_lost_is_made(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
@@ -80,7 +84,7 @@ def test_an_object_that_changes_while_it_is_read_is_an_error(cloud: Cloud) -> No
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [("", "a bucket, got none"), ("403", "got 403"), ("reset", "a broken conn")]
+    ("fault", "said"), [("", "a bucket, got none"), *slow(("403", "got 403"), ("reset", "a broken conn"))]
 )
 def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
     fault: str, said: str, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, quick: None
@@ -119,3 +123,9 @@ def test_the_error_names_the_extra_of_a_cloud(scheme: str, monkeypatch: pytest.M
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(Exception, match=rf"for {scheme}://, got none: .*\[{scheme}\]'"):
         store_of(f"{scheme}://b").stat(f"{scheme}://b/x")
+
+
+def test_secrets_of_azure_are_taken_out_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=abc+/def==;EndpointSuffix=x")
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2024&sig=s%2Bx%3D&se=1")
+    assert cleaned("got abc+/def== and s%2Bx%3D, s+x= of a") == "got … and …, … of a"

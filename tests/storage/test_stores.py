@@ -244,7 +244,9 @@ def test_keys_are_what_paths_say() -> None:
     assert split("s3://b/a//b") == ("b", "a//b")
     with pytest.raises(ConfigError, match="expected s3://BUCKET/KEY"):
         split("s3:///x")
-    with pytest.raises(ConfigError, match="ftp://: expected a local path, gs:// or http:// or https:// or s3://;"):
+    with pytest.raises(
+        ConfigError, match="ftp://: expected a local path, az:// or gs:// or http:// or https:// or s3://;"
+    ):
         store_of("ftp://b/x")
     assert Stat(1, "x") == Stat(1, "x")
 

@@ -18,7 +18,7 @@ from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.releases.release import File, listing_of
 from toolkit.storage import store_of
-from toolkit.storage.addresses import has_secret
+from toolkit.storage.addresses import CREDENTIALS, has_secret
 from toolkit.storage.paths import exists, is_folder, join, list_files, no_folder, remove, remove_empty_folders, size_of
 from toolkit.storage.reading import stored_digest
 
@@ -38,7 +38,7 @@ _ADDRESS = re.compile(r"""\b[a-z][a-z0-9+.-]*://[^\s"'<>)\]]+""", re.IGNORECASE)
 _HIDDEN = "…"
 """Stands in an address of ours where it had a secret."""
 
-_ENVIRONMENT = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
+_ENVIRONMENT = (*CREDENTIALS, "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
 _LEAST = 8
 """Characters of a credential in the environment; fewer may be any word."""
 

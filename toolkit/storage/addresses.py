@@ -14,6 +14,7 @@ there are a great many with the same ones.
 import hashlib
 import os
 import re
+import urllib.parse
 
 from toolkit.errors import ConfigError
 from toolkit.session import current
@@ -37,7 +38,20 @@ _NAMED = re.compile(
 )
 """The same, named anywhere in a text."""
 
-_CREDENTIALS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HF_TOKEN")
+CREDENTIALS = (
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "HF_TOKEN",
+)
+"""Environment variables with secrets of stores."""
+
+_PARTS = re.compile(r"(?i)(?:^|[?;&])(?:AccountKey|SharedAccessSignature|sig)=([^;&]+)")
+"""The secrets inside a connection string and a signature of Azure."""
 
 _LONG = 8
 """Characters from which a user, a password or a value is taken out of messages by itself; less may be any word."""
@@ -73,7 +87,8 @@ def cleaned(message: str) -> str:
 
 def _secrets() -> set[str]:
     """Return what must not be read anywhere: parts of known addresses, and credentials in the environment."""
-    found = {os.environ.get(name, "") for name in _CREDENTIALS}
+    found = {os.environ.get(name, "") for name in CREDENTIALS}
+    found |= {form for value in found for part in _PARTS.findall(value) for form in (part, urllib.parse.unquote(part))}
     for address in _known().values():
         if match := _ADDRESS.fullmatch(address):
             user, query = match[2].rpartition("@")[0], match[4].removeprefix("?")

@@ -141,7 +141,7 @@ class Objects(Store):
 
     @abstractmethod
     def begin(self, path: str) -> str:
-        """Begin an upload in parts, and return its id."""
+        """Begin an upload in parts, and return its id. Calls `ask` itself, if it makes a request."""
 
     @abstractmethod
     def send(self, path: str, upload: str, part: Part) -> Any:
@@ -207,7 +207,7 @@ class Objects(Store):
         """
         if status in (408, 429) or (status >= 500 and status != 501):
             return Trouble(said, answered=True, later=later, expected=f"an answer of {self.service}")
-        if status in (409, 412):
+        if status == 412:
             return FileExistsError(17, "expected the object as it was, it has been changed meanwhile", path)
         if status == 416:
             return EOFError()
@@ -328,12 +328,21 @@ class Objects(Store):
 
     def probe(self, path: str) -> None:
         """Begin an upload, and cancel it."""
-        self.discard(f"{path}{UPLOAD}{self.ask(path, lambda: self.begin(path))}")
+        self.discard(f"{path}{UPLOAD}{self.begin(path)}")
 
     def discard(self, leftover: str) -> None:
         path, _, upload = leftover.rpartition(UPLOAD)
         with suppress(NoUpload):
             self.ask(path, lambda: self.cancel(path, upload))
+
+
+def is_broken(error: BaseException) -> bool:
+    """Return whether an error of the HTTP client means that a connection was not made, or broke."""
+    import requests
+    import urllib3
+
+    passing = requests.RequestException | urllib3.exceptions.HTTPError | ConnectionError | TimeoutError
+    return isinstance(error, passing)
 
 
 def trouble(error: BaseException) -> Trouble | Unreadable:
@@ -453,7 +462,7 @@ class ObjectWriting(Writing):
     def _send(self, *, last: bool) -> None:
         """Send what is held; unless it is the last part, all but an end that makes it a multiple of the unit."""
         if self.upload is None:
-            self.upload = self._store.ask(self._path, lambda: self._store.begin(self._path))
+            self.upload = self._store.begin(self._path)
         upload, data = self.upload, b"".join(self._blocks)
         end = len(data) if last else (len(data) - 1) // self._store.unit * self._store.unit
         part = Part(len(self.parts) + 1, self._sent, data[:end], last)

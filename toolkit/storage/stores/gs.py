@@ -14,7 +14,7 @@ from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
 from toolkit.storage import retrying
 from toolkit.storage.addresses import cleaned
-from toolkit.storage.objects import CONNECTIONS, NoUpload, Objects, Page, Part, split, trouble
+from toolkit.storage.objects import CONNECTIONS, NoUpload, Objects, Page, Part, is_broken, split, trouble
 from toolkit.storage.retrying import Trouble
 from toolkit.storage.store import BUFFER, Stat
 
@@ -69,8 +69,6 @@ class Gs(Objects):
 
     def explain(self, error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
         import google.auth.exceptions as auth
-        import requests
-        import urllib3
         from google.api_core.exceptions import GoogleAPICallError
         from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
@@ -83,8 +81,7 @@ class Gs(Objects):
         if isinstance(error, auth.RefreshError) and not error.retryable:
             what = f"expected credentials that can be renewed, got: {cleaned(str(error))}; {_CREDENTIALS}"
             return Unreadable(what, path=path, exit_code=2)
-        passing = requests.RequestException | urllib3.exceptions.HTTPError | ConnectionError | TimeoutError
-        if isinstance(error, passing | auth.GoogleAuthError | DataCorruption | InvalidResponse):
+        if isinstance(error, auth.GoogleAuthError | DataCorruption | InvalidResponse) or is_broken(error):
             return trouble(error)
         return None
 
@@ -149,7 +146,7 @@ class Gs(Objects):
         return _stat(blob)
 
     def begin(self, path: str) -> str:
-        return str(self._blob(path).create_resumable_upload_session(_TYPE, **self._once))
+        return str(self.ask(path, lambda: self._blob(path).create_resumable_upload_session(_TYPE, **self._once)))
 
     def send(self, path: str, upload: str, part: Part) -> Stat | None:
         """Send a part; what Google has of it already, because an answer was lost, it ignores.

@@ -140,7 +140,8 @@ class S3(Objects):
 
     def begin(self, path: str) -> str:
         bucket, key = split(path)
-        return str(self.client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"])
+        begun = self.ask(path, lambda: self.client.create_multipart_upload(Bucket=bucket, Key=key))
+        return str(begun["UploadId"])
 
     def send(self, path: str, upload: str, part: Part) -> Any:
         bucket, key = split(path)
@@ -163,7 +164,7 @@ class S3(Objects):
             self.ask(target, lambda: self.client.copy_object(Bucket=bucket, Key=key, CopySource=given))
             return
         writing = ObjectWriting(self, target)
-        writing.upload = self.ask(target, lambda: self.begin(target))
+        writing.upload = self.begin(target)
         step = max(COPIED, -(-size // 10_000))
 
         def copy_part(first: int) -> dict[str, Any]:

@@ -1,0 +1,266 @@
+"""Blobs in Azure Storage (extra ``az``); the account and its credentials are in the environment.
+
+A version is an ETag, which every request of a stream names. A blob larger than `toolkit.storage.objects.SMALL` is
+staged in blocks, which Azure makes a blob at once. There is no request that deletes blocks: an empty blob takes their
+place, is marked so that this store does not see it, and is deleted. Under a name that has a blob, blocks stay
+invisible; the next blob of that name deletes them, or Azure does after a week.
+"""
+
+import base64
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, Unreadable
+from toolkit.interrupts import pause
+from toolkit.storage import retrying
+from toolkit.storage.addresses import cleaned
+from toolkit.storage.objects import (
+    CONNECTIONS,
+    UPLOAD,
+    NoUpload,
+    Objects,
+    Page,
+    Part,
+    is_broken,
+    prefix_of,
+    split,
+    trouble,
+)
+from toolkit.storage.retrying import Trouble
+from toolkit.storage.store import BUFFER, Stat
+
+MARK = "toolkit_upload"
+"""Metadata of an empty blob that takes the place of blocks."""
+
+POLL = 0.5
+"""Seconds between two looks at a copy that Azure has not finished."""
+
+_ACCOUNT = "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT"
+_CREDENTIALS = "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or `storage.anonymous`, or install azure-identity"
+
+
+class Az(Objects):
+    """Blobs as ``az://CONTAINER/NAME``."""
+
+    service = "Azure"
+
+    def connect(self, connect: float, read: float) -> tuple[Any, str]:
+        try:
+            from azure.core.pipeline.transport import RequestsTransport
+            from azure.storage.blob import BlobServiceClient
+        except ImportError:
+            raise missing_extra("az", "az://", "azure-storage-blob") from None
+        import requests
+        from requests.adapters import HTTPAdapter
+
+        logging.getLogger("azure.core.pipeline.transport").setLevel(logging.ERROR)  # a broken connection is told by us
+        session = requests.Session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
+        transport = RequestsTransport(
+            session=session, session_owner=False, connection_timeout=connect, read_timeout=read
+        )
+        options: dict[str, Any] = {"transport": transport, "retry_total": 0}  # see `toolkit.storage.retrying`
+        try:
+            if connection := os.environ.get("AZURE_STORAGE_CONNECTION_STRING"):
+                client = BlobServiceClient.from_connection_string(connection, **options)
+            else:
+                account, credential = self._account()
+                client = BlobServiceClient(f"https://{account}.blob.core.windows.net", credential, **options)
+        except ValueError as error:
+            raise ConfigError(f"az://: expected an account, got: {cleaned(str(error))}; {_ACCOUNT}") from None
+        return client, client.url.partition("?")[0]
+
+    def _account(self) -> tuple[str, Any]:
+        """Return the name of the account, and its credential."""
+        named = os.environ.get
+        account = named("AZURE_STORAGE_ACCOUNT") or named("AZURE_STORAGE_ACCOUNT_NAME")
+        if not account:
+            raise ConfigError(f"az://: expected an account, got none: {_ACCOUNT}")
+        key = named("AZURE_STORAGE_KEY") or named("AZURE_STORAGE_ACCOUNT_KEY") or named("AZURE_STORAGE_SAS_TOKEN")
+        if key or self.options.anonymous:
+            return account, None if self.options.anonymous else key
+        try:
+            from azure.identity import DefaultAzureCredential
+        except ImportError:
+            raise ConfigError(f"az://: expected credentials, got none: set {_CREDENTIALS}") from None
+        return account, DefaultAzureCredential()
+
+    def _blob(self, path: str) -> Any:
+        return self.client.get_blob_client(*split(path))
+
+    def explain(self, error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
+        from azure.core import exceptions as known
+
+        if isinstance(error, known.IncompleteReadError) or is_broken(error):
+            return trouble(error)
+        if isinstance(error, known.HttpResponseError) and error.status_code:
+            return self._answered(error, path)
+        if isinstance(error, known.ClientAuthenticationError | ValueError):
+            what = f"expected credentials, got: {cleaned(str(error))}; set {_CREDENTIALS}"
+            return Unreadable(what, path=path, exit_code=2)
+        return trouble(error.inner_exception or error) if isinstance(error, known.AzureError) else None
+
+    def _answered(self, error: Any, path: str) -> Trouble | Exception:
+        """Return the meaning of an answer of Azure."""
+        status, code = int(error.status_code), getattr(error, "error_code", None) or ""
+        code = str(getattr(code, "value", code))
+        if code == "BlobNotFound":
+            return FileNotFoundError(2, "No such object", path)
+        if code == "ContainerNotFound":
+            return self.no_bucket(path)
+        if code in ("BlobAlreadyExists", "ConditionNotMet"):
+            status = 412
+        elif code == "InvalidBlockList":
+            return NoUpload("expected the blocks that this run has sent, got none", path=path)
+        elif code in ("PendingCopyOperation", "ContainerBeingDeleted"):
+            status = 503
+        elif status == 412:  # a lease
+            status = 409
+        headers = error.response.headers if error.response else {}
+        later = retrying.seconds_asked(headers.get("Retry-After"))
+        message = str(error.message).partition("\n")[0]
+        return self.answer(status, f"{error.status_code} {code}".strip(), message, path, later)
+
+    def head(self, path: str) -> tuple[Stat, float] | None:
+        headers: dict[str, str] = {}
+
+        def note(answer: Any) -> None:
+            headers["date"] = answer.http_response.headers["Date"]
+
+        try:
+            found = self.ask(path, lambda: self._blob(path).get_blob_properties(raw_response_hook=note))
+        except FileNotFoundError:
+            return None
+        age = (parsedate_to_datetime(headers["date"]) - found.last_modified).total_seconds()
+        return (_stat(found), age) if _is_file(found) else None
+
+    def page(self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000) -> Page:
+        container = self.client.get_container_client(split(path)[0])
+        asked = {"name_starts_with": prefix, "results_per_page": limit, "include": ["metadata"]}
+        listed = container.walk_blobs(**asked, delimiter="/") if folders else container.list_blobs(**asked)
+        pages = listed.by_page(token)
+        found = list(next(pages, ()))
+        return Page(
+            [(blob.name, _stat(blob)) for blob in found if hasattr(blob, "etag") and _is_file(blob)],
+            [blob.name for blob in found if not hasattr(blob, "etag")],
+            pages.continuation_token or None,
+        )
+
+    def get(self, path: str, offset: int, length: int | None) -> bytes:
+        return cast("bytes", self._blob(path).download_blob(offset=offset, length=length, decompress=False).readall())
+
+    def stream(self, path: str, offset: int, expected: Stat) -> Any:
+        from smart_open import azure
+
+        version = cast("Any", _Version(self._blob(path), expected))
+        stream = azure.open(*split(path), "rb", client=version, buffer_size=BUFFER)
+        stream.seek(offset)
+        return stream
+
+    def upload(self, path: str, data: bytes, *, new: bool = False) -> Stat:
+        made = self._blob(path).upload_blob(data, overwrite=not new)
+        return Stat(len(data), _stamp(made["etag"]))
+
+    def begin(self, path: str) -> str:
+        return os.urandom(8).hex()
+
+    def send(self, path: str, upload: str, part: Part) -> tuple[str, int]:
+        block = base64.b64encode(f"{upload}-{part.number:06}".encode()).decode()
+        self._blob(path).stage_block(block, part.body)
+        return block, len(part.body)
+
+    def complete(self, path: str, upload: str, parts: list[Any]) -> Stat:
+        from azure.storage.blob import BlobBlock
+
+        made = self._blob(path).commit_block_list([BlobBlock(block) for block, _ in parts])
+        return Stat(sum(size for _, size in parts), _stamp(made["etag"]))
+
+    def cancel(self, path: str, upload: str) -> None:
+        from azure.core import MatchConditions
+        from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+
+        blob = self._blob(path)
+        with suppress(ResourceExistsError):
+            blob.upload_blob(b"", overwrite=False, metadata={MARK: "cancelled"})
+        with suppress(ResourceNotFoundError):
+            try:
+                found = blob.get_blob_properties()
+            except ResourceNotFoundError:  # for azurite, blocks exist
+                blob.delete_blob()
+                return
+            if MARK in found.metadata:
+                blob.delete_blob(etag=found.etag, match_condition=MatchConditions.IfNotModified)
+
+    def copy(self, source: str, target: str, size: int) -> None:
+        """Copy a blob, which Azure does by itself; wait until it has."""
+        asked = self.ask(target, lambda: self._blob(target).start_copy_from_url(self._blob(source).url))
+        status = asked["copy_status"]
+        while status == "pending":
+            pause(POLL)
+            status = self.ask(target, self._blob(target).get_blob_properties).copy.status
+        if status != "success":
+            raise Unreadable(f"expected Azure to copy {source}, got a copy that is {status}", path=target)
+
+    def delete(self, path: str) -> None:
+        self._blob(path).delete_blob()
+
+    def probe(self, path: str) -> None:
+        """Write an empty blob, and delete it."""
+        self.put(path, b"")
+        self.remove(path)
+
+    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
+        """Return blobs of which there are only blocks; nobody knows whose they are."""
+        if not others:
+            return []
+        folder = root.rstrip("/")
+        there = set(self.files(root))
+        names = self.ask(root, lambda: list(self._uncommitted(root)))
+        return sorted(f"{folder}/{name}{UPLOAD}" for name in names if name not in there)
+
+    def _uncommitted(self, root: str) -> Iterator[str]:
+        bucket, key = split(root)
+        prefix, include = prefix_of(key), ["metadata", "uncommittedblobs"]
+        for blob in self.client.get_container_client(bucket).list_blobs(name_starts_with=prefix, include=include):
+            if not _is_folder(blob):
+                yield blob.name[len(prefix) :]
+
+
+def _stamp(etag: str) -> str:
+    return f"etag {etag.strip(chr(34))}"  # listings have it without quotes
+
+
+def _stat(blob: Any) -> Stat:
+    return Stat(int(blob.size), _stamp(blob.etag))
+
+
+def _is_folder(blob: Any) -> bool:
+    """Return whether a blob is a folder of an account with a hierarchical namespace."""
+    return (blob.metadata or {}).get("hdi_isfolder") == "true"
+
+
+def _is_file(blob: Any) -> bool:
+    return not _is_folder(blob) and MARK not in (blob.metadata or {})
+
+
+class _Version:
+    """A blob for smart_open that reads one version of it, or smart_open would read the latest one each time."""
+
+    def __init__(self, blob: Any, expected: Stat) -> None:
+        self._blob, self._expected = blob, expected
+
+    def get_blob_properties(self) -> dict[str, int]:
+        return {"size": self._expected.size}
+
+    def download_blob(self, **asked: Any) -> Any:
+        from azure.core import MatchConditions
+
+        etag = f'"{self._expected.stamp.removeprefix("etag ")}"'
+        same = {"etag": etag, "match_condition": MatchConditions.IfNotModified}
+        return self._blob.download_blob(**asked, **same, decompress=False)
