@@ -5,7 +5,7 @@ import re
 import socket
 import sys
 from collections import Counter
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from tests import serving as servers
@@ -159,6 +159,14 @@ class _Handler(servers.Handler):
             self.wfile.flush()
             server.release.wait(PATIENCE)
             self.close_connection = True
+            return None
+        if order in ("dripping", "continuing"):  # headers byte by byte, and none again and again, until it is cut off
+            begin, more = (b"HTTP/1.1 200 OK\r\nX: ", b"x") if order == "dripping" else (b"", b"HTTP/1.1 100 C\r\n\r\n")
+            self.close_connection = True
+            with suppress(OSError):
+                self.connection.sendall(begin)
+                while not server.release.wait(0.05):
+                    self.connection.sendall(more)
             return None
         if order == "chunk":
             self.send_response(200)

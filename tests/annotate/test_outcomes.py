@@ -167,6 +167,15 @@ def test_how_long_a_server_is_waited_for_is_an_option(project: Annotated, option
     assert len(project.server.bodies) == 1
 
 
+def test_headers_without_end_are_given_up(project: Annotated) -> None:
+    """No wait for bytes is long; the whole is longer than `timeout`."""
+    project.entry |= {"timeout": 0.5, "retries": 1, "max_failed": 1}
+    project.write(["[dripping] one", "[continuing] another", "[dripping 1] once", "[continuing 1] once"])
+    ran = project.run()
+    assert ran.code == 0, ran.err
+    assert [row["status"] for row in project.rows()] == ["error_server"] * 2 + ["success"] * 2
+
+
 def test_numbers_of_tokens_that_are_none_cost_no_answer(project: Annotated) -> None:
     project.write(["[odd] usage", "[twice] the same key"])
     assert project.run().code == 0

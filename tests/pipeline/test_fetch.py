@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -405,3 +406,63 @@ def test_how_files_are_reached_stays_where_no_configuration_says_it(tmp_path: Pa
         assert session.options == StorageOptions(give_up=Duration(2))
     with open_context(msgspec.structs.replace(fetch, overrides=("storage.give_up=3 s",))):
         assert session.options == StorageOptions(give_up=Duration(3))
+
+
+_ROW = b'{"content":"x"}\n'
+
+
+class _Hostile(http.server.BaseHTTPRequestHandler):
+    """A release of one file; what `drips`, by the end of its path, or has no end of headers, is sent byte by byte."""
+
+    protocol_version = "HTTP/1.1"
+    drips, headers_drip = "", False
+    size = str(len(_ROW))
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.close_connection = True
+        sums = f"{hashlib.sha256(_ROW).hexdigest()}  fr.jsonl\n".encode()
+        data = sums if self.path.endswith("_sha256.txt") else _ROW if self.path.endswith("fr.jsonl") else None
+        if data is None:
+            return self.send_error(404)
+        is_slow = self.command == "GET" and self.drips and self.path.endswith(self.drips)
+        length = self.size if data is _ROW else str(len(data))
+        end = "X: " if is_slow and self.headers_drip else f"{'' if is_slow else f'Content-Length: {length}'}\r\n\r\n"
+        with suppress(OSError):
+            self.connection.sendall(f"HTTP/1.1 200 OK\r\n{end.removeprefix(chr(13) + chr(10))}".encode("latin-1"))
+            if not is_slow:
+                self.connection.sendall(data if self.command == "GET" else b"")
+            while is_slow:
+                time.sleep(0.05)
+                self.connection.sendall(b"x")
+        return None
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("drips", "headers_drip", "message"),
+    [
+        ("_sha256.txt", False, "fr_sha256.txt: expected at least 1,024 bytes a second, got "),
+        ("fr.jsonl", False, "fr.jsonl: expected at least "),
+        ("fr.jsonl", True, "fr.jsonl: expected an answer, got none"),
+    ],
+)
+def test_what_comes_byte_by_byte_is_given_up(
+    drips: str, headers_drip: bool, message: str, tmp_path: Path, run: Run
+) -> None:
+    handler = type("Handler", (_Hostile,), {"drips": drips, "headers_drip": headers_drip, "size": "-4"})
+    with serving(Server(handler)) as server:
+        ran = run("fetch", f"{server.url}/r", "--label", "fr", "--to", tmp_path / "got", "storage.give_up=1 s")
+    assert (ran.code, message in ran.err) == (1, True), ran.err
+    assert not [*tmp_path.rglob("*fr.jsonl*")]
+
+
+@pytest.mark.parametrize("size", ["\N{SUPERSCRIPT TWO}", "9" * 5000, "-4"])
+def test_a_length_that_is_none_is_not_believed(size: str, tmp_path: Path, run: Run) -> None:
+    with serving(Server(type("Handler", (_Hostile,), {"size": size}))) as server:
+        ran = run("fetch", f"{server.url}/r", "--label", "fr", "--to", tmp_path / "got")
+    assert (ran.code, (tmp_path / "got/fr/fr.jsonl").read_bytes()) == (0, _ROW), ran.err

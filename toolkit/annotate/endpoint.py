@@ -16,6 +16,7 @@ from toolkit.annotate.outcomes import MESSAGE, Failure, Reply, reply_of
 from toolkit.errors import ConfigError, duration
 from toolkit.session import current
 from toolkit.storage.addresses import cleaned
+from toolkit.storage.deadlines import bound_headers
 
 CONNECT_SECONDS = 20.0
 _ERROR_BYTES = 1 << 16
@@ -194,9 +195,11 @@ def _pool(url: str, connections: int) -> Any:
     if scheme == "https":
         options["ca_certs"] = os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or _authorities()
     proxy = urllib.request.getproxies().get(scheme)
-    if proxy and not urllib.request.proxy_bypass(host):
-        return urllib3.ProxyManager(proxy, **options)
-    return urllib3.PoolManager(**options)
+    if proxy and urllib.request.proxy_bypass(host):
+        proxy = None
+    pools = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+    bound_headers(pools)
+    return pools
 
 
 def _authorities() -> str:

@@ -16,7 +16,7 @@ from toolkit.config.sizes import Size, in_words
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect import checksums
 from toolkit.mix import publish
-from toolkit.releases.release import File, Listing, Part, Release, listing_of
+from toolkit.releases.release import File, Listing, Pace, Part, Release, listing_of
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import exists, join, stat
@@ -203,7 +203,9 @@ def _copy(job: FetchJob, report: Callable[[int, int], None]) -> None:
     most = job.most or job.file.size or MOST_UNANNOUNCED
     try:
         with open_stored(job.source) as stream, Output(job.target) as out:
-            while block := stream.read(READ):
+            pace = Pace(job.source)
+            while block := stream.read1(READ):
+                pace.check(len(block))
                 if size + len(block) > most:
                     raise _TooLong(
                         f"expected at most {most:,} bytes, as announced or allowed, got more; "

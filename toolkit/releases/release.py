@@ -2,16 +2,19 @@
 
 import os
 import re
+import time
 import urllib.parse
 from dataclasses import dataclass
 
 from toolkit.config.sizes import Size
-from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable, did_you_mean, few
+from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable, did_you_mean, duration, few
 from toolkit.inspect import checksums, targets
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
+from toolkit.session import current
 from toolkit.storage import compression, store_of
 from toolkit.storage.paths import fault_of_name, join, list_files, no_folder, stat_each
+from toolkit.storage.reading import READ
 
 SCHEME = "hf://"
 ENDPOINT = "https://huggingface.co"
@@ -73,10 +76,40 @@ def parse(address: str, option: str = "") -> Address:
     return Address(found[1], found[2] or "main")
 
 
-_NUMBER = re.compile(r"_part_(\d+)")
+_NUMBER = re.compile(r"_part_(\d{1,18})(?!\d)")
 
 MOST_LISTED = Size.parse("64 MiB")
 """Bytes of a checksum file or a manifest, at most, unless the user says more."""
+
+SLOWEST = 1024
+"""Bytes of a file that must come in a second, on average, once it has taken longer than `storage.give_up`."""
+
+
+class Pace:
+    """Gives a file up that arrives byte by byte.
+
+    Args:
+        path: Path of the file, for messages.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._begin, self._size = path, time.monotonic(), 0
+
+    def check(self, size: int) -> None:
+        """Count bytes that have arrived.
+
+        Raises:
+            DataError: if they come too slowly.
+        """
+        self._size += size
+        seconds = time.monotonic() - self._begin
+        if seconds > current().options.give_up and self._size < SLOWEST * seconds:
+            raise DataError(
+                f"expected at least {SLOWEST:,} bytes a second, got {self._size:,} in {duration(seconds)}; run again "
+                "later, or raise `storage.give_up`",
+                path=self._path,
+            )
+
 
 _BESIDE = (".json", ".jsonl", ".txt", ".csv", ".idx", ".npy", ".arrow")
 """Suffixes of data, beside those of the parts of installed formats."""
@@ -201,10 +234,14 @@ class Release:
             return None
 
     def _read(self, path: str) -> bytes:
-        data = self._store.read(path, 0, self._most_listed + 1)
-        if len(data) > self._most_listed:
-            message = f"expected a checksum file of at most {self._most_listed:,} bytes, got a longer one"
-            raise DataError(f"{message}; raise --max-list if this one is right", path=path)
+        data, pace = b"", Pace(path)
+        with self._store.open(path) as stream:
+            while piece := stream.read1(READ):
+                data += piece
+                pace.check(len(piece))
+                if len(data) > self._most_listed:
+                    message = f"expected a checksum file of at most {self._most_listed:,} bytes, got a longer one"
+                    raise DataError(f"{message}; raise --max-list if this one is right", path=path)
         return data
 
     def _recorded(self, label: str) -> list[Part]:

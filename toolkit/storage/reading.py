@@ -34,7 +34,7 @@ class Digest(Protocol):
     def hexdigest(self) -> str: ...
 
 
-def open_stored(path: str) -> IO[bytes]:
+def open_stored(path: str) -> io.BufferedReader:
     """Return the bytes as stored, not decompressed; closed by ``with``.
 
     Raises:

@@ -19,6 +19,7 @@ from toolkit.errors import DataError, Unreadable
 from toolkit.session import cached
 from toolkit.storage import retrying
 from toolkit.storage.addresses import whole
+from toolkit.storage.deadlines import bound_headers
 from toolkit.storage.retrying import Trouble
 from toolkit.storage.store import BUFFER, Stat, Store
 
@@ -214,7 +215,8 @@ def _session(_process: int) -> Any:
     session.headers.update({"User-Agent": _user_agent(), "Accept-Encoding": "identity"})
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no request knows of another
     for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
+        session.mount(scheme, adapter := HTTPAdapter(pool_maxsize=CONNECTIONS))
+        bound_headers(adapter.poolmanager)
     return session
 
 
@@ -302,11 +304,16 @@ def _content_range(answer: Any) -> tuple[int | None, int]:
     found = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", "").strip())
     if not found:
         return None, 0
-    return int(found[1]) if found[1] else None, int(found[2]) if found[2].isdigit() else 0
+    return _number(found[1]), _number(found[2]) or 0
+
+
+def _number(text: str | None) -> int | None:
+    """Return a number of bytes; None for what no file can have, which a stranger may send."""
+    return int(text) if text and re.fullmatch("[0-9]{1,18}", text) else None
 
 
 def _stat(answer: Any) -> Stat:
     headers = answer.headers
     length = headers.get("Content-Length", "")
-    size = _content_range(answer)[1] if answer.status_code == 206 else int(length) if length.isdigit() else 0
+    size = _content_range(answer)[1] if answer.status_code == 206 else _number(length) or 0
     return Stat(size, f"etag {headers['ETag']}" if "ETag" in headers else f"date {headers.get('Last-Modified')}")
