@@ -26,6 +26,13 @@ def fields_of(record: Node) -> Iterator[Node]:
         yield from nodes(field, "subField")
 
 
+def extract_of(field: Node) -> Node:
+    """Return where in a file the values of a field are; empty if no object says it."""
+    source = field.get("source")
+    extract = source.get("extract") if isinstance(source, dict) else None
+    return extract if isinstance(extract, dict) else {}
+
+
 def all_nodes(document: Node) -> Iterator[Node]:
     """Yield the files, record sets and fields of a document."""
     yield from nodes(document, "distribution")

@@ -13,7 +13,7 @@ from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.inspect import targets
 from toolkit.inspect.describe.about import About, listed, read_about
 from toolkit.inspect.describe.check.keys import KeyedRows
-from toolkit.inspect.describe.check.nodes import Node, kind_of, nodes
+from toolkit.inspect.describe.check.nodes import Node, extract_of, kind_of, nodes
 from toolkit.inspect.describe.croissant import document as croissant
 from toolkit.inspect.describe.croissant import jsonld
 from toolkit.inspect.describe.facts import Facts
@@ -271,8 +271,7 @@ class _Comparison:
 
     def _is_unknown(self, node: Node) -> bool:
         """Return whether nothing tells if the data have what a node describes."""
-        extract = node.get("source", {}).get("extract", {}) if isinstance(node.get("source"), dict) else {}
-        from_path = isinstance(extract, dict) and "fileProperty" in extract
+        from_path = "fileProperty" in extract_of(node)
         if self._first is not None and (
             kind_of(node) == "Field" or str(node.get("@id")).startswith(("splits", "document-splits"))
         ):

@@ -4,14 +4,14 @@ import contextlib
 import itertools
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
 from toolkit.distribution import missing_extra
 from toolkit.ingest.reading.croissant import first_line, quiet
 from toolkit.inspect.describe.check.external import bytes_of
-from toolkit.inspect.describe.check.nodes import Node, fields_of, nodes, references_in
+from toolkit.inspect.describe.check.nodes import Node, extract_of, fields_of, nodes, references_in
 from toolkit.inspect.findings import Finding, Severity
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -116,7 +116,7 @@ class _Records:
         """
         absent = []
         for id_, record in self._sets.items():
-            if any(field.get("source", {}).get("extract", {}).get("fileProperty") == "lines" for field in _of(record)):
+            if any(extract_of(field).get("fileProperty") == "lines" for field in fields_of(record)):
                 message = f"{self._path}: {id_} is not read: mlcroissant takes lines of text for CSV"
                 yield Finding(message, "advice")
             elif present is not None and not self._sources(id_) <= present:
@@ -171,10 +171,6 @@ class _Records:
             elif name in self._homes:
                 waiting.append(self._homes[name])
         return found
-
-
-def _of(record: Node) -> Iterable[Node]:
-    return (field for field in fields_of(record) if isinstance(field.get("source"), dict))
 
 
 def _value(row: dict[str, Any], id_: str) -> Any:
