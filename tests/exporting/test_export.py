@@ -97,6 +97,7 @@ def test_only_what_is_missing_or_changed_is_written(small: Project, tmp_path: Pa
         "noise-0/b.parquet", "shape-0/b.parquet"
     }  # fmt: skip
     (small.documents / "a.jsonl.gz").unlink()
+    small.ok("clean", "--forget", "a.jsonl.gz")
     ran = small.ok("export", "--parquet", tmp_path / "exp")
     assert "2 files of shards that are gone were deleted" in ran.out
     assert sorted(tree(tmp_path / "exp")) == [

@@ -115,6 +115,7 @@ def _check(project: Project, fault: str, write: Callable[[str, Rows], object], r
     """Hold `validate` against `mix`, with or without what the first of the two has noted of the files."""
     change = (FAULTS | SOUND)[fault]
     for shard, i in PLACES:
+        project("clean", "--forget", "ext-0")  # or else a key of the shard before would be missed
         for name in PATHS:
             rows = _rows(name)
             if name == shard:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
+from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 
 SHARD = "000.json.gz"
 
@@ -201,7 +201,7 @@ def test_a_dry_run_over_attributes_of_another_program_writes_no_data(tagged: Pro
 def test_a_changed_attribute_file_of_another_program_is_read_again(tagged: Project) -> None:
     assert kept(tagged, "n >= 3") == ["d0", "d1", "d2"]
     path = tagged.attributes / "values" / SHARD
-    write_rows(path, [attributes(f"d{i}", {"n": 5 - i}, "tiny") for i in range(6)])
+    write_rows(path, [row | {"attributes": row["attributes"] | {"n": 5 - i}} for i, row in enumerate(read_rows(path))])
     assert kept(tagged, "n >= 3") == ["d3", "d4", "d5"]
     assert "was there already" in tagged.ok("mix").out
 

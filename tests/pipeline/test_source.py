@@ -174,7 +174,7 @@ def test_a_set_is_out_of_date_when_its_model_is_or_what_the_model_learnt_from(pr
     dataset = Dataset(str(project.documents), str(project.attributes))
     assert state_of(dataset, "edu-0", dataset.shards(), complete=True).name == "done"  # labels may be added
     (project.documents / "c.jsonl.gz").unlink()
-    (project.attributes / "q-0" / "c.jsonl.gz").unlink()
+    project.ok("clean", "--forget", "c.jsonl.gz")
     _scores(tmp_path / "scores.jsonl", 1.0)
     project.ok("align")
     learning["buckets"] = 1 << 13

@@ -155,6 +155,7 @@ def test_shards_whose_outputs_would_have_one_name_are_refused(project: Project) 
     streams = [{"name": name, "dataset": str(project.data)} for name in "ab"]
     project.config["mix"] |= {"streams": streams, "output": project.config["mix"]["output"] | {"layout": "inputs"}}
     (project.documents / "a" / "0.json.gz").unlink()
+    project.ok("clean", "--forget", "a/0.json.gz")
     assert "got 'a/0' for a: " in project("mix").err
 
 

@@ -191,7 +191,7 @@ def test_an_output_of_other_settings_or_documents_is_found(small: Project) -> No
     small.ok("tag")
     finds(small("validate"), "shards")
     (small.documents / "d.jsonl.gz").unlink()
-    (small.attributes / "shape-0" / "d.jsonl.gz").unlink()
+    small.ok("clean", "--forget", "d.jsonl.gz")
     small.ok("validate")
     edit(small.documents / SHARD, lambda rows: [rows[0] | {"text": "other"}, *rows[1:]])
     small.ok("tag")

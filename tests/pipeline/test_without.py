@@ -328,7 +328,7 @@ def test_spans_of_another_program_are_removed_and_rows_may_lack_them(project: Pr
     project.ok("tag")
     assert chars(project) == [9, 13, 13, 7]
     assert chars(project, "rare-0") == [13] * 4
-    of_another(project, *[{"exp__c__cut": [[0, 13, 1.0]]}] * 4)
+    of_another(project, *[{"exp__c__cut": [[0, 13, 1.0]], "exp__c__length": [[0, 13, 13]]}] * 4)
     project.ok("tag")
     assert chars(project) == [0] * 4
 

@@ -13,6 +13,7 @@ shard was indexed. ``.toolkit/rows/<shard>.begins`` has places of a file of othe
 members, row groups.
 """
 
+import os
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,6 +27,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
+from toolkit.data.places import normal
 from toolkit.errors import DataError
 from toolkit.storage import Stat
 from toolkit.storage.compression import compression_of
@@ -70,6 +72,7 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
         source: likewise, of all documents; empty if they have several.
         fields: documents that have a value in each field, by its path (see `toolkit.data.metadata_fields.FieldCounts`).
         web_fields: likewise, of the documents with WARC headers, which are not among the others.
+        root: of documents that do not lie beside our records, the folder that they are below.
     """
 
     version: int = VERSION
@@ -87,6 +90,7 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     fields: dict[str, int] = {}
     web_fields: dict[str, int] = {}
+    root: str = ""
 
     @property
     def all_fields(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -125,6 +129,12 @@ def reader_of(dataset: Dataset) -> str:
     """Return the digest of what decides how documents in place are read; empty for documents."""
     lineage = dataset.lineage
     return json_digest(lineage) if lineage else ""
+
+
+def root_of(dataset: Dataset) -> str:
+    """Return the documents root as records name it: nothing if it is beside them, so that both can be moved."""
+    beside = os.path.dirname(dataset.documents) == os.path.dirname(dataset.bookkeeping)
+    return "" if beside else normal(dataset.documents)
 
 
 def row_hash(source: str, id: str) -> int:
@@ -288,6 +298,7 @@ class RowIndexOutput:
             source=lines.source if lines else "",
             fields=fields,
             web_fields=web_fields,
+            root=root_of(self._dataset),
         )
         place, record = (journals.ROWS, self._shard), msgspec.json.encode(state)
         if self._apart:

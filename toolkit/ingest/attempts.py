@@ -420,11 +420,15 @@ def forget_superseded(former: Iterable[Superseded], dataset: Dataset) -> None:
 
 
 def forget_shards(dataset: Dataset, shards: Sequence[str]) -> None:
-    """Delete the documents of shards, their row indexes, and their attributes in the sets that we have made."""
+    """Delete the documents of shards, their row indexes, and their attributes in the sets that we have made.
+
+    Documents in place are those of others, and stay.
+    """
     ours = [name for name in dataset.sets() if sets.load_schema(dataset, name) is not None] if shards else []
     row_index.forget(dataset, shards)
     sets.forget_all(dataset, ours, shards)
     for shard in shards:
         places = [(dataset.attribute_path(name, shard), dataset.attributes) for name in ours]
-        for path, root in ((dataset.shard_path(shard), dataset.documents), *places):
+        places += [(dataset.shard_path(shard), root) for root in dataset.written]
+        for path, root in places:
             remove_with_folders(path, root)

@@ -56,7 +56,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     """Read an attribute file that another program wrote, once; return its types, rows and digest.
 
     Raises:
-        DataError: if it is not an attribute file.
+        DataError: if it is not an attribute file, or lacks keys that it had when it was read before.
     """
     path = dataset.attribute_file(set_name, shard)
     found = stat(path)
@@ -64,9 +64,29 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
         raise missing_file(path, dataset, shard)
     seen = _load(dataset, set_name, shard)
     if seen is None or Stat(seen.size, seen.stamp) != found:
+        before = seen
         seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
+        if before and seen.rows and (gone := sorted(before.types.keys() - seen.types.keys())):
+            raise DataError(
+                f"expected the keys that the file had before, got none of {', '.join(gone)}; restore the file, or run "
+                f"`toolkit clean --forget {set_name}` if they are not needed",
+                path=path,
+            )
         _save(dataset, set_name, shard, seen)
     return seen
+
+
+def sets_seen(dataset: Dataset) -> list[str]:
+    """Return the external sets of which files have been read, sorted."""
+    journal = journals.of(dataset)
+    return [name for name in dataset.sets() if journal.keys(place_of(name, "")[0])]
+
+
+def forget(dataset: Dataset, shards: Iterable[str], set_names: Iterable[str]) -> None:
+    """Forget what was found in the files of shards in all external sets, and in all files of some sets."""
+    journal, listed = journals.of(dataset), list(shards)
+    whole = [place_of(name, shard) for name in set_names for shard in journal.keys(place_of(name, "")[0])]
+    journal.forget([*whole, *(place_of(name, shard) for name in sets_seen(dataset) for shard in listed)])
 
 
 def types_of(seen: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type | None]]:

@@ -5,7 +5,7 @@
 `toolkit.ingest.inputs` decides by them what is ingested again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +17,6 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import DataError, in_words
 from toolkit.records.sets import OutputState
 from toolkit.storage.journal import Journal
-from toolkit.storage.paths import exists, lacking
 
 
 class InputOfPack(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,33 +209,3 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Return the shards whose documents were deleted when they had been mixed, sorted."""
     return sorted(shard for record in load_undamaged(dataset) if record.deleted for shard in record.shards)
-
-
-def missing_shards(
-    dataset: Dataset,
-    shards: Iterable[str],
-    inputs: Mapping[str, InputRecord],
-    concern: Callable[[str], bool] = lambda shard: True,
-) -> list[str]:
-    """Return a message for each shard that was ingested and whose documents are gone, sorted.
-
-    Args:
-        dataset: has the documents.
-        shards: that there are.
-        inputs: records of inputs, by `load_all`.
-        concern: says of a shard whether it matters.
-    """
-    there = set(shards)
-    missing = []
-    for key, found in inputs.items():
-        for shard in found.shards:
-            if shard not in there and dataset.admits(shard) and concern(shard):
-                documents = dataset.shard_path(shard)
-                if exists(documents):
-                    continue  # another run has just ingested it
-                got = "`run --per-shard` has deleted them" if found.deleted else f"got {lacking(documents)}"
-                missing.append(
-                    f"{documents}: expected the documents of {found.input}, {got}; run `toolkit ingest`, or "
-                    f"`toolkit clean --forget {key}` to remove what is left of it"
-                )
-    return sorted(missing)

@@ -34,6 +34,7 @@ from toolkit.mix.settings import MixSettings, Stream, work_folder
 from toolkit.records import foreign, ingested, rejected
 from toolkit.records import sets as records
 from toolkit.records.failures import FAILED, FailureRecords
+from toolkit.records.lost import lost_shards
 from toolkit.runs import claims
 from toolkit.session import current
 from toolkit.storage.paths import exists, join, looking
@@ -193,6 +194,24 @@ class _Look:
                 yield Stage(name, [], "its section has an error, see below")
             elif self.context.has(name):
                 yield from look()
+        yield from self._lost()
+
+    def _lost(self) -> Iterator[Stage]:
+        """Yield the documents that are gone, if some are that no input of the configuration makes again."""
+        datasets = [self.dataset] if self.dataset else []
+        datasets += [stream.dataset for stream in self.settings.streams] if self.settings else []
+        made, lost = set[str](), dict[str, str]()
+        if self.context.has("ingest") and "ingest" not in self._not_read:
+            with suppress(ToolkitError):
+                made = {work.key for work in self.context.inputs(there=True, asks_web=False)}
+        for dataset in dict.fromkeys(datasets):
+            inputs, _ = ingested.load_each(dataset)
+            again = {shard for key in inputs for shard in inputs[key].shards if inputs[key].deleted or key in made}
+            with suppress(NothingThere):
+                found = lost_shards(dataset, dataset.shards(), inputs, partial(self.context.is_mine, dataset))
+                lost |= {shard: why for shard, why in found.items() if shard not in again}
+        if lost:
+            yield Stage("documents", [Item(shard, "missing", why) for shard, why in sorted(lost.items())])
 
     def _item(self, stage_name: str, key: str, cause: str) -> Item:
         """Return the item of a shard or input that is not done."""

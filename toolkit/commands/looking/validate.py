@@ -220,7 +220,7 @@ class _Validation:
             state = state_of(dataset, set_name, shards, complete=not self.context.in_part, known=states)
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
-            self.findings += whole_dataset.check_ingested(dataset)
+            self.findings += whole_dataset.check_ingested(dataset, mine)
             self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
             self.findings += [
                 f"{path}: expected to be ingested, it failed or was interrupted"

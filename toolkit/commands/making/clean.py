@@ -1,15 +1,18 @@
 """Delete temporary files of killed runs, and samples, or all that was made of an input; use it while no run works."""
 
 import difflib
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, ClassVar
 
 from toolkit.commands.command_line.options import Flag, Looking, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
-from toolkit.errors import ConfigError, amount
+from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import attempts
 from toolkit.ingest import section as ingest_section
-from toolkit.records import ingested, left_out
+from toolkit.records import foreign, ingested, left_out
+from toolkit.records.lost import lost_shards
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
 from toolkit.tag import sample
@@ -27,7 +30,11 @@ class Options(Looking, frozen=True, kw_only=True):
     dry_run: Annotated[bool, Flag("delete nothing; list the files")] = False
     forget: Annotated[
         tuple[str, ...],
-        Flag("delete documents and attributes that were made of an input, and its record", metavar="SOURCE/PATH"),
+        Flag(
+            "delete what was made of an input, or of a shard whose documents are gone, and the records of it; or the "
+            "records of an attribute set of another program",
+            metavar="NAME",
+        ),
     ] = ()
 
 
@@ -67,34 +74,45 @@ def _samples(context: Context) -> list[str]:
 
 
 def _forget(context: Context, options: Options) -> Outcome:
-    """Delete what was made of inputs, then their records: killed between, the same command does the rest.
+    """Delete what was made of inputs, or of lost shards, then their records; killed, the same command does the rest.
 
     Raises:
-        ConfigError: if there is no configuration with a dataset, or an input has no record.
+        ConfigError: if there is no configuration with a dataset, or a name is of nothing that can be forgotten.
     """
     if not context.has_dataset:
         raise ConfigError("--forget: expected a configuration with a dataset (-c), got none")
     dataset, holds = context.dataset, ingest_section.holds(context.entries)
     with context.claimed(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
-        known = ingested.load_all(dataset)
-        if unknown := [key for key in options.forget if key not in known]:
-            like = difflib.get_close_matches(unknown[0], known, cutoff=0) or ["none"]
+        known, sets = ingested.load_all(dataset), foreign.sets_seen(dataset)
+        there: list[str] = []
+        with suppress(NothingThere):
+            there = dataset.shards()
+        lost = lost_shards(dataset, there, known)
+        if unknown := [name for name in options.forget if not (name in known or name in lost or name in sets)]:
+            like = difflib.get_close_matches(unknown[0], [*known, *lost, *sets], cutoff=0) or ["none"]
             raise ConfigError(
-                f"--forget: expected an input that was ingested, as its record names it, got {unknown[0]}; "
-                f"there is {like[0]}"
+                "--forget: expected an input that was ingested, as its record names it, a shard whose documents are "
+                f"gone, or a set of another program, got {unknown[0]}; there is {like[0]}"
             )
-        shards = sorted({shard for key in options.forget for shard in known[key].shards})
+        inputs = [name for name in options.forget if name in known]
+        shards = sorted({shard for key in inputs for shard in known[key].shards} | lost.keys() & {*options.forget})
         if not options.dry_run:
+            foreign.forget(dataset, shards, [name for name in options.forget if name in sets])
             attempts.forget_shards(dataset, shards)
-            for key in options.forget:
+            for key in inputs:
                 left_out.forget(dataset, known[key])
-            ingested.forget(dataset, options.forget)
+            ingested.forget(dataset, inputs)
     what = "would be deleted" if options.dry_run else "deleted"
     paths = [dataset.shard_path(shard) for shard in shards]
     return Outcome(
-        text="\n".join([*paths, f"{amount(len(options.forget), 'input')}: {amount(len(paths), 'shard')} {what}"]),
-        data={"inputs": list(options.forget), "shards": shards, "deleted": not options.dry_run},
+        text="\n".join([*paths, f"{_named(inputs, options.forget)}: {amount(len(paths), 'shard')} {what}"]),
+        data={"inputs": inputs, "shards": shards, "deleted": not options.dry_run},
     )
+
+
+def _named(inputs: Sequence[str], names: Sequence[str]) -> str:
+    """Return how many names were given: of inputs, if all are."""
+    return amount(len(names), "input" if len(inputs) == len(names) else "name")
 
 
 def _roots(context: Context) -> list[str]:

@@ -11,6 +11,7 @@ from toolkit.ingest import attempts
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.records import ingested, rejected
+from toolkit.records.lost import lost_shards
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import absolute
 
@@ -58,8 +59,8 @@ def shards(context: Context, dataset: Dataset, *, judges: bool = False) -> tuple
     ingested.check_once(dataset, inputs)
     if context.entries and context.has_dataset and dataset == context.dataset:
         ingest_records.check_made(context.entries, inputs.values())
-    if missing := ingested.missing_shards(dataset, found, inputs, lambda shard: context.is_mine(dataset, shard)):
-        raise DataError("\n".join(missing))
+    if lost := lost_shards(dataset, found, inputs, lambda shard: context.is_mine(dataset, shard)):
+        raise DataError("\n".join(lost.values()))
     refused = list(map(str, rejected.too_many(inputs.values(), dataset.bookkeeping)))
     if refused and judges and not context.only_warns:
         raise DataError("\n".join(refused))

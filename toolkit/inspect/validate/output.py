@@ -17,6 +17,7 @@ from toolkit.inspect.validate.one_file import Findings
 from toolkit.mix import lock, publish
 from toolkit.mix.lock import Lock, LockedPart
 from toolkit.records import identity, ingested
+from toolkit.records.lost import lost_shards
 from toolkit.storage.compression import compression_in, decompress
 from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
 from toolkit.storage.reading import Lines, content_digest, open_stored, stored_digest
@@ -117,18 +118,17 @@ def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[
     return [path for path in list_files(folder) if join(folder, path) not in known]
 
 
-def check_ingested(dataset: Dataset) -> list[str]:
-    """Return findings about shards that are not what ingest made, or are gone."""
+def check_ingested(dataset: Dataset, shards: Iterable[str]) -> list[str]:
+    """Return findings about shards that are not what ingest made, or are gone; those that are there are given."""
     inputs, findings = ingested.load_each(dataset)
+    deleted = {shard for record in inputs.values() if record.deleted for shard in record.shards}
+    findings += [fault for shard, fault in lost_shards(dataset, shards, inputs).items() if shard not in deleted]
     for record in inputs.values():
         for shard, output in record.shards.items() if not record.deleted else ():
-            path = dataset.shard_path(shard)
-            found, state = stat(path), row_index.current(dataset, shard)
-            if found is None:
-                found_there = f"{path}: expected the documents of {record.input}, got {lacking(path)}"
-                findings.append(f"{found_there}; run `toolkit ingest`")
-            elif state and state.content != output.content:
-                findings.append(f"{path}: expected the documents as they were ingested, they were changed")
+            state = row_index.current(dataset, shard)
+            if state and state.content != output.content:
+                expected = "expected the documents as they were ingested, they were changed"
+                findings.append(f"{dataset.shard_path(shard)}: {expected}")
     return findings
 
 
