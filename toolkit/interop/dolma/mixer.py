@@ -7,8 +7,9 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, DataError
 from toolkit.interop.dolma.places import resolve, roots_of
+from toolkit.mix.writer import check_label
 
 Syntax = Literal["jsonpath", "jq"]
 
@@ -167,6 +168,12 @@ def _streams(stream: StreamOptions, found: MixerOptions, place: ConfigNode) -> d
         raise place.error((), "expected `documents:`, a list of globs")
     rules = [*_filter_rules(stream, found), *_span_rules(stream)]
     route = [{"route": repr(stream.name), "name": f"output {stream.name}"}] if found.shuffle else []
+    try:
+        if found.shuffle:
+            check_label(stream.name)
+    except DataError as error:
+        message = str(error).replace("expected a label", "expected the name of a stream, which its files have,", 1)
+        raise place.error(("name",), message) from None
     try:
         roots = roots_of(stream.documents, stream.attributes)
     except ConfigError as error:
