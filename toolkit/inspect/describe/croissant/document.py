@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from toolkit.config.scale import Scale
 from toolkit.data.schema import ANY, Type
 from toolkit.inspect.describe.about import About, Agent, listed
 from toolkit.inspect.describe.croissant import jsonld, responsible
@@ -243,7 +244,21 @@ def _record_sets(facts: Facts, about: About, version: str) -> list[jsonld.Record
         found.append(labels(facts, about.url or ""))
     if facts.splits:
         found.append(splits(facts, about.url or ""))
+    found += [_scale(name, scale) for record in facts.records for name, scale in record.scales.items()]
     return found + [_record_set(record, about.examples, version) for record in facts.records]
+
+
+def _scale(name: str, scale: Scale) -> jsonld.RecordSet:
+    """Return the enumeration of the values of a scale, in their order."""
+    whole = all(isinstance(grade, int) for grade in scale.grades)
+    type_ = "sc:Text" if scale.is_text else "sc:Integer" if whole else "sc:Float"
+    fields: _Fields = {
+        "value": ("A value of the scale.", type_),
+        "order": ("Place of the value on the scale, from 0.", "sc:Integer"),
+    }
+    rows = [{"value": grade, "order": place} for place, grade in enumerate(scale.grades)]
+    about = f"The values of {scale}, which the labels declare."
+    return _listing(identifier(name), about, "sc:Enumeration", "value", fields, rows)
 
 
 def _record_set(record: RecordType, examples: int, version: str) -> jsonld.RecordSet:
@@ -339,6 +354,8 @@ def _field(record: RecordType, field: Field, version: str) -> jsonld.Field:
         structs = parts(((name, name, type_) for name, type_ in item.fields), field.keys)
         return jsonld.Field(**given, sub_field=structs, **_many(version))
     leaf = _leaf(id_, field.name, about, field.type, _source(record, field, field.keys), version)
+    if field.scale and isinstance(leaf.data_type, str):
+        leaf = msgspec.structs.replace(leaf, data_type=[leaf.data_type, "cr:Label"])
     return _referring(leaf, field.references) if field.references else leaf
 
 

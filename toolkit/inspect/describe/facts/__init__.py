@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.config.scale import Scale
 from toolkit.data.schema import Type
 from toolkit.inspect.targets import Format
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
@@ -64,6 +65,7 @@ class Field:
         type: of `toolkit.data.schema`, and ``datetime``, ``digits``, ``url`` for texts that are all of that form. An
             object has only scalars, and lists of such.
         references: the id of the field that lists its values; empty if none does.
+        scale: Record set of the scale of its values; empty without one.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Field:
     type: Type
     description: str = ""
     references: str = ""
+    scale: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ class RecordType:
     Attributes:
         group: of the files that hold them.
         key: names of the fields that identify one; of a part of a struct, behind the struct's and a slash.
+        scales: that labels in its rows declare, by the name of the record set that lists their values.
         examples: rows, decoded, with their file's path and their number.
     """
 
@@ -115,6 +119,7 @@ class RecordType:
     key: list[str]
     places: list[PathField]
     fields: list[Field]
+    scales: dict[str, Scale] = field(default_factory=dict)
     undescribed: list[Undescribed] = field(default_factory=list)
     examples: list[tuple[str, int, dict[str, Any]]] = field(default_factory=list)
 

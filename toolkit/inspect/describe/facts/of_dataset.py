@@ -3,8 +3,9 @@
 import dataclasses
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from toolkit.config.scale import Scale, declared_in
 from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
@@ -12,7 +13,7 @@ from toolkit.data.schema import STR, Type
 from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import ConfigError
 from toolkit.ingest import inputs
-from toolkit.inspect.describe.facts import Example, Facts, File, Group, PathField, RecordType, lineage
+from toolkit.inspect.describe.facts import Example, Facts, Field, File, Group, PathField, RecordType, lineage
 from toolkit.inspect.describe.facts.data_file import (
     DOCUMENT,
     Asked,
@@ -26,7 +27,7 @@ from toolkit.inspect.describe.facts.data_file import (
     origins,
     unreadable_notes,
 )
-from toolkit.inspect.describe.facts.fields import fields_of, spans_of
+from toolkit.inspect.describe.facts.fields import by_place, fields_of, sentence, spans_of
 from toolkit.inspect.describe.facts.splits import (
     MEDIA_TYPES,
     group_of,
@@ -229,7 +230,11 @@ def _set_facts(
         descriptions={name: DOCUMENT[name] for name in ("id", "source")},
         places=("file", "row"),
     )
+    found = {key: declared_in(each.settings) for key, each in ours.keys.items()} if ours else {}
+    scales = {key: scale for key, scale in found.items() if isinstance(scale, Scale) and scale.grades}
+    fields = [_on_scale(each, set_name, scales) for each in fields]
     record = RecordType(
+        scales={_scale_name(set_name, key): scale for key, scale in scales.items()},
         name=f"attributes-{set_name}",
         description=about,
         group=group.name,
@@ -240,6 +245,22 @@ def _set_facts(
         examples=first_rows(os.path.dirname(dataset.attributes) or ".", group.paths, asked.examples, _ROWS),
     )
     return group, record, files
+
+
+def _scale_name(set_name: str, key: str) -> str:
+    return f"scale-{set_name}-{key}"
+
+
+def _on_scale(field: Field, set_name: str, scales: Mapping[str, Scale]) -> Field:
+    """Return a field with the record set of its scale, if its key declares one.
+
+    It is no `references`: mlcroissant joins by the whole column `attributes`, and loses all its values.
+    """
+    if field.column != "attributes" or field.keys[0] not in scales:
+        return field
+    name = _scale_name(set_name, field.keys[0])
+    about = field.description or sentence(by_place(field.column, *field.keys))
+    return dataclasses.replace(field, scale=name, description=f"{about} On {scales[field.keys[0]]} (`{name}`).")
 
 
 _ROWS = json_rows(MAX_ROW)

@@ -1,0 +1,44 @@
+"""Declared scales in Croissant files: an enumeration of the values, which the fields of the labels name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.inspect.conftest import ABOUT
+from tests.pipeline.conftest import Project, document, write_rows
+
+
+@pytest.fixture
+def described(project: Project, tmp_path: Path) -> dict[str, Any]:
+    write_rows(project.documents / "a.jsonl.gz", [document(f"d{i}", "text") for i in range(3)])
+    rows = [{"id": f"d{i}", "grade": i, "verdict": ("good", "bad", None)[i]} for i in range(3)]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    common = {"from": str(tmp_path / "labels.jsonl"), "id": "id"}
+    project.config["align"] = {
+        "n-0": {**common, "values": ["grade"], "scale": {"range": [0, 3], "step": 1}},
+        "t-0": {**common, "values": ["verdict"], "scale": {"values": ["bad", "fair", "good"]}},
+    }
+    project.config["about"] = ABOUT
+    project.ok("align")
+    project.ok("croissant")
+    assert project("validate", project.data / "croissant.json").code == 0
+    found: dict[str, Any] = json.loads((project.data / "croissant.json").read_text())
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")  # other people's
+def test_a_scale_is_an_enumeration_that_fields_name(described: dict[str, Any], project: Project) -> None:
+    sets = {each["@id"]: each for each in described["recordSet"]}
+    values = {name: [row[f"{name}/value"] for row in sets[name]["data"]] for name in sets if name.startswith("scale-")}
+    assert values == {"scale-n-0-grade": [0, 1, 2, 3], "scale-t-0-verdict": ["bad", "fair", "good"]}
+    assert sets["scale-t-0-verdict"]["dataType"] == "sc:Enumeration"
+    fields = {field["@id"]: field for each in sets.values() for field in each["field"]}
+    assert fields["attributes-n-0/grade"]["dataType"] == ["sc:Integer", "cr:Label"]
+    assert fields["attributes-t-0/verdict"]["description"].endswith(
+        "On the scale bad, fair, good (`scale-t-0-verdict`)."
+    )
+    mlcroissant = pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
+    records = mlcroissant.Dataset(str(project.data / "croissant.json")).records("attributes-n-0")
+    assert [record["attributes-n-0/grade"] for record in records] == [0, 1, 2]
