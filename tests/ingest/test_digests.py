@@ -42,6 +42,16 @@ def _config(folder: Path, form: str, records: list[bytes], **more: object) -> Pa
     return path
 
 
+@pytest.mark.parametrize("name", ["SHA-1", "sha-256", "sha384", "Sha512"])
+def test_algorithms_have_the_names_of_all_crawlers(tmp_path: Path, run: Run, name: str) -> None:
+    right = _digest(TEXT.encode(), name.lower().replace("-", ""), "hex").replace(name.lower().replace("-", ""), name)
+    blocks = [TEXT.encode(), TEXT.replace("Brot", "Brod").encode()]
+    records = [_record(i, "conversion", block, WARC_Block_Digest=right) for i, block in enumerate(blocks)]
+    ran = run("ingest", "-c", _config(tmp_path, "wet", records, on_error="skip", max_rejected=0.5), "--json")
+    (stage,) = (ran.code, ran.json["counts"]["rejected.digest"])[:1]
+    assert stage == 0
+
+
 @pytest.mark.parametrize("form", ["wet", "warc"])
 def test_a_block_of_other_bytes_than_its_digest_is_told_or_kept_aside(tmp_path: Path, run: Run, form: str) -> None:
     type_, block = ("conversion", TEXT.encode()) if form == "wet" else ("response", PAGE)

@@ -20,6 +20,7 @@ from tests.pipeline.conftest import Project
 from tests.view.sites import lay_out, serving
 from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import ConfigError, DataError
+from toolkit.storage.stores.local.scratch import append_line
 from toolkit.view.labels import Asking, Labels, asking_of
 
 
@@ -145,6 +146,24 @@ def test_the_first_label_of_a_document_is_appended(tmp_path: Path) -> None:
             labels.put("s", id, "q", "a")
     assert path.stat().st_ino == before
     assert [row["data"]["document_id"] for row in _rows(path)] == ["0", "1", "2", "3"]
+
+
+def test_a_file_that_vanishes_before_a_label_is_appended_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "l.jsonl"
+
+    def vanish(file: str, line: bytes) -> None:
+        path.unlink()
+        monkeypatch.undo()
+        append_line(file, line)
+
+    with Labels(str(path), [Asking("q", ("a", "b"))], "ann") as labels:
+        labels.put("s", "1", "q", "a")
+        monkeypatch.setattr("toolkit.view.labels.append_line", vanish)
+        assert labels.put("s", "2", "q", "b") == {"q": "b"}
+        assert labels.changes() == ["labels of 1 document are gone"]
+        assert [row["data"]["document_id"] for row in _rows(path)] == ["2"]
 
 
 def test_lines_of_one_document_that_git_has_merged_become_one(tmp_path: Path) -> None:

@@ -310,7 +310,11 @@ class Labels:
                 if after == before:
                     break
                 if before is None and after is not None and self._seen:
-                    append_line(self._at, _ENCODER.encode(after))
+                    try:
+                        append_line(self._at, _ENCODER.encode(after))
+                    except FileNotFoundError:  # others have just deleted it
+                        self._look_again()
+                        continue
                     self._after_line(after)
                     break
                 if self._look_again():  # others have written while this was made

@@ -305,7 +305,9 @@ class _Tape:
         return head[: found - begun], begun, found - begun
 
 
-_DIGEST = re.compile(rb'"warc-(block|payload)-digest":"(md5|sha1|sha256|sha512):([A-Za-z0-9=]+)"', re.IGNORECASE)
+_DIGEST = re.compile(
+    rb'"warc-(block|payload)-digest":"(md5|sha-?1|sha-?256|sha-?384|sha-?512):([A-Za-z0-9=]+)"', re.IGNORECASE
+)
 
 
 def digest_fault(record: Record) -> str | None:
@@ -321,7 +323,8 @@ def digest_fault(record: Record) -> str | None:
     if block is None:
         return None
     for kind, algorithm, digest in sorted(_DIGEST.findall(bytes(record.headers))):
-        hasher = functools.partial(hashlib.new, algorithm.decode().lower(), usedforsecurity=False)
+        name = algorithm.decode().lower().replace("-", "")  # the IANA's names have a hyphen
+        hasher = functools.partial(hashlib.new, name, usedforsecurity=False)
         expected = _decoded(digest.decode(), hasher().digest_size)
         texts = [block]
         if kind.lower() == b"payload":
