@@ -119,7 +119,8 @@ def test_a_page_follows_the_card_and_the_description(hostile: Project, run: Run)
     assert "card.html: expected the Croissant file beside it, got another; run `toolkit card --html`" in ran.out
     hostile.ok("card")
     hostile.ok("publish", "--to", to)
-    assert run("validate", to).code == 0
+    ran = run("validate", to)
+    assert ran.code == 0, ran.out
     (hostile.out / "card.html").unlink()
     assert hostile.ok("publish", "--to", to, "--json").json["deleted"] == ["card.html"]
     (hostile.out / "croissant.json").unlink()

@@ -12,6 +12,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.inspect import targets
 from toolkit.inspect.describe.about import About, listed, read_about
+from toolkit.inspect.describe.check import external
 from toolkit.inspect.describe.check.keys import KeyedRows
 from toolkit.inspect.describe.check.nodes import Node, extract_of, kind_of, nodes
 from toolkit.inspect.describe.croissant import document as croissant
@@ -80,8 +81,11 @@ def check(
     try:
         target = _target(folder, document, datasets)
         if target is None:
-            message = f"{path}: not compared with its data, which are read in place; give the configuration (-c)"
-            yield Finding(message, "advice")
+            yield from external.check(path, document, first, data=True)[0]
+            message = (
+                "rows not compared with it: only the configuration (-c) and records of the run say how to read them"
+            )
+            yield Finding(f"{path}: {message}", "advice")
             return
         recorded = isinstance(target, Dataset) or publish.load_manifest(target) is not None
         about = _about(document, recorded=recorded)
@@ -115,8 +119,12 @@ def _target(folder: str, document: Node, datasets: Sequence[Dataset]) -> Dataset
         return None
     target = targets.target_of(folder)
     rows = [field.get("description") for record in nodes(document, "recordSet") for field in nodes(record, "field")]
-    if not (others or ROW in rows or (target and target.kind == "dataset")):
-        return folder
+    is_dataset = target is not None and target.kind == "dataset"
+    if not (others or ROW in rows):
+        if rows and is_dataset:
+            return None  # a published output with its parts in `documents/`
+        if not is_dataset:
+            return folder
     name = _folder_of(documents) or "documents"
     found = Dataset(join(folder, name), join(folder, next(filter(None, map(_folder_of, others)), "attributes")))
     globs = [str(glob) for glob in listed(documents.get("includes"))]
