@@ -32,10 +32,13 @@ class Repo:
     private: bool
     files: dict[str, bytes | tuple[str, int]] = field(default_factory=dict)
     commits: list[dict[str, Any]] = field(default_factory=list)
+    versions: dict[str, dict[str, bytes | tuple[str, int]]] = field(default_factory=dict)
 
     @property
     def sha(self) -> str:
-        return hashlib.sha1(f"{len(self.commits)}{sorted(self.files)}".encode()).hexdigest()
+        sha = hashlib.sha1(f"{len(self.commits)}{sorted(self.files)}".encode()).hexdigest()
+        self.versions[sha] = dict(self.files)
+        return sha
 
 
 class Hub(servers.Server):
@@ -66,8 +69,7 @@ class Hub(servers.Server):
         self.held = threading.Event()
         self.headers: list[str] = []
 
-    def content(self, repo: Repo, path: str) -> bytes:
-        found = repo.files[path]
+    def content(self, found: bytes | tuple[str, int]) -> bytes:
         return found if isinstance(found, bytes) else self.objects[found[0]]
 
 
@@ -100,7 +102,7 @@ class _Handler(servers.Handler):
             )
             return
         if (
-            kind not in ("put", "complete", "resolve", "cdn", "look")
+            kind not in ("put", "complete", "resolve", "cdn", "look", "tree")
             and self.headers.get("Authorization") != f"Bearer {TOKEN}"
         ):
             self._json({"error": "Invalid credentials in Authorization header"}, 401)
@@ -148,7 +150,13 @@ class _Handler(servers.Handler):
         if repo is None:
             return
         listed = []
-        for path, found in sorted(repo.files.items()):
+        folder, is_deep = (
+            "".join(f"{part}/" for part in parts[6:]),
+            self.query.get("recursive", [""])[0].lower() == "true",
+        )
+        for path, found in sorted(repo.versions.get(parts[5], repo.files).items()):
+            if not path.startswith(folder) or (not is_deep and "/" in path[len(folder) :]):
+                continue
             if isinstance(found, bytes):
                 blob = hashlib.sha1(b"blob %d\0" % len(found) + found).hexdigest()
                 listed.append({"type": "file", "path": path, "size": len(found), "oid": blob})
@@ -156,7 +164,8 @@ class _Handler(servers.Handler):
                 lfs = {"oid": found[0], "size": found[1], "pointerSize": 130}
                 listed.append({"type": "file", "path": path, "size": found[1], "oid": "0" * 40, "lfs": lfs})
         at, size = int(self.query.get("cursor", ["0"])[0]), 4
-        more = f'<{self.server.url}{self.path.partition("?")[0]}?recursive=True&cursor={at + size}>; rel="next"'
+        query = f"recursive={str(is_deep).lower()}&cursor={at + size}"
+        more = f'<{self.server.url}{self.path.partition("?")[0]}?{query}>; rel="next"'
         self._json(listed[at : at + size], headers={"Link": more} if at + size < len(listed) else {})
 
     def _resolve(self, parts: list[str]) -> None:
@@ -164,10 +173,12 @@ class _Handler(servers.Handler):
         repo, path = self._repo("/".join(parts[1:3])), "/".join(parts[5:])
         if repo is None:
             return
-        if path not in repo.files:
+        files = repo.versions.get(parts[4], repo.files)
+        if path not in files:
             self._json({"error": "Entry not found"}, 404, {"X-Error-Code": "EntryNotFound"})
             return
-        data, found = self.server.content(repo, path), repo.files[path]
+        found = files[path]
+        data = self.server.content(found)
         digest = hashlib.sha256(data).hexdigest()
         headers = {"X-Repo-Commit": repo.sha, "ETag": f'"{digest}"'}
         if isinstance(found, tuple):

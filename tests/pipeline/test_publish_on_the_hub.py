@@ -72,7 +72,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _there(hub: Hub) -> dict[str, bytes]:
     repo = hub.repos["me/letters"]
-    return {path: hub.content(repo, path) for path in repo.files if path != ".gitattributes"}
+    return {path: hub.content(repo.files[path]) for path in repo.files if path != ".gitattributes"}
 
 
 def _whole(project: Project) -> dict[str, bytes]:

@@ -169,7 +169,8 @@ def test_a_whole_run_on_the_store_of_the_page_makes_what_a_run_on_disk_makes(pag
 def test_stores_are_found_as_other_plugins_are(page: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"http", "https", "local", "s3"} <= set(STORES.names())
     with pytest.raises(
-        ConfigError, match=r"^sqlite://: expected a local path, az:// or gs:// or http:// or https:// or s3://; "
+        ConfigError,
+        match=r"^sqlite://: expected a local path, az:// or gs:// or hf:// or http:// or https:// or s3://; ",
     ):
         store_of("sqlite://x/y")
     with pytest.raises(ConfigError, match=r"^local://: expected a local path"):
@@ -217,7 +218,7 @@ TEXTS = ("toolkit/text/", "taggers/")
 """Where addresses that stand in documents are looked at."""
 
 LIBRARIES = {"boto3", "botocore", "azure", "google", "requests", "smart_open", "urllib3"}
-SCHEME = re.compile(r"s3|gs|az|(?:(?:gs|az)://)|(?:s3|https?)?://|https?:?")
+SCHEME = re.compile(r"s3|gs|az|(?:gs|az)://|(?:s3|https?)?://|https?:?")
 TAKEN_APART = ("startswith", "partition", "split", "removeprefix")
 
 

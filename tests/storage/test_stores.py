@@ -245,7 +245,7 @@ def test_keys_are_what_paths_say() -> None:
     with pytest.raises(ConfigError, match="expected s3://BUCKET/KEY"):
         split("s3:///x")
     with pytest.raises(
-        ConfigError, match="ftp://: expected a local path, az:// or gs:// or http:// or https:// or s3://;"
+        ConfigError, match="ftp://: expected a local path, az:// or gs:// or hf:// or http:// or https:// or s3://;"
     ):
         store_of("ftp://b/x")
     assert Stat(1, "x") == Stat(1, "x")

@@ -18,9 +18,9 @@ from toolkit.distribution import NAME, missing_extra
 from toolkit.errors import ConfigError, DataError, Forbidden, ToolkitError, Unreadable
 from toolkit.releases.fetching import Became
 from toolkit.releases.publishing import earlier
-from toolkit.releases.release import Address, File, endpoint
+from toolkit.releases.release import Address, File
 from toolkit.storage import retrying, store_of
-from toolkit.storage.addresses import cleaned
+from toolkit.storage.addresses import cleaned, hub_endpoint
 from toolkit.storage.paths import fault_of_name, join
 from toolkit.storage.retrying import Trouble
 
@@ -239,7 +239,7 @@ class Repository:
 
     def _ask(self, request: Callable[[], T]) -> T:
         """Return what the Hub gives; ask again while it fails for a reason that may pass."""
-        host = urllib.parse.urlsplit(endpoint()).hostname or endpoint()
+        host = urllib.parse.urlsplit(hub_endpoint()).hostname or hub_endpoint()
 
         def quietly() -> T:
             with _quietly():
@@ -307,7 +307,7 @@ def _api() -> Any:
         raise missing_extra("hub", "the Hugging Face Hub", "huggingface_hub") from None
     if not huggingface_hub.get_token():
         raise ConfigError(f"expected a token of the Hugging Face Hub, got none: {_TOKENS}")
-    return huggingface_hub.HfApi(endpoint=endpoint(), library_name=NAME)
+    return huggingface_hub.HfApi(endpoint=hub_endpoint(), library_name=NAME)
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.session import current
 from toolkit.storage import compression, store_of
+from toolkit.storage.addresses import hub_endpoint
 from toolkit.storage.paths import fault_of_name, join, list_files, no_folder, stat_each
 from toolkit.storage.reading import READ
 
 SCHEME = "hf://"
-ENDPOINT = "https://huggingface.co"
 
 _NAME = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([^@]+))?/*")
 FORM = "hf://datasets/USER/NAME"
@@ -42,17 +42,12 @@ class Address:
     @property
     def page(self) -> str:
         """Return where people see it."""
-        return f"{endpoint()}/datasets/{self.name}"
+        return f"{hub_endpoint()}/datasets/{self.name}"
 
     @property
     def files(self) -> str:
         """Return the address on the web below which its files are."""
         return f"{self.page}/resolve/{urllib.parse.quote(self.revision, safe='')}"
-
-
-def endpoint() -> str:
-    """Return the address of the Hub; HF_ENDPOINT has that of another."""
-    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or ENDPOINT
 
 
 def is_hub(address: str) -> bool:

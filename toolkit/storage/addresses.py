@@ -19,6 +19,8 @@ import urllib.parse
 from toolkit.errors import ConfigError
 from toolkit.session import current
 
+HUB = "https://huggingface.co"
+
 _USER = "…@"
 _QUERY = "?…"
 
@@ -55,6 +57,11 @@ _PARTS = re.compile(r"(?i)(?:^|[?;&])(?:AccountKey|SharedAccessSignature|sig)=([
 
 _LONG = 8
 """Characters from which a user, a password or a value is taken out of messages by itself; less may be any word."""
+
+
+def hub_endpoint() -> str:
+    """Return the address of the Hugging Face Hub; HF_ENDPOINT has that of another."""
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
 
 
 def hidden(text: str, *, carry: bool = True) -> str:

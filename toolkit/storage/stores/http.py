@@ -29,7 +29,7 @@ BUSY = (403, 408, 429)
 REFUSED = 403
 """That is how Common Crawl's servers ask for patience, and others refuse for good."""
 
-KNOWN = (404, 405, 410, 416, 501)
+KNOWN = (401, 404, 405, 410, 416, 501)
 """Answers that mean something to those who asked."""
 
 
@@ -50,10 +50,10 @@ class Http(Store):
 
     def stat(self, path: str) -> Stat | None:
         """Return what the server says of a file; the stamp is its ETag, or its date."""
-        answer = _asked(path, "HEAD")
+        answer = ask(path, "HEAD")
         if answer.status_code in (405, 501):  # a server that knows no HEAD
             answer.close()
-            answer = _asked(path, "GET")
+            answer = ask(path, "GET")
         with answer:
             if answer.status_code in (404, 410):
                 return None
@@ -76,6 +76,7 @@ class Reading(io.RawIOBase):
         path: of the file.
         offset: of the first byte.
         expected: the version that it must be.
+        headers: Headers of each request, beside those of a range.
 
     Attributes:
         found: the version that is read; its size is 0 if the server does not say it.
@@ -86,8 +87,11 @@ class Reading(io.RawIOBase):
         FileNotFoundError: if there is none.
     """
 
-    def __init__(self, path: str, offset: int = 0, expected: Stat | None = None) -> None:
+    def __init__(
+        self, path: str, offset: int = 0, expected: Stat | None = None, headers: dict[str, str] | None = None
+    ) -> None:
         super().__init__()
+        self._headers = headers or {}
         self.found = expected
         self._path = path
         self._at = offset
@@ -142,7 +146,9 @@ class Reading(io.RawIOBase):
 
         A server may answer with the file from its beginning, which is then skipped, but not with any other part.
         """
-        self._answer = answer = _asked(self._path, "GET", {"Range": f"bytes={self._at}-"} if self._at else {})
+        self._answer = answer = ask(
+            self._path, "GET", self._headers | ({"Range": f"bytes={self._at}-"} if self._at else {})
+        )
         if answer.status_code in (404, 410):
             self._fail(FileNotFoundError(2, "No such file", self._path))
         first, total = _content_range(answer)
@@ -228,11 +234,11 @@ def _host(path: str) -> str:
     return urllib.parse.urlsplit(path).netloc.rpartition("@")[2]
 
 
-def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
+def ask(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
     """Return an answer to a request, once the server is not too busy for it."""
     host = _host(path)
 
-    def ask() -> Any:
+    def request() -> Any:
         answer = _session(os.getpid()).request(
             method,
             whole(path),
@@ -246,7 +252,7 @@ def _asked(path: str, method: str, headers: dict[str, str] | None = None) -> Any
             raise _Busy(answer)
         return answer
 
-    answer = retrying.persist(host, path, ask, lambda error: _judged(error, path))
+    answer = retrying.persist(host, path, request, lambda error: _judged(error, path))
     if answer.status_code >= 400 and answer.status_code not in KNOWN:
         answer.close()
         raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
