@@ -29,7 +29,6 @@ STEPS = {
     "copy NAME": "copying documents of NAME",
     "count": "counting documents",
     "count groups": "counting the documents of large groups",
-    "croissant": "checking files against their description",
     "decide": "deciding which near duplicates stay",
     "draw": "drawing the sample",
     "find what belongs together": "finding groups of near duplicates",
