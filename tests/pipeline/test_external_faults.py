@@ -178,5 +178,7 @@ def test_validate_knows_where_texts_end_without_a_configuration(project: Project
     places = {f"{name}:5" for name in PATHS} if fault in FAULTS else set()
     assert (ran.code, _places(ran.out)) == (1 if places else 0, places), ran.out
     if fault == "end past the text":
-        project.config["mix"]["past_end"] = "clamp"
+        mix = project.config["mix"]
+        stream = {"attributes": mix.pop("attributes"), "rules": mix.pop("rules"), "past_end": "clamp"}
+        mix["streams"] = {"web": stream}
         assert project("validate").code == 0

@@ -245,7 +245,10 @@ def fill(root: Path, shard: str, rows: JsonRows) -> None:
     write_rows(root / "documents" / shard, rows)
     write_rows(root / "attributes" / "exp" / shard, (expressed(row, i) for i, row in enumerate(rows)))
     write_rows(root / "attributes" / "dedup" / shard, (deduplicated(row, i) for i, row in enumerate(rows)))
-    nameless = ({"attributes": {"dup": [[0, i % 4, 1]] * (i % 3)}, "id": row["id"]} for i, row in enumerate(rows))
+    nameless = (
+        {"attributes": {"dup": [[0, min(i % 4, len(row["text"])), 1]] * (i % 3)}, "id": row["id"]}
+        for i, row in enumerate(rows)
+    )
     write_rows(root / "attributes" / "nameless" / shard, nameless)
 
 
