@@ -300,6 +300,14 @@ def test_messages_of_others_are_cleaned() -> None:
     assert cleaned("some words of mine: keys = 3") == "some words of mine: keys = 3"
 
 
+@pytest.mark.parametrize("of", ["a", "a.", "token", "token ", "x://", "a@"])
+def test_long_messages_are_cleaned_in_time_that_grows_with_them(of: str) -> None:
+    message = of * 100_000 + " 9https://user:hidden123@host/x my_token = hidden456"
+    shown = cleaned(message)
+    assert "hidden" not in shown
+    assert len(shown) < len(message)
+
+
 def test_what_may_be_published_is_told_from_what_may_not() -> None:
     assert [has_secret(f"https://x.org/{q}") for q in ("", "p?id=3", "p?X-Amz-Signature=1", "p?a=1&sig=2")] == [
         False, False, True, True,

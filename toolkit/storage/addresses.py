@@ -24,7 +24,7 @@ HUB = "https://huggingface.co"
 _USER = "…@"
 _QUERY = "?…"
 
-_ADDRESS = re.compile(r"""(?i)(?<![a-z0-9])([a-z][a-z0-9+.-]*)://([^\s/?#"'<>\\]*)([^\s?#"'<>]*)([^\s"'<>]*)""")
+_ADDRESS = re.compile(r"""(?i)([a-z][a-z0-9+.-]{0,30})://([^\s/?#"'<>\\]*)([^\s?#"'<>]*)([^\s"'<>]*)""")
 """Scheme, who and where, path, and what follows it."""
 
 _PAIR = re.compile(r"\?[\w.~%-]+=")
@@ -36,7 +36,7 @@ _SIGNED = re.compile(
 """Parameters that give somebody a right."""
 
 _NAMED = re.compile(
-    r"(?i)([\w.-]*(?:signature|token|secret|password|credential|api-?key|access-?key)[\w.-]*\s*[=:]\s*)[^\s,;&]+"
+    r"(?i)((?:signature|token|secret|password|credential|api-?key|access-?key)[\w.-]{0,64}\s{0,8}[=:]\s{0,8})[^\s,;&]+"
 )
 """The same, named anywhere in a text."""
 
