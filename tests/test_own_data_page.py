@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 
 PAGE = "docs/bring-your-own-data.md"
-EXAMPLES = [block.text for block in blocks(PAGE) if block.language == "yaml"]
+EXAMPLES = [block.text for block in blocks(PAGE) if block.language == "yaml" and not block.unrun]
 ENGLISH = "The library opens at nine in the morning and it closes at six in the evening, on every day of the week."
 GERMAN = "Die Bibliothek öffnet um neun Uhr am Morgen und schließt um sechs Uhr am Abend, an jedem Tag der Woche."
 HEADER = "---\nconfigs:\n- config_name: sample\n  data_files: [{split: train, path: sample/*.parquet}]\n---\n"

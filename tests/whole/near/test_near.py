@@ -262,7 +262,7 @@ def test_what_was_decided_is_not_read_again(near: Near, monkeypatch: pytest.Monk
     near.write(texts, shards=6)
     near.ok("dedup", "--quiet")
     whole = tree(near.attributes)
-    for path in (*near.attributes.rglob("*.gz"), *near.data.rglob(".toolkit/dedup")):
+    for path in (*near.attributes.rglob("*.gz"), *near.data.rglob(".toolkit")):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     last = near.documents / "cc" / "s5.jsonl.gz"
     content = last.read_bytes()
@@ -325,7 +325,7 @@ def test_a_corpus_that_grows_has_what_a_whole_one_has(
     near.write(texts, shards=6)
     near.ok("dedup", "--quiet")
     whole = tree(near.attributes)
-    for path in (*near.attributes.rglob("*.gz"), *near.data.rglob(".toolkit/dedup")):
+    for path in (*near.attributes.rglob("*.gz"), *near.data.rglob(".toolkit")):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shards = {path: path.read_bytes() for path in sorted((near.documents / "cc").iterdir())}
     left = list(shards)
