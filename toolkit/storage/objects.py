@@ -91,7 +91,7 @@ class Objects(Store):
 
     Attributes:
         service: Name of the service in messages.
-        unit: Bytes of which each part but the last is a multiple.
+        unit: Bytes of which each part but the last is a multiple; 1 where a last part need not be marked.
     """
 
     service: ClassVar[str]
@@ -460,11 +460,12 @@ class ObjectWriting(Writing):
                 self._store.discard(f"{self._path}{UPLOAD}{upload}")
 
     def _send(self, *, last: bool) -> None:
-        """Send what is held; unless it is the last part, all but an end that makes it a multiple of the unit."""
+        """Send what is held; where parts have a unit, all but an end: the last part is marked, and is not empty."""
         if self.upload is None:
             self.upload = self._store.begin(self._path)
         upload, data = self.upload, b"".join(self._blocks)
-        end = len(data) if last else (len(data) - 1) // self._store.unit * self._store.unit
+        unit = self._store.unit
+        end = len(data) if last or unit == 1 else (len(data) - 1) // unit * unit
         part = Part(len(self.parts) + 1, self._sent, data[:end], last)
         self._content.update(part.body)
         if part.body:
