@@ -1,5 +1,6 @@
 """Batch services: files of requests that nobody has yet, and results in any order, in parts, with errors, and again."""
 
+import gzip
 import json
 import random
 from pathlib import Path
@@ -146,3 +147,33 @@ def test_a_line_that_is_no_result_is_named(batch: Annotated) -> None:
     ran = batch.run()
     assert ran.code == 1
     assert "results.jsonl:1: expected a request or a result of a batch service, got" in ran.err
+
+
+def test_results_may_be_named_after_their_requests_and_compressed(batch: Annotated) -> None:
+    (requested,) = map(Path, annotate(batch)["batch"]["files"])
+    asked = requests(batch)
+    answer(batch, f"{requested.stem}_output.jsonl", [result(request) for request in asked[:3]])
+    answer(batch, f"{requested.stem}-1.jsonl", [result(request) for request in asked[3:6]])
+    lines = "".join(json.dumps(result(request)) + "\n" for request in asked[6:])
+    (batch.root / "batch/rest.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    found = annotate(batch)
+    assert (found["requests"], found["batch"]["waiting"], found["batch"]["written"]) == (8, 0, 0)
+
+
+def test_results_in_place_of_the_requests_are_refused(batch: Annotated) -> None:
+    (requested,) = map(Path, annotate(batch)["batch"]["files"])
+    answer(batch, requested.name, [result(request) for request in requests(batch)])
+    ran = batch.run()
+    assert ran.code == 1
+    assert f"{requested.name}: expected the requests that were written here, got a result; save results" in ran.err
+
+
+def test_a_result_without_response_and_error_is_not_asked_for_again(batch: Annotated) -> None:
+    annotate(batch)
+    asked = requests(batch)
+    message = {"type": "succeeded", "message": {"content": []}}  # of another service
+    answer(batch, "results.jsonl", [{"custom_id": request["custom_id"], "result": message} for request in asked])
+    ran = batch.run()
+    assert ran.code == 1
+    assert "results.jsonl:1: expected a request or a result of a batch service, got: neither `method` nor" in ran.err
+    assert len(requests(batch)) == len(asked)

@@ -4,7 +4,7 @@ The folder of ``endpoint: batch:FOLDER`` holds both, below any sub-folders. A fi
 Batch API, which other services take, too; a line each, with the digest of the sample as `custom_id`:
 
     requests-<set>-000001.jsonl   {"custom_id": …, "method": "POST", "url": "/v1/chat/completions", "body": {…}}
-    any other name.jsonl          {"custom_id": …, "response": {"status_code": 200, "body": {…}}, "error": null}
+    any other name.jsonl[.gz]     {"custom_id": …, "response": {"status_code": 200, "body": {…}}, "error": null}
 
 Results are told by their content, and may come in any order, in parts, and again. A request without a result waits; one
 whose result is a failure that may pass is written again. So each run writes only requests that nobody has, and takes
@@ -15,6 +15,7 @@ Source: OpenAI's API reference, "The request input object" and "The request outp
 """
 
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -42,6 +43,8 @@ from toolkit.tag import run as tagging
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
 """Requests and bytes of a file, at most."""
+
+_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 _TOGETHER = 1000
 """Results that are made durable at a time."""
@@ -121,11 +124,15 @@ class Batch:
         self._in_file = self._numbered = 0
 
     def __enter__(self) -> Self:
-        paths = [join(self.folder, name) for name in list_files(self.folder) if name.endswith(".jsonl")]
-        own = [path for path in paths if os.path.basename(path).startswith(self._stem)]
-        for path in own:
-            self._numbered = max(self._numbered, int(path.rpartition("-")[2].removesuffix(".jsonl") or 0))
+        paths = [join(self.folder, name) for name in list_files(self.folder) if name.endswith(_SUFFIXES)]
+        requests = re.compile(re.escape(self._stem) + r"([0-9]{6,})\.jsonl")
+        own = {path: int(m[1]) for path in paths if (m := requests.fullmatch(os.path.basename(path)))}
+        for path, number in own.items():
+            self._numbered = max(self._numbered, number)
             for line, size in self._lines(path):
+                if line.method is None:
+                    message = "expected the requests that were written here, got a result"
+                    raise DataError(f"{message}; save results under another name", path=path)
                 found = self._pending.setdefault(line.custom_id or "", _Pending())
                 found.count, found.size = found.count + 1, size
         known = json_files.load(self._record, _Taken) or _Taken()
@@ -249,7 +256,10 @@ class Batch:
                 if seen is not None:
                     seen.add(digest)
                 try:
-                    yield _LINE.decode(line), len(line)
+                    decoded = _LINE.decode(line)
+                    if decoded.method is None and decoded.response is None and decoded.error is None:
+                        raise ValueError("neither `method` nor `response` nor `error`")
+                    yield decoded, len(line)
                 except (ValueError, RecursionError) as error:
                     message = f"expected a request or a result of a batch service, got: {error}"
                     raise DataError(message, path=path, line=number) from None
