@@ -254,3 +254,34 @@ def test_what_cannot_be_is_refused(project: Project, changed: dict[str, Any], me
     ran = project(next(iter(changed)))
     assert ran.code == 2, ran.out
     assert message in ran.err
+
+
+def test_edits_change_the_values_of_the_text_that_they_edit(project: Project) -> None:
+    other = "The library opens at nine.\nWrite to me@example.org or come by."
+    rows = [document("d", "own", metadata={"other": other}), document("e", "own", metadata={"other": None})]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    text = {"text": REF}
+    lines = {"tagger": "line_language", "model": "lid.176.ftz"} | text
+    project.config["tag"] = {
+        "other-0": {"tagger": "tests.pipeline.test_chosen_text:Other", "as": "other"},
+        "lines-0": lines,
+        "language-0": {"tagger": "language", "lines": "lines-0"} | text,
+        "edited-0": {"taggers": [{"tagger": "length", "as": "edited"}, "emails"]} | text,
+        "own-0": "length",
+    }
+    project.ok("tag")
+
+    def mixed(name: str, output: str, *rules: dict[str, Any]) -> list[Any]:
+        attributes = [each for each in project.config["tag"] if each != "other-0"]
+        edit = {"replace": "emails", "by": "@"}
+        project.config["mix"] = text | {"attributes": attributes, "rules": [*rules, edit]}
+        project.config["mix"]["output"] = {"format": output, "path": str(project.root / output)}
+        project.ok("mix")
+        return read_rows(project.root / output / name)
+
+    (row,) = mixed("en/en.jsonl.gz", "oscar", {"drop": "language.label is None", "name": "unidentified"})
+    assert row["content"] == other.replace("me@example.org", "@")
+    assert len(row["metadata"]["sentence_identifications"]) == 2
+    sets = [{"set": "edited", "to": "edited.chars"}, {"set": "own", "to": "length.chars"}]
+    (row,) = mixed("documents/documents.jsonl.gz", "dolma", *sets)
+    assert row["metadata"] | {"edited": len(other) - 13, "own": 3} == row["metadata"]

@@ -12,7 +12,7 @@ from toolkit import rules
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.data import schema
+from toolkit.data import chosen_text, schema
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import MetadataField, label_of, path_of, value_of
 from toolkit.errors import ConfigError, did_you_mean
@@ -41,8 +41,16 @@ class Binding(ConfigStruct):
     is_label: bool = False
 
 
-def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> list[Binding]:
+def bind_rules(
+    settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet, text: str | None = None
+) -> list[Binding]:
     """Return what becomes of the attributes that `set` rules use in a document whose text other rules edit.
+
+    Args:
+        settings: of the mix.
+        sets: that are joined.
+        found: the rules.
+        text: the chosen text of the documents (see `toolkit.data.chosen_text`).
 
     Raises:
         ConfigError: if one would be stale.
@@ -50,20 +58,25 @@ def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSe
     if not (found.edits and found.fields):
         return []
     return [
-        Binding(set=i, key=key.key, path=[], after_edits=_after_edits(key, sets, f"{settings.place}: {key.name!r}"))
+        Binding(
+            set=i, key=key.key, path=[], after_edits=_after_edits(key, sets, f"{settings.place}: {key.name!r}", text)
+        )
         for i, joined in enumerate(sets)
         for key in joined.keys
         if key.name in found.needs.to_set
     ]
 
 
-def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet) -> dict[str, Binding]:
+def bind_writer(
+    settings: MixSettings, sets: list[JoinedSet], found: rules.RuleSet, text: str | None = None
+) -> dict[str, Binding]:
     """Return where the writer's attributes come from, but for those from the metadata (see `metadata_fields`).
 
     Args:
         settings: of the mix.
         sets: that are joined.
         found: the rules.
+        text: the chosen text of the documents (see `toolkit.data.chosen_text`).
 
     Raises:
         ConfigError: if one is not there, not of the wanted type, may be null, or depends on text that rules edit and
@@ -83,7 +96,7 @@ def bind_writer(settings: MixSettings, sets: list[JoinedSet], found: rules.RuleS
             continue
         binding = _bind(where, wanted, sets, known)
         if found.edits:
-            after = _after_edits(_key(binding, sets), sets, where)
+            after = _after_edits(_key(binding, sets), sets, where, text)
             binding = msgspec.structs.replace(binding, after_edits=after)
         bindings[option] = binding
     return bindings
@@ -191,19 +204,23 @@ def _without_nulls(type_: schema.Type, fields: Iterable[str]) -> schema.Type:
 # --- after edits ------------------------------------------------------------------------------------------------------
 
 
-def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by line", "recomputed"]:
-    """Return what becomes of a value after edits.
+def _after_edits(
+    key: Key, sets: list[JoinedSet], where: str, text: str | None
+) -> Literal["kept", "by line", "recomputed"]:
+    """Return what becomes of a value after edits of the chosen text; a tagger's value about another text is kept.
 
     Raises:
         ConfigError: if it would be stale.
     """
-    if schema.is_per_line(key.declared):
+    if _is_per_line(key, text):
         return "by line"
     stale = (
         f"{where}: rules of this mix edit the text, so this value must be computed again, and that is not possible: "
     )
     if key.settings is None:
         raise ConfigError(f"{stale}another program made its set")
+    if "tagger" in key.settings and chosen_text.text_of(key.settings) != text:
+        return "kept"
     if removed := key.settings.get(without.OPTION):
         raise ConfigError(f"{stale}its set was made `without: {removed}`")
     if asked := key.settings.get(when.OPTION):
@@ -217,9 +234,16 @@ def _after_edits(key: Key, sets: list[JoinedSet], where: str) -> Literal["by lin
         read = next((k for s in sets if s.set == reference.set for k in s.keys if k.key == reference.key), None)
         if read is None:
             raise ConfigError(f"{stale}its tagger reads {reference.text}; add {reference.set} to `attributes:`")
-        if not schema.is_per_line(read.declared):
+        if not _is_per_line(read, text):
             raise ConfigError(f"{stale}its tagger reads {reference.text}, which does not have one value for each line")
     return "recomputed"
+
+
+def _is_per_line(key: Key, text: str | None) -> bool:
+    """Return whether all documents that are edited have a value for each line: those without a text are dropped."""
+    given = key.settings or {}
+    is_seen = text is not None and "tagger" in given and given.get(chosen_text.OPTION) == text
+    return schema.is_per_line(key.declared.not_null if is_seen and when.OPTION not in given else key.declared)
 
 
 def _key(binding: Binding, sets: list[JoinedSet]) -> Key:
@@ -248,6 +272,7 @@ def _tagger(encoded: bytes) -> Tagger:
             raise ConfigError(f"its set does not record where its {field.name} is; run `toolkit tag --overwrite`")
     found = config.convert(ConfigNode(options), class_, f"tagger {settings['tagger']}")
     now = tagger.settings(found, settings["tagger"], settings["as"])
+    now |= {option: settings[option] for option in (chosen_text.OPTION,) if option in settings}
     if now != settings:
         raise ConfigError(
             f"the tagger {settings['tagger']} has another version or another model here than when the set was made"

@@ -442,6 +442,8 @@ class Encoder:
     def _value_after(
         self, binding: Binding, edited: Edited, document: Document, value: Any, type_: Any, lines: list[bytes]
     ) -> Any:
+        if binding.after_edits == "kept" or (binding.after_edits == "by line" and value is None):
+            return value
         if binding.after_edits == "by line":
             return along(edited, value)
         per_line = {

@@ -294,7 +294,8 @@ def bound(
     except UnknownAttribute as error:
         hint = joined_sets.set_hint(error.name, stream, joined, planned)
         raise ConfigError(f"{error.message}{hint}" if hint else str(error)) from None
-    bindings, of_rules = binding.bind_writer(settings, joined, rules), binding.bind_rules(settings, joined, rules)
+    bindings = binding.bind_writer(settings, joined, rules, stream.text)
+    of_rules = binding.bind_rules(settings, joined, rules, stream.text)
     named = {(each.set, each.key) for each in (*bindings.values(), *of_rules)}
     wanted = [key.name for i, found in enumerate(joined) for key in found.keys if (i, key.key) in named]
     joined_sets.check_texts(settings, stream, joined, wanted)
