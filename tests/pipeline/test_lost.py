@@ -72,22 +72,30 @@ def test_a_shard_that_a_glob_leaves_out_is_not_lost(project: Project) -> None:
     project.config["documents"]["path"] = f"{project.root}/in/[ac].jsonl"
     project.ok("tag")
     project.ok("status")
+    project.config["documents"]["path"] = f"{project.root}/in/a.jsonl"
+    project.ok("tag")
+    project.ok("status")
 
 
 def test_a_key_that_an_external_file_had_is_missed(project: Project) -> None:
     _documents(project.documents)
     ids = {name: [f"{name}{i}" for i in range(3)] for name in NAMES}
 
-    def write(name: str, *keys: str) -> None:
-        rows = [{"source": "s", "id": id_, "attributes": {key: [[0, 3, 1.0]] for key in keys}} for id_ in ids[name]]
+    def write(name: str, *keys: str, rare: bool = False) -> None:
+        rows = [
+            {"source": "s", "id": id_, "attributes": {key: [[0, 3, 1.0]] for key in (*keys, *["rare"] * first)}}
+            for id_, first in zip(ids[name], (rare, False, False), strict=True)
+        ]
         write_rows(project.attributes / "spans" / f"{name}.jsonl.gz", rows)
 
     for name in NAMES:
-        write(name, "x", "y")
+        write(name, "x", "y", rare=True)
     cut = {"cut": "y", "name": "y"}
     output = {"format": "dolma", "path": str(project.out)}
     project.config["mix"] = {"attributes": ["spans"], "rules": [cut], "output": output}
     project.ok("mix")
+    write("b", "x", "y")
+    project.ok("mix")  # no document of this shard has such a span any more
     write("b", "x")  # an absent key means no spans: the rule would not fire there
     for command in ("mix", "validate"):
         ran = project(command)

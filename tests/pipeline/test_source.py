@@ -162,7 +162,10 @@ def test_a_set_is_out_of_date_when_its_model_is_or_what_the_model_learnt_from(pr
     assert "edu-0 was made from q-0, which is out of date: " in project("mix").err
     project.ok("align")
     refused = project("mix")
-    learnt = "model-0 learnt from q-0, which has changed since; run `toolkit train`, then run `toolkit tag --overwrite`"
+    learnt = (
+        "model-0 learnt from q-0, which has changed since; run `toolkit train --overwrite`, then "
+        "run `toolkit tag --overwrite`"
+    )
     assert (refused.code != 0, learnt in refused.err) == (True, True), refused.err
     _scores(tmp_path / "scores.jsonl", 1.0)
     project.ok("align")

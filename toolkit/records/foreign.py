@@ -23,6 +23,7 @@ from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import stored_digest
 
+_SPANS = (schema.SPANS, schema.list_of(schema.NEVER))
 _DECODER = msgspec.json.Decoder(AttributesRow)
 
 
@@ -66,7 +67,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     if seen is None or Stat(seen.size, seen.stamp) != found:
         before = seen
         seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
-        if before and seen.rows and (gone := sorted(before.types.keys() - seen.types.keys())):
+        if before and seen.rows and (gone := _gone(before, seen)):
             raise DataError(
                 f"expected the keys that the file had before, got none of {', '.join(gone)}; restore the file, or run "
                 f"`toolkit clean --forget {set_name}` if they are not needed",
@@ -74,6 +75,15 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
             )
         _save(dataset, set_name, shard, seen)
     return seen
+
+
+def _gone(before: Seen, now: Seen) -> list[str]:
+    """Return the keys that a file has lost, sorted; spans that only some documents had may be those of none now."""
+    return sorted(
+        key
+        for key in before.types.keys() - now.types.keys()
+        if key in before.everywhere or schema.from_json(before.types[key]) not in _SPANS
+    )
 
 
 def sets_seen(dataset: Dataset) -> list[str]:

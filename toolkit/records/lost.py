@@ -7,7 +7,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.records.ingested import InputRecord
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
-from toolkit.storage.paths import exists, fixed_part, is_glob, lacking
+from toolkit.storage.paths import exists, fixed_part, is_glob, join, lacking
 
 
 def lost_shards(
@@ -54,4 +54,6 @@ def _is_gone(dataset: Dataset, shard: str) -> bool:
     inside = pattern[len(fixed_part(pattern)) :].lstrip("/")
     if not dataset.admits(file) or (is_glob(pattern) and not glob_regex(inside).match(file)):
         return False
+    if pattern and dataset.is_flat and not is_glob(pattern) and join(dataset.documents, file) != pattern:
+        return False  # the path is that of another file
     return not exists(dataset.shard_path(shard))  # another run may have just ingested it

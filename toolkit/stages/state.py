@@ -105,7 +105,8 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
                 now = models_of_ours.labels_of(dataset, name, shards)
                 if any(labels.get(shard, digest) != digest for shard, digest in now.items()):
                     message = (
-                        f"the model {path} learnt from {name}, which has changed since; run `toolkit train`, then "
+                        f"the model {path} learnt from {name}, which has changed since; run "
+                        "`toolkit train --overwrite`, then "
                     )
                     raise StaleError(message + again.format(sets.command_of(dataset, set_name)), path=where)
                 if labels.keys() & now.keys() and sets.load_schema(dataset, name):  # else it is of another dataset

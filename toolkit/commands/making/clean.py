@@ -80,7 +80,9 @@ def _forget(context: Context, options: Options) -> Outcome:
         ConfigError: if there is no configuration with a dataset, or a name is of nothing that can be forgotten.
     """
     if not context.has_dataset:
-        raise ConfigError("--forget: expected a configuration with a dataset (-c), got none")
+        raise ConfigError(
+            "--forget: expected a configuration with a dataset (-c), or `-c CONFIG dataset=ROOT`; got none"
+        )
     dataset, holds = context.dataset, ingest_section.holds(context.entries)
     with context.claimed(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
         known, sets = ingested.load_all(dataset), foreign.sets_seen(dataset)
