@@ -169,6 +169,7 @@ def test_slips_are_told_before_anything_is_read(tmp_path: Path, run: Run) -> Non
         (f"from: {tmp_path}/w.jsonl.gz", "w.jsonl.gz"),
         (f"from: {tmp_path}/v.jsonl.gz, missng: null", "did you mean 'missing'"),
         (f"from: {tmp_path}/v.data", "expected `format:`"),
+        (f"from: {tmp_path}/v.data, scale: of", "yaml:3: align.v-0.scale: expected a mapping or none, got 'of'"),
         (f"from: {tmp_path}/v.jsonl.gz, format: oscar", "whose items have named fields"),
         (f"from: {tmp_path}/v.jsonl.gz, fields: {{id: x}}", "`id:`, `source:` and `values:` name the columns"),
     ]:

@@ -153,8 +153,9 @@ def read_section(section: ConfigNode) -> list[Entry]:
         if not isinstance(place.value, dict):
             raise place.error((), f"expected {{from: …, id: …}}, got {place.value!r}")
         common, options = config.divide(place, keys)
+        scale = config.convert(common, Common).scale
         try:
-            check_scale(config.convert(common, Common).scale)
+            check_scale(scale)
         except ConfigError as error:
             raise place.error(("scale",), str(error).removeprefix("scale: ")) from None
         entry = Entry(set=name, common=common.value, options=options.value, place=place.where(()))

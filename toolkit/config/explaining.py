@@ -49,7 +49,9 @@ def explained(text: str, path: Path, value: Any, type_: Any, what: str) -> str:
         for key in path:
             value = value[key]
         if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
-            return f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {_shown(value)}"
+            others = [*(["a mapping"] if _struct_in(_type_at(type_, path)) else ()), *choices[:-1]]
+            named = f"{', '.join(others)} or {choices[-1]}" if others else choices[-1]
+            return f"expected {named}, got {_shown(value)}"
         if title := _title(_type_at(type_, path)):
             return f"expected {title}, got {_shown(value)}"
     except (KeyError, IndexError, TypeError):

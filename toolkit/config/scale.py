@@ -116,10 +116,12 @@ ScaleOption = Annotated[
 ]
 
 
-def check(declared: Declared) -> None:
-    """Raise ConfigError for a scale whose options do not go together."""
+def check(declared: Declared, numbers_for: str = "") -> None:
+    """Raise ConfigError for a scale whose options do not go together, or of texts where something needs numbers."""
     if isinstance(declared, Scale):
         declared.check()
+        if numbers_for and declared.is_text:
+            raise ConfigError(f"scale: expected numbers for {numbers_for}, got texts")
 
 
 def declared_in(settings: Mapping[str, Any]) -> Declared:

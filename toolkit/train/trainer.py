@@ -105,9 +105,7 @@ class Trainer(Kind, kw_only=True):
         if self.weights and len(self.weights) != len(self.expressions):
             raise ConfigError(f"weights: expected {len(self.expressions)}, one of each label, got {len(self.weights)}")
         check_aggregate(self.task, self.aggregate)
-        check_scale(self.scale)
-        if isinstance(self.scale, Scale) and self.scale.is_text and self.task in ("regression", "ordinal"):
-            raise ConfigError(f"scale: expected numbers for {self.task}, got texts")
+        check_scale(self.scale, self.task if self.task in ("regression", "ordinal") else "")
         if abs(sum(self.splits.values()) - 1) > 1e-9 or any(share < 0 for share in self.splits.values()):
             raise ConfigError(f"splits: expected shares that add up to 1, got {sum(self.splits.values()):g}")
         if not self.shares[0]:

@@ -54,7 +54,11 @@ def task(found: Judged) -> str:
             "(quadratic), alpha (ordinal)"
         )
     elif found.scale:
-        text += f"; predictions are clipped to {found.scale}"
+        text += (
+            f"; the labels are on {found.scale}"
+            if found.scale.is_text
+            else f"; predictions are clipped to {found.scale}"
+        )
     elif found.level == "interval":
         text += "; alpha is that of intervals"
     elif found.level:

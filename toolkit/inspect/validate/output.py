@@ -38,6 +38,8 @@ def check(path: str, first: int | None, limit: int) -> list[str]:
         limit: bytes of a line, at most.
     """
     found = Findings()
+    if not exists(path):
+        return [f"{path}: expected an index, got none"]
     base = path.removesuffix(line_index.SUFFIX)
     of = next((base + suffix for suffix in _OF if exists(base + suffix)), None)
     if of is None:

@@ -95,9 +95,10 @@ class Map(Calibrating, kw_only=True):
 
     def check(self) -> None:
         """Raise ConfigError for options that do not go together, or a file that is no map."""
-        check_scale(self.scale)
+        check_scale(self.scale, "the labels of a map")
         if self.model is not None:
-            given = [name for name in ("method", "labels", "to", "minimum", "knots") if getattr(self, name) is not None]
+            others = ("method", "labels", "scale", "to", "minimum", "knots")
+            given = [name for name in others if getattr(self, name) is not None]
             if given:
                 raise ConfigError(f"expected `model` without {', '.join(given)}: its map was fitted before")
             self._check_model(self._fitted_before())
