@@ -240,6 +240,11 @@ def test_a_run_from_web_pages_uses_the_text_of_another_extractor(project: Projec
         ),
         ({"dedup": {"d-0": {"kind": "exact", "text": "other-0.other.chars"}}}, "expected a text, or null, got a value"),
         (
+            {"dedup": {"d-0": {"kind": "exact", "text": "metadata.other"}}},
+            "text: expected SET.KEY[.field], which names",
+        ),
+        ({"dedup": {"d-0": {"kind": "exact", "text": "other-0.other.txt"}}}, "expected a field, got 'txt'"),
+        (
             {"mix": {"text": "other-0.other", "output": {"format": "dolma", "path": "out"}}},
             "expected a text, or null, got",
         ),

@@ -51,7 +51,7 @@ def parse_reference(text: object) -> TextReference:
         ConfigError: if it is not ``SET.KEY[.field]``.
     """
     set_name, *rest = text.split(".") if isinstance(text, str) else [""]
-    if not set_name or not rest or not all(rest):
+    if not set_name or not rest or not all(rest) or set_name in ("metadata", "document"):  # which no set is called
         raise ConfigError(f"expected SET.KEY[.field], which names a text of an attribute set, got {text!r}")
     return TextReference(set_name, rest[0], tuple(rest[1:]))
 

@@ -133,7 +133,8 @@ def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -
     path = f"{name}.{fields}" if fields else name
     found = null_safe(path, names)
     if found is None:
-        check(path, names)  # which says what is wrong
+        check(f"{path} if {name} is not None else None", names)  # which says what is wrong
+        check(path, names)
     return found
 
 
