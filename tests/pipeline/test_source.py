@@ -167,6 +167,8 @@ def test_a_set_is_out_of_date_when_its_model_is_or_what_the_model_learnt_from(pr
         "run `toolkit tag --overwrite`"
     )
     assert (refused.code != 0, learnt in refused.err) == (True, True), refused.err
+    shown = project("status")
+    assert (shown.code, learnt in shown.out) == (1, True), shown.out
     _scores(tmp_path / "scores.jsonl", 1.0)
     project.ok("align")
     project.ok("mix")

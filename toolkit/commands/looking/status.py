@@ -22,7 +22,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
+from toolkit.errors import ConfigError, DataError, NothingThere, StaleError, ToolkitError, Unreadable
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.attempts import attempts
@@ -37,6 +37,7 @@ from toolkit.records.failures import FAILED, FailureRecords
 from toolkit.records.lost import lost_shards
 from toolkit.runs import claims
 from toolkit.session import current
+from toolkit.stages import state as set_states
 from toolkit.storage.paths import exists, join, looking
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, steps
@@ -372,8 +373,12 @@ class _Look:
         assert self._published
         published = self._published
 
+        stale = self._stale(settings)
+
         def look(work: joining.ShardToMix) -> tuple[Item, bool]:
             try:
+                if why := stale.get(work.stream.name):
+                    raise why
                 documents, attributes = _inputs(work)
             except ToolkitError as error:
                 return self._item("mix", work.key, str(error)), False
@@ -399,6 +404,20 @@ class _Look:
         else:
             cause = published.fault or "`toolkit mix` puts the parts together"
             yield Stage("publish", [self._item("write", output, cause)])
+
+    def _stale(self, settings: MixSettings) -> dict[str, StaleError]:
+        """Return why the mix would refuse a set of a stream, by stream; nothing of streams without such a set."""
+        stale: dict[str, StaleError] = {}
+        for stream in settings.streams:
+            known: dict[str, set_states.State] = {}
+            whole = not self.context.in_part and not self._mixed
+            with suppress(NothingThere):
+                shards = self._shards(stream.dataset)
+                for given in stream.attributes:
+                    state = set_states.state_of(stream.dataset, given.set, shards, complete=whole, known=known)
+                    if state.error:
+                        stale.setdefault(stream.name, state.error)
+        return stale
 
     def _shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; where documents were mixed and deleted, there may be none."""
