@@ -23,7 +23,7 @@ EIO = next(row for row in ROWS if row.name == "EIO")
 @pytest.mark.parametrize(
     ("cell", "change", "question"),
     [
-        ("mix-gone-shard-EIO-ingest_records", "swallow_errors", "1"),
+        ("mix-EIO-shard_records", "swallow_errors", "4"),
         ("tag-ENOSPC-attributes", "leave_temporaries", "3"),
         ("tag-ENOSPC-attributes", "write_in_place", "3"),
         ("tag-EIO-attributes", "end_well", "1"),
