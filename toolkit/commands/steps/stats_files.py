@@ -194,7 +194,8 @@ class _Finder:
         self.found.rejected.update(rejected.by_reason(ingested.load_all(stream.dataset).values()))
         self.found.unit = "shards"
         shards = self._context.limited(shards)
-        stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
+        own = own_types.of_documents(stream.dataset, shards)
+        stream = msgspec.structs.replace(stream, own=own, text=None)  # sizes are those of the documents' own text
         source = self._context.source_of(stream.dataset, shards)
         resolved = source.typed(stream)
         try:
