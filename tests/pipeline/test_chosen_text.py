@@ -207,6 +207,7 @@ def test_a_run_from_web_pages_uses_the_text_of_another_extractor(project: Projec
     assert len(row["metadata"]["sentence_identifications"]) == 2
     assert project.ok("status").code == 0
     assert project.ok("validate").code == 0
+    project.ok("report", "-o", str(project.root / "report.html"))
     assert project.ok("stats", "--json").json["tables"][0]["groups"][-1]["documents"] > 0
     shown = project.ok("mix", "--dry-run", "--json").json
     assert {rule["name"]: rule["documents"] for rule in shown["rules"]} == {"null_text": 0, "empty": 1, "copy": 1}

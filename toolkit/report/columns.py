@@ -73,7 +73,8 @@ def columns_of(work: JoinedShard, folder: str, report: Report) -> Columns:
     found = _loaded(path)
     if found and found.version == VERSION and found.content == state.content:
         return found
-    made = _made(msgspec.structs.replace(work, sets=[]), state.content, report)
+    own = msgspec.structs.replace(work.stream, text=None)  # columns are about the documents' own text
+    made = _made(msgspec.structs.replace(work, sets=[], stream=own), state.content, report)
     write_file(path, zlib.compress(msgspec.msgpack.encode(made), 1))
     return made
 
