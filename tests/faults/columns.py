@@ -170,7 +170,7 @@ _MIXING = f"inputs {_DATA} {_OUT} resolution rejects claims failures others"
 _DESCRIBED = (
     "documents attributes shard_records row_indexes manifest parts checksums ingest_records descriptions others"
 )
-_STATUS = f"inputs {_DATA} manifest checksums claims failures parts others"
+_STATUS = f"inputs {_DATA} resolution manifest checksums claims failures parts others"
 _VALIDATED = f"{_DATA} resolution manifest checksums parts descriptions others"
 _VERIFIED = "documents attributes schemas shard_records row_indexes manifest checksums parts"
 _COMPARED = f"inputs {_DATA} hashes signatures resolution items rejects parts claims failures others"
