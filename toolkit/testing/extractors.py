@@ -77,9 +77,13 @@ def _page(html: str) -> Page:
 
 
 def _extracted(extractor: Extractor, html: str) -> Extracted:
-    """Return the result for a page, which is of its type and leaves the page as it is."""
-    page, name = _page(html), name_of(extractor)
-    found = extractor.extract(page)
+    page = _page(html)
+    return _checked(extractor, html, page, extractor.extract(page))
+
+
+def _checked(extractor: Extractor, html: str, page: Page, found: Extracted) -> Extracted:
+    """Return the result for a page, which is of its type and left the page as it was."""
+    name = name_of(extractor)
     expect(isinstance(found, Extracted), f"{name}: expected toolkit.Extracted, got {type(found).__name__}")
     expect(page == _page(html), f"{name}: expected a page that stays as it is, got one that was changed")
     try:
@@ -93,11 +97,12 @@ def _extracted(extractor: Extractor, html: str) -> Extracted:
 
 def _check_any(extractor: Extractor, html: str) -> None:
     """Check the result of an unusual page; an exception of the extractor costs the page, and is none of the suite."""
+    page = _page(html)
     try:
-        extractor.extract(_page(html))
+        found = extractor.extract(page)
     except Exception:  # ingest counts the page as lost
         return
-    _extracted(extractor, html)
+    _checked(extractor, html, page, found)
 
 
 def _short(texts: Sequence[str]) -> str:

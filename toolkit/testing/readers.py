@@ -13,7 +13,15 @@ from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import ToolkitError
 from toolkit.ingest.reader import READERS, Draft, Input, Reader
-from toolkit.testing.plugin import check_configuration, configured, expect, in_new_process, options_of, reference_of
+from toolkit.testing.plugin import (
+    check_configuration,
+    configured,
+    expect,
+    in_new_process,
+    name_of,
+    options_of,
+    reference_of,
+)
 
 MAX_BYTES = 1 << 20
 
@@ -44,7 +52,7 @@ def check_reader(
         MissingExtra: if a package that it needs is not installed.
     """
     made = configured(reader, options, {})
-    name = _name(made)
+    name = name_of(made)
     check_configuration(made, READERS)
     expect(len(texts) > 1, f"{name}: expected a file with at least two documents, got {len(texts)}")
     drafts = check_documents(made, content, texts)
@@ -57,7 +65,7 @@ def check_reader(
 
 def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> list[Draft]:
     """Check that all documents are given, in order, however the file is stored; return them."""
-    name = _name(reader)
+    name = name_of(reader)
     drafts = _read(reader, content)
     found = [draft.text for draft in drafts]
     expect(
@@ -90,7 +98,7 @@ def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> lis
 
 def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
     """Check that documents are numbered, have different ids, and become rows of JSON."""
-    name = _name(reader)
+    name = name_of(reader)
     numbers = [draft.number for draft in drafts]
     expect(
         numbers == sorted(set(numbers)) and numbers[:1] > [0],
@@ -112,7 +120,7 @@ def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
 
 def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
     """Check that documents have the attributes that the format declares, of their types, and no others."""
-    name, types, sets = _name(reader), reader.types(), reader.attribute_sets()
+    name, types, sets = name_of(reader), reader.types(), reader.attribute_sets()
     expect(types or not sets, f"{name}: expected `TYPES` beside `attribute_sets`, got none")
     for draft in drafts:
         found = draft.attributes or {}
@@ -130,7 +138,7 @@ def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
 
 def check_damage(reader: Reader, content: bytes) -> None:
     """Check that a file that is cut off, empty or something else is a DataError, or has fewer documents."""
-    name = _name(reader)
+    name = name_of(reader)
     damaged = {
         "an empty file": b"",
         "a file that is cut off": content[: len(content) // 2],
@@ -163,8 +171,8 @@ def check_in_new_process(*given: tuple[Reader, bytes]) -> None:
     for (reader, content), found in zip(given, there, strict=True):
         expect(
             found == list(map(_fields, _read(reader, content))),
-            f"{_name(reader)}: expected the same documents in another process, got others; ids and dates come from the "
-            "input, not from the run: no hash(), no time, no random numbers",
+            f"{name_of(reader)}: expected the same documents in another process, got others; ids and dates come from "
+            "the input, not from the run: no hash(), no time, no random numbers",
         )
 
 
@@ -182,8 +190,8 @@ def _read(reader: Reader, content: bytes, path: str = "folder/input") -> list[Dr
         return list(reader.read(input_of(content, path)))
     except FileNotFoundError as error:
         raise AssertionError(
-            f"{_name(reader)}: expected the bytes of source.stream() or source.lines() to be read, got {error}; inputs "
-            "are compressed, in buckets and on the web, too"
+            f"{name_of(reader)}: expected the bytes of source.stream() or source.lines() to be read, got {error}; "
+            "inputs are compressed, in buckets and on the web, too"
         ) from error
 
 
@@ -204,7 +212,3 @@ def _different(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str,
 
 def _short(texts: Sequence[str]) -> str:
     return ", ".join(repr(text[:30]) for text in texts[:5])
-
-
-def _name(reader: Reader) -> str:
-    return type(reader).__name__

@@ -24,6 +24,7 @@ from toolkit.testing.plugin import (
     configured,
     expect,
     in_new_process,
+    name_of,
     options_of,
     plausible,
     reference_of,
@@ -82,7 +83,7 @@ def check_writer(
 
 def check_places(writer: Writer) -> None:
     """Check that labels name files below the output's folder, each others, and that bad labels are refused."""
-    name = _name(writer)
+    name = name_of(writer)
     places = [writer.part(label, number, 2, "") for label in LABELS for number in (1, 2)]
     for path in (*places, *map(writer.stem, LABELS), *map(writer.checksums, LABELS)):
         expect(
@@ -119,7 +120,7 @@ def _is_label(label: str) -> bool:
 
 def check_encoding(writer: Writer) -> None:
     """Check that documents give the same whole lines again, one by one and in a batch, and stay as they are."""
-    name = _name(writer)
+    name = name_of(writer)
     documents = [document_of(text, i) for i, text in enumerate(SHORT.values())]
     counts = Counter[str]()
     alone: list[list[tuple[str, bytes]]] = []
@@ -178,13 +179,13 @@ def check_carried(writer: Writer) -> None:
             value = value_at(fields | {"metadata": metadata}, name)
             expect(
                 not isinstance(value, str) or value.encode() in found,
-                f"{_name(writer)}: expected the field {name} in the output, as `carries` says, got {found[:500]!r}",
+                f"{name_of(writer)}: expected the field {name} in the output, as `carries` says, got {found[:500]!r}",
             )
 
 
 def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder: Path) -> None:
     """Check that the file of a label is sound by the format's own check, and has the documents that were written."""
-    name = _name(writer)
+    name = name_of(writer)
     path = folder / writer.part(label, 1, 1, "")
     path.parent.mkdir(parents=True, exist_ok=True)
     data = file_of(writer, pieces, path)
@@ -228,7 +229,7 @@ def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
     if writer.CONCATENATES:
         path.write_bytes(b"".join(piece.data for piece in pieces))
         return path.read_bytes()
-    name, made = _name(writer), []
+    name, made = name_of(writer), []
     files = [path, *map(Path, writer.beside(str(path)))]
     expect(
         len({*files}) == len(files) and all(file.parent == path.parent for file in files),
@@ -282,7 +283,7 @@ def check_in_new_process(*writers: Writer) -> None:
     for writer, found in zip(writers, there, strict=True):
         expect(
             found == _digests(writer),
-            f"{_name(writer)}: expected the same files in another process, got others; sort what comes out of a set, "
+            f"{name_of(writer)}: expected the same files in another process, got others; sort what comes out of a set, "
             "and write neither the time nor a hash() of a text",
         )
 
@@ -308,7 +309,3 @@ def mixed_of(writer: Writer, document: Document, label: str = "en", *, counts: C
     values = {option: plausible(wanted.type, document, label=label) for option, wanted in writer.wants().items()}
     raw = {"x": msgspec.Raw(b'{"y":1}')} if writer.takes_all() else None
     return Mixed(values, ["tiny", "noisy"], raw, Counter() if counts is None else counts, shard="shard-0")
-
-
-def _name(writer: Writer) -> str:
-    return type(writer).__name__
