@@ -20,8 +20,7 @@ import yaml
 
 from tests import pages, worlds
 from tests.conftest import ROOT, Run
-from toolkit import cli
-from toolkit.commands.command_line import parser
+from toolkit import cli, command_line
 
 IMPORTED = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 NAMED = re.compile(r"# ([\w.-]+\.yaml)\n")
@@ -38,7 +37,7 @@ BY_OTHERS = {
     "bring-your-own-data.md": (10, "test_own_data_page.py"),
     "classifier-walk.md": (19, "test_classifier_walk_page.py"),
     "classifiers.md": (4, "test_classifiers_page.py"),
-    "commands.md": (len(parser.names()), "commands/test_command_line.py"),  # made; all are understood, see below
+    "commands.md": (len(command_line.names()), "commands/test_command_line.py"),  # made; all are understood, see below
     "dolma.md": (2, "pipeline/test_dolma.py"),
     "embeddings.md": (6, "test_embeddings_page.py"),
     "extractors.md": (4, "pipeline/test_extractors.py"),
@@ -107,7 +106,7 @@ def _understood(command: str) -> None:
             if given[0] == "-c":  # as Dolma has it
                 given = [given[2], *given[:2], *given[3:]]
             if given != ["--help"]:
-                parser.parse(given[0], [each for each in given[1:] if each != "…"], "toolkit")
+                command_line.parse(given[0], [each for each in given[1:] if each != "…"], "toolkit")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -14,8 +14,7 @@ import yaml
 
 from tests import pages
 from tests.conftest import Ran, Run
-from toolkit import cli, reference
-from toolkit.commands.command_line import parser
+from toolkit import cli, command_line, reference
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.ingest.reader import READERS
@@ -114,7 +113,7 @@ def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.Monke
         pages.assert_shown(shown.lines, pages.carried_out(into + shown.command, tmp_path, run))
 
 
-@pytest.mark.parametrize("name", parser.names())
+@pytest.mark.parametrize("name", command_line.names())
 def test_every_command_is_described(name: str) -> None:
     assert f"\n## toolkit {name}\n" in _text("commands.md")
 

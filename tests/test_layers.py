@@ -143,7 +143,7 @@ HEAVY = [
 
 
 @pytest.mark.parametrize(
-    "statement", ["import toolkit", "from toolkit.commands.command_line.parser import parser; parser().format_help()"]
+    "statement", ["import toolkit", "from toolkit.command_line import parser; parser().format_help()"]
 )
 def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
     code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"

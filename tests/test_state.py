@@ -25,7 +25,7 @@ REASONS = {
     "toolkit/text/languages/spacy_words.py _table": "an installed file",
     "toolkit/pages/assets.py text": "installed files",
     "toolkit/plugins.py _modules_of": "installed modules",
-    "toolkit/commands/command_line/parser.py _files": "installed modules",
+    "toolkit/command_line.py _files": "installed modules",
 }
 """What may be kept in a process: each is the same for all commands in it."""
 

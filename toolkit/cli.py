@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
-from toolkit import beginning, distribution
-from toolkit.commands.command_line import completion, parser
-from toolkit.commands.command_line.options import Options
+from toolkit import beginning, command_line, completion, distribution
+from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.interrupts import STATUS, Terminated, is_terminated, keep_status, note_sigint, raise_on_sigterm
 from toolkit.runs import processes
@@ -36,11 +35,11 @@ def _main(arguments: Sequence[str] | None, prog: str) -> int:
     if pointer := _dolma(given):
         print(f"error: {pointer}", file=sys.stderr)
         return 2
-    if not given or given[0] not in parser.names():
+    if not given or given[0] not in command_line.names():
         return _without_command(given, prog)
     debug = "--debug" in given
     try:
-        options = parser.parse(given[0], given[1:], prog)
+        options = command_line.parse(given[0], given[1:], prog)
         debug = options.debug
         return _run(options)
     except ToolkitError as error:
@@ -65,7 +64,7 @@ def _command_first(given: list[str]) -> list[str]:
     if not given or not given[0].startswith("-"):
         return given
     words = [i for i, word in enumerate(given) if not word.startswith("-") and given[i - 1] not in ("-c", "--config")]
-    at = next((i for i in words if given[i] in parser.names()), words[0] if words else 0)
+    at = next((i for i in words if given[i] in command_line.names()), words[0] if words else 0)
     return [given[at], *given[:at], *given[at + 1 :]]
 
 
@@ -73,7 +72,7 @@ def _dolma(given: Sequence[str]) -> str | None:
     """Return what is here instead of a command line of Dolma's; None if it is none."""
     if not given or given[0].startswith("-"):
         return None
-    if given[0] in parser.names() and not any(each.startswith("--") for each in given):
+    if given[0] in command_line.names() and not any(each.startswith("--") for each in given):
         return None
     from toolkit.interop.dolma.pointers import of_arguments
 
@@ -86,10 +85,10 @@ def _without_command(given: Sequence[str], prog: str) -> int:
         _tell(f"error: expected a command, got the configuration {word}; write {prog} run -c {word}")
         return 2
     if not word.startswith("-"):
-        hint = did_you_mean(word, parser.names()) or f"; there are: {', '.join(parser.names())}"
+        hint = did_you_mean(word, command_line.names()) or f"; there are: {', '.join(command_line.names())}"
         _tell(f"error: expected a command, got {word!r}{hint}; `{prog} --help` says what each does")
         return 2
-    top = parser.parser(prog)
+    top = command_line.parser(prog)
     if top.parse_args(given).version:
         print(distribution.VERSION)
         return 0

@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.command_line import parser
-from toolkit.commands.command_line.options import Argument, arguments
+from toolkit import command_line
+from toolkit.command_line import Argument, arguments
 from toolkit.config.docstrings import documentation, purpose
 from toolkit.data.schema import SPANS
 from toolkit.ingest.reader import READERS
@@ -70,14 +70,14 @@ def stale(folder: Path = FOLDER) -> list[str]:
 
 
 def _commands() -> list[str]:
-    top = parser.parser()
+    top = command_line.parser()
     lines = ["# Commands", "", "This page lists every command with its arguments.", "", str(top.epilog), ""]
-    lines += [f"- [toolkit {name}](#toolkit-{name}): {parser.about(name)}" for name in parser.names()]
+    lines += [f"- [toolkit {name}](#toolkit-{name}): {command_line.about(name)}" for name in command_line.names()]
     lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
-    for name in parser.names():
-        lines += [f"## toolkit {name}", "", parser.about(name), ""]
-        lines += ["```sh", *parser.examples(name), "```", ""]
-        rows = [[f"`{_spelling(each)}`", _sentence(each)] for each in arguments(parser.find(name).Options)]
+    for name in command_line.names():
+        lines += [f"## toolkit {name}", "", command_line.about(name), ""]
+        lines += ["```sh", *command_line.examples(name), "```", ""]
+        rows = [[f"`{_spelling(each)}`", _sentence(each)] for each in arguments(command_line.find(name).Options)]
         lines += [*_table(["argument", "what it does"], rows), ""]
     return lines
 

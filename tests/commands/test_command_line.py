@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from toolkit import cli
-from toolkit.commands import looking
-from toolkit.commands.command_line import parser
-from toolkit.commands.command_line.options import Options, arguments
-from toolkit.commands.looking import stats, status
+from toolkit import cli, command_line, commands
+from toolkit.command_line import Options, arguments
+from toolkit.commands import stats
+from toolkit.commands.looking import status
 from toolkit.commands.making import ingest, mix, run, tag
 from toolkit.errors import ConfigError
 
@@ -23,7 +22,7 @@ GREET = '''"""Greet somebody who is named."""
 
 from typing import Annotated, ClassVar
 
-from toolkit.commands.command_line.options import Flag, Limited
+from toolkit.command_line import Flag, Limited
 from toolkit.commands.steps.outcome import Outcome
 
 
@@ -42,12 +41,12 @@ def run(context, options):
 @pytest.fixture
 def greet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "greet.py").write_text(GREET)
-    monkeypatch.setattr(looking, "__path__", [*looking.__path__, str(tmp_path)])
-    parser._files.cache_clear()
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    command_line._files.cache_clear()
     yield
-    parser._files.cache_clear()
-    sys.modules.pop("toolkit.commands.looking.greet", None)
-    vars(looking).pop("greet", None)
+    command_line._files.cache_clear()
+    sys.modules.pop("toolkit.commands.greet", None)
+    vars(commands).pop("greet", None)
 
 
 @pytest.mark.usefixtures("greet")
@@ -68,16 +67,16 @@ def test_a_file_is_all_that_a_command_needs(run: Run) -> None:
     assert (run("greet", "--name=Ada", "--limit", "0").err) == said
 
 
-@pytest.mark.parametrize("name", parser.names())
+@pytest.mark.parametrize("name", command_line.names())
 def test_help_and_options_of_commands(name: str) -> None:
-    module = parser.find(name)
-    line = parser.about(name)
+    module = command_line.find(name)
+    line = command_line.about(name)
     assert line == (module.__doc__ or "").splitlines()[0]
     assert (line[0].isupper(), line[-1]) == (True, ".")
     listed = arguments(module.Options)
     assert {"json", "quiet", "debug"} <= {each.field for each in listed}
     assert all(each.given.help for each in listed)
-    assert all(example.startswith(f"toolkit {name}") for example in parser.examples(name))
+    assert all(example.startswith(f"toolkit {name}") for example in command_line.examples(name))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_help_and_options_of_commands(name: str) -> None:
     ],
 )
 def test_words_become_options(name: str, words: list[str], expected: Options) -> None:
-    assert parser.parse(name, words) == expected
+    assert command_line.parse(name, words) == expected
     assert expected.command == name
 
 
@@ -120,7 +119,7 @@ def test_words_become_options(name: str, words: list[str], expected: Options) ->
 )
 def test_options_that_do_not_go_together(name: str, words: list[str], message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        parser.parse(name, words)
+        command_line.parse(name, words)
     assert str(raised.value).startswith(message)
 
 
@@ -133,7 +132,7 @@ def test_help_of_all_commands_imports_none(monkeypatch: pytest.MonkeyPatch, caps
     def find(name: str) -> Any:
         raise AssertionError(name)
 
-    monkeypatch.setattr(parser, "find", find)
+    monkeypatch.setattr(command_line, "find", find)
     assert cli.main(["--version"]) == 0
     with pytest.raises(SystemExit):
         cli.main(["--help"])
@@ -142,12 +141,12 @@ def test_help_of_all_commands_imports_none(monkeypatch: pytest.MonkeyPatch, caps
 
 CRASH = """
 import os, signal
-from toolkit.commands.command_line import parser
+from toolkit import command_line
 
 def crash_in_native_code(name):
     os.kill(os.getpid(), signal.SIGSEGV)
 
-parser.find = crash_in_native_code
+command_line.find = crash_in_native_code
 from toolkit import cli
 cli.sys.argv = ["toolkit", "status"]
 cli.entry()

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from tests.conftest import ROOT
-from toolkit.commands.command_line import parser
+from toolkit import command_line
 from toolkit.commands.running import STEPS, in_words
 
 RUN = re.compile(r'\b_?run(?:_each|_inputs)?\(\s*(?:context, )?f?"([^"]+)"')
-AS_IT_IS = {*parser.names(), "dry run", "explain", "evaluate", "documents", "output", "annotate NAME"}
+AS_IT_IS = {*command_line.names(), "dry run", "explain", "evaluate", "documents", "output", "annotate NAME"}
 """Steps that are called like a command, an option, or what is checked."""
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import read_rows
 from tests.pipeline.dolma import SHARD, Dolma
-from toolkit.commands.command_line import parser
+from toolkit import command_line
 from toolkit.interop.dolma import pointers
 
 
@@ -76,4 +76,4 @@ def test_a_configuration_for_another_command_of_dolmas(
 
 
 def test_the_pointers_are_those_to_commands_that_there_are_or_are_not() -> None:
-    assert not {*pointers.COMMANDS} & {*parser.names()}
+    assert not {*pointers.COMMANDS} & {*command_line.names()}

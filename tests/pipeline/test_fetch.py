@@ -24,7 +24,7 @@ from tests.storage.conftest import bucket, seaweed
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE, group_ended, wait_until
 from toolkit.commands.carrying_out import open_context
-from toolkit.commands.releasing.fetch import Options
+from toolkit.commands.fetch import Options
 from toolkit.session import current
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files

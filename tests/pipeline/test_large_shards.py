@@ -40,7 +40,7 @@ from tests.runs.tasks import is_alive
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.waiting import PATIENCE, wait_until
 from toolkit.cli import main
-from toolkit.commands.command_line.options import Options
+from toolkit.command_line import Options
 from toolkit.commands.steps.context import Context
 from toolkit.config.settings import Config, ConfigNode, ConfigStruct
 from toolkit.data.dataset import open_dataset

@@ -14,7 +14,7 @@ from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.pipeline.hub_server import TOKEN, Hub, Repo, serving
 from tests.pipeline.test_publish import ABOUT
 from toolkit import cli
-from toolkit.commands.releasing import publish
+from toolkit.commands import publish
 from toolkit.releases import hub as publishing
 from toolkit.storage import retrying
 

@@ -10,7 +10,7 @@ from tests.replay.__main__ import Replay, main
 from tests.replay.comparing import Expected, of_steps, read_expected, report
 from tests.replay.planted import CHANGES, plugin
 from tests.replay.recording import Contents, Recording, Step
-from toolkit.commands.command_line import parser
+from toolkit import command_line
 
 NOTHING = "nothing"
 REPORTED = {
@@ -71,9 +71,9 @@ def test_refusals_say_what_their_table_says(tmp_path: Path) -> None:
 
 def test_every_command_has_forms_with_json() -> None:
     lines = cases.commands(1)
-    assert {line.command for line in lines} >= set(parser.names())
+    assert {line.command for line in lines} >= set(command_line.names())
     with_json = {line.command for line in lines if "--json" in line.arguments}
-    assert set(parser.names()) - with_json == {"view"}, "it serves until it is ended"
+    assert set(command_line.names()) - with_json == {"view"}, "it serves until it is ended"
 
 
 def test_there_are_two_hundred_refusals_each_once() -> None:

@@ -329,7 +329,7 @@ sys.argv[1:] = ["taggers", "--json"]
 entry()
 """
 
-MODULES = ("toolkit.config", "toolkit.cli", "toolkit.commands", "toolkit.commands.looking.taggers")
+MODULES = ("toolkit.config", "toolkit.cli", "toolkit.commands", "toolkit.commands.taggers")
 """Imported before a command has begun: the first of ours, the command line, the command."""
 
 

@@ -16,8 +16,8 @@ from tests.runs.functions import act
 from tests.runs.tasks import is_alive
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.waiting import PATIENCE, wait_until
+from toolkit.command_line import Options
 from toolkit.commands.carrying_out import open_context
-from toolkit.commands.command_line.options import Options
 from toolkit.runs import nursery
 from toolkit.runs.blocks import in_order
 from toolkit.runs.child import Child, Died, answer_calls, kill

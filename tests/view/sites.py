@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import toolkit
 from tests.browser.made import HOSTILE
 from tests.pipeline.conftest import document, write_rows
+from toolkit.commands import view
 from toolkit.commands.carrying_out import open_context
-from toolkit.commands.looking import view
-from toolkit.commands.looking.view import Options
+from toolkit.commands.view import Options
 from toolkit.config.settings import ConfigNode
 from toolkit.view.answers import Answers
 from toolkit.view.labels import Asking, Labels

@@ -14,9 +14,9 @@ from tests.files_in_place import config, lay_out
 from tests.pipeline.conftest import TEXTS as SMALL
 from tests.pipeline.conftest import Project, document, id_of, read_rows, write_rows
 from tests.view.sites import Site, serving
+from toolkit.commands import view
 from toolkit.commands.carrying_out import open_context
-from toolkit.commands.looking import view
-from toolkit.commands.looking.view import Options
+from toolkit.commands.view import Options
 from toolkit.view.answers import Answers
 from toolkit.view.labels import Asking, Labels
 from toolkit.view.server import ViewServer

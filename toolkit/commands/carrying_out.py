@@ -7,8 +7,8 @@ from typing import cast
 
 import msgspec
 
-from toolkit.commands.command_line import parser
-from toolkit.commands.command_line.options import Looking, Options
+from toolkit import command_line
+from toolkit.command_line import Looking, Options
 from toolkit.commands.stages import STAGES
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
@@ -115,6 +115,6 @@ def carry_out(options: Options, begun: Callable[[], None] = lambda: None) -> Out
     begun()
     with apart.for_run(), opened as context:
         try:
-            return cast("Outcome", parser.find(options.command).run(context, options))
+            return cast("Outcome", command_line.find(options.command).run(context, options))
         except (NothingThere, MissingModel, UnknownPlugin) as error:
             raise with_root(error, context.source.root) from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
-from toolkit.commands.command_line.options import Options
+from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingExtra, indented
 from toolkit.mix.settings import work_folder

@@ -294,7 +294,7 @@ def publish(
         Failed: with what the checks found, or with the files that could not be published.
         ToolkitError: for whatever else is wrong.
     """
-    from toolkit.commands.releasing.publish import Options
+    from toolkit.commands.publish import Options
     from toolkit.errors import Failed
     from toolkit.in_python import results
 
@@ -336,7 +336,7 @@ def fetch(  # noqa: PLR0913  # each is an option, given by its name
         Failed: if files could not be fetched; those that could are there.
         ToolkitError: for whatever else is wrong.
     """
-    from toolkit.commands.releasing.fetch import Options
+    from toolkit.commands.fetch import Options
     from toolkit.config.sizes import Size
     from toolkit.errors import ConfigError
     from toolkit.in_python import results

@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError
 from toolkit.session import Session
 
 if TYPE_CHECKING:
-    from toolkit.commands.command_line.options import Options
+    from toolkit.command_line import Options
     from toolkit.commands.steps.outcome import Outcome
     from toolkit.in_python.results import Result
     from toolkit.runs.progress import Reached

@@ -252,8 +252,8 @@ class Dataset:
             yield context
 
     def _opened(self, shard: tuple[int, int] | None) -> "Context":
+        from toolkit.command_line import Options
         from toolkit.commands.carrying_out import open_context
-        from toolkit.commands.command_line.options import Options
 
         context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=carrying.share(shard)))
         if context.is_dolma:

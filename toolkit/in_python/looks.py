@@ -121,7 +121,7 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
         Failed: if some shards cannot be read; what the others give is in `Failed.result`.
         ToolkitError: for whatever else is wrong.
     """
-    from toolkit.commands.looking.evaluate import Options
+    from toolkit.commands.evaluate import Options
     from toolkit.in_python import results
 
     options = Options(
@@ -162,7 +162,7 @@ def compare_sets(
     `sample` compares in the sample that ``toolkit tag --sample`` has made. `samples` documents are shown of each
     difference, drawn by `seed` where labels differ. Other arguments and errors as of `run`.
     """
-    from toolkit.commands.looking.compare import Options
+    from toolkit.commands.compare import Options
     from toolkit.in_python import results
 
     options = Options(
@@ -198,7 +198,7 @@ def validate(
     Raises:
         ToolkitError: if something cannot be looked at.
     """
-    from toolkit.commands.looking.validate import Options
+    from toolkit.commands.validate import Options
     from toolkit.in_python import results
 
     options = Options(
@@ -235,7 +235,7 @@ def stats(
         Failed: if files cannot be read.
         ToolkitError: for whatever else is wrong.
     """
-    from toolkit.commands.looking.stats import Options
+    from toolkit.commands.stats import Options
     from toolkit.in_python import results
 
     options = Options(
@@ -293,7 +293,7 @@ def report(
 
     import msgspec
 
-    from toolkit.commands.looking.report import Options
+    from toolkit.commands.report import Options
     from toolkit.errors import Failed
     from toolkit.report import facts
 

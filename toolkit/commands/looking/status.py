@@ -13,7 +13,7 @@ from toolkit.align import section as align_section
 from toolkit.align.write import progress_of
 from toolkit.annotate import estimates, ledger
 from toolkit.annotate.annotator import Annotator
-from toolkit.commands.command_line.options import Configured, Shared
+from toolkit.command_line import Configured, Shared
 from toolkit.commands.mixing import preparation
 from toolkit.commands.stages import STAGES
 from toolkit.commands.steps import per_shard as per_shard_command

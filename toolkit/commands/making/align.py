@@ -9,7 +9,7 @@ import xxhash
 from toolkit.align import match, section, values, write
 from toolkit.align.match import IndexToMake, make_index
 from toolkit.align.write import Todo, progress_of, works_to_write
-from toolkit.commands.command_line.options import Configured, Flag
+from toolkit.command_line import Configured, Flag
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table

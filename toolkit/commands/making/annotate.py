@@ -11,8 +11,8 @@ from toolkit.annotate import annotator as annotators
 from toolkit.annotate import asking, batch, estimates, section
 from toolkit.annotate.annotator import SAMPLE, Annotator
 from toolkit.annotate.endpoint import authorization
-from toolkit.commands.command_line.options import Configured, Flag
-from toolkit.commands.labelling import files
+from toolkit.command_line import Configured, Flag
+from toolkit.commands import _label_files as files
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from toolkit.commands.command_line.options import Configured, Flag, Stage
+from toolkit.command_line import Configured, Flag, Stage
 from toolkit.commands.resolving import whole_sets
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, ClassVar
 
-from toolkit.commands.command_line.options import Flag, Looking, Words
+from toolkit.command_line import Flag, Looking, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.errors import ConfigError, NothingThere, amount

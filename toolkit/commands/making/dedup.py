@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from toolkit.commands.command_line.options import Configured, Flag, Stage
+from toolkit.command_line import Configured, Flag, Stage
 from toolkit.commands.resolving import whole_sets
 from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing

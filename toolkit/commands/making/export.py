@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from toolkit.commands.command_line.options import Configured, Flag, Limited, Shared
+from toolkit.command_line import Configured, Flag, Limited, Shared
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from toolkit import one_pass
-from toolkit.commands.command_line.options import Configured, Stage
+from toolkit.command_line import Configured, Stage
 from toolkit.commands.mixing import tables
 from toolkit.commands.steps import places
 from toolkit.commands.steps.context import Context

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.commands.beginning import files
-from toolkit.commands.beginning.files import There, is_dataset, there_at
-from toolkit.commands.command_line.options import Flag, Words
-from toolkit.commands.command_line.options import Options as CommonOptions
+from toolkit.command_line import Flag, Words
+from toolkit.command_line import Options as CommonOptions
+from toolkit.commands import _data_files as files
+from toolkit.commands._data_files import There, is_dataset, there_at
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.config import recipes

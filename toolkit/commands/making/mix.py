@@ -7,10 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit.commands.command_line.options import Configured, Flag, Stage, natural
+from toolkit.command_line import Configured, Flag, Stage, natural
+from toolkit.commands import _tag_sample as using
 from toolkit.commands.mixing import budgets, editions, preparation, previews, publishing
 from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.sampling import using
 from toolkit.commands.steps import dolma, shards
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures

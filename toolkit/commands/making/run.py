@@ -3,7 +3,7 @@
 import importlib
 from typing import Annotated, Any
 
-from toolkit.commands.command_line.options import Configured, Flag, Stage
+from toolkit.command_line import Configured, Flag, Stage
 from toolkit.commands.mixing import previews
 from toolkit.commands.mixing.preparation import shared_ids
 from toolkit.commands.stages import PER_SHARD, STAGES

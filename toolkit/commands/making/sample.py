@@ -6,7 +6,7 @@ from typing import ClassVar
 import msgspec
 import xxhash
 
-from toolkit.commands.command_line.options import Configured, Stage
+from toolkit.command_line import Configured, Stage
 from toolkit.commands.resolving import whole_sets
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context

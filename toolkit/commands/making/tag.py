@@ -6,8 +6,8 @@ Taggers write attribute files beside the documents, or are tried on some and sho
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, ClassVar
 
-from toolkit.commands.command_line.options import Flag, Stage, Words, natural
-from toolkit.commands.sampling import using as sampling
+from toolkit.command_line import Flag, Stage, Words, natural
+from toolkit.commands import _tag_sample as sampling
 from toolkit.commands.steps import dolma
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.commands.command_line.options import Configured, Flag
+from toolkit.command_line import Configured, Flag
 from toolkit.commands.mixing.preparation import shared_ids
 from toolkit.commands.stages import before
 from toolkit.commands.steps import shards as sharing

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit.commands import _tag_sample as using
 from toolkit.commands.carrying_out import opened_apart
 from toolkit.commands.mixing import budgets, orphans, preparation, publishing, tables
 from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.sampling import using
 from toolkit.commands.steps import tracing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.command_line.options import Stage
+from toolkit.command_line import Stage
 from toolkit.commands.mixing.preparation import shared_ids
 from toolkit.commands.running import in_words
 from toolkit.commands.steps import shards as sharing

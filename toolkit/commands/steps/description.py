@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
 
-from toolkit.commands.command_line.options import Flag, Looking, Words
+from toolkit.command_line import Flag, Looking, Words
 from toolkit.commands.steps import shards
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit.commands.command_line.options import Options
+from toolkit.command_line import Options
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from toolkit.command_line import Flag, Limited, Looking
 from toolkit.commands.carrying_out import open_context
-from toolkit.commands.command_line.options import Flag, Limited, Looking
 from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context

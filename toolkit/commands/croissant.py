@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.commands.command_line.options import Flag
+from toolkit.command_line import Flag
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.description import (
     DescriptionOptions,

@@ -3,8 +3,8 @@
 import argparse
 from typing import Annotated, Any, ClassVar
 
-from toolkit.commands.command_line.options import Flag, Words
-from toolkit.commands.command_line.options import Options as Common
+from toolkit.command_line import Flag, Words
+from toolkit.command_line import Options as Common
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.config.sizes import Size, in_words

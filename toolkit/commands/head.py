@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.command_line import Flag, Limited, Looking, Words
 from toolkit.commands.steps import tracing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.first_documents import first_documents, show_document, show_preview

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from toolkit.align import section as align_section
 from toolkit.annotate import section as annotate_section
-from toolkit.commands.command_line.options import Flag, Words
-from toolkit.commands.command_line.options import Options as CommonOptions
+from toolkit.command_line import Flag, Words
+from toolkit.command_line import Options as CommonOptions
 from toolkit.commands.mixing import editions
 from toolkit.commands.steps.conflicts import Faults
 from toolkit.commands.steps.context import Context

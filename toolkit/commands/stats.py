@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.command_line import Flag, Limited, Looking, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.commands.steps.stats_files import prepare

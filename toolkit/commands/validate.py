@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.commands.command_line.options import Flag, Limited, Looking, Shared, Words
+from toolkit.command_line import Flag, Limited, Looking, Shared, Words
 from toolkit.commands.mixing import preparation
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context

@@ -6,10 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from toolkit.commands.command_line.options import Flag, Limited, Words, natural
-from toolkit.commands.comparing import questions
-from toolkit.commands.comparing.confusion import confusion
-from toolkit.commands.comparing.questions import LABELS, LANGUAGE, LENGTH, Finder, Question
+from toolkit.command_line import Flag, Limited, Words, natural
+from toolkit.commands import _questions as questions
+from toolkit.commands._questions import LABELS, LANGUAGE, LENGTH, Finder, confusion
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.config import scale as scales
@@ -25,7 +24,7 @@ from toolkit.evaluating.judging import Judge
 from toolkit.evaluating.labels import LabelFiles, Labels, read_spec
 from toolkit.evaluating.metrics import HEADLINES
 from toolkit.evaluating.metrics import Task as What
-from toolkit.evaluating.rows import Answers, ShardToAsk, ask_shard
+from toolkit.evaluating.rows import Answers, Question, ShardToAsk, ask_shard
 from toolkit.inspect.stats.tables import shown
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.mix.stage import tasks_of

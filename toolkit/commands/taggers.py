@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit import distribution
-from toolkit.commands.command_line.options import Flag, Words
-from toolkit.commands.command_line.options import Options as CommonOptions
+from toolkit.command_line import Flag, Words
+from toolkit.command_line import Options as CommonOptions
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.config.docstrings import documentation, purpose

@@ -4,9 +4,9 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.commands.command_line.options import Flag, Limited, Words, natural
-from toolkit.commands.comparing import questions
-from toolkit.commands.comparing.confusion import confusion
+from toolkit.command_line import Flag, Limited, Words, natural
+from toolkit.commands import _questions as questions
+from toolkit.commands._questions import confusion
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.data import excerpts

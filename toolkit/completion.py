@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from toolkit.commands.command_line import options as command_options
-from toolkit.commands.command_line import parser
+from toolkit import command_line
 from toolkit.errors import ToolkitError
 
 _ASKED = "_ARGCOMPLETE"
@@ -30,24 +29,24 @@ def answer() -> NoReturn:
         import argcomplete
     except ImportError:
         sys.exit(1)
-    asked = next((word for word in os.environ.get("COMP_LINE", "").split()[1:2] if word in parser.names()), None)
+    asked = next((word for word in os.environ.get("COMP_LINE", "").split()[1:2] if word in command_line.names()), None)
 
     def fill(name: str, command: argparse.ArgumentParser) -> None:
         if name == asked:  # the others need not be imported
-            for each in command_options.arguments(parser.find(name).Options):
-                vars(parser.add(command, each))["completer"] = _completer(each)
+            for each in command_line.arguments(command_line.find(name).Options):
+                vars(command_line.add(command, each))["completer"] = _completer(each)
 
-    argcomplete.autocomplete(parser.parser(fill=fill))
+    argcomplete.autocomplete(command_line.parser(fill=fill))
     sys.exit(1)
 
 
-def _completer(argument: command_options.Argument) -> Completer | None:
+def _completer(argument: command_line.Argument) -> Completer | None:
     """Return what knows how an argument goes on; None where that are its choices, or files."""
     if argument.field == "config":
         return _configurations
     if argument.given.metavar == "SET":
         return _sets
-    if isinstance(argument.given, command_options.Words):
+    if isinstance(argument.given, command_line.Words):
         kinds = [_WORDS[kind] for kind in argument.given.metavar.split(" | ") if kind in _WORDS]
         return lambda prefix, **given: [word for kind in kinds for word in kind(prefix, **given)]
     return None

@@ -3,7 +3,7 @@
 import os
 from typing import Annotated, Any, ClassVar, Literal
 
-from toolkit.commands.command_line.options import Flag, Limited, Words
+from toolkit.command_line import Flag, Limited, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config.sizes import Size

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.commands.command_line.options import Flag
+from toolkit.command_line import Flag
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.description import DescriptionOptions, facts_of, is_replaced, note_origin, section
 from toolkit.commands.steps.outcome import Outcome, failures

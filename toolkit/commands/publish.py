@@ -2,8 +2,8 @@
 
 from typing import Annotated, Any, ClassVar
 
-from toolkit.commands.command_line.options import Flag, Looking, Words
-from toolkit.commands.looking import validate
+from toolkit.command_line import Flag, Looking, Words
+from toolkit.commands import validate
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.sizes import in_words

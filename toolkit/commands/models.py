@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import msgspec
 
-from toolkit.commands.command_line.options import Options as Common
+from toolkit.command_line import Options as Common
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.storage import models

@@ -7,16 +7,16 @@ import msgspec
 import xxhash
 
 from toolkit.annotations.formats import annotations
-from toolkit.commands.command_line.options import Flag, Stage
-from toolkit.commands.comparing import questions
-from toolkit.commands.comparing.questions import Finder, Question
+from toolkit.command_line import Flag, Stage
+from toolkit.commands import _questions as questions
+from toolkit.commands._questions import Finder
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.evaluating.rows import ShardAsked
+from toolkit.evaluating.rows import Question, ShardAsked
 from toolkit.labelling import ml_filter, tasks
 from toolkit.labelling.ml_filter import Names, origins
 from toolkit.mix.join import JoinedShard

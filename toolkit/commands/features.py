@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
+from toolkit.command_line import Flag, Limited, Looking, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import schema

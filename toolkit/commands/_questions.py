@@ -1,11 +1,15 @@
-"""What `evaluate` asks of documents: expressions, with the sets that each of them reads."""
+"""What `compare` and `evaluate` share: questions to documents, with the sets that these read; tables of labels."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from toolkit.commands.sampling import using
+from toolkit.commands import _tag_sample as using
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.outcome import table
 from toolkit.commands.steps.stats_files import LABELS_AT
+from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import Type
@@ -177,4 +181,40 @@ def named(questions: Sequence[Question]) -> list[str]:
     return list(dict.fromkeys(name for each in questions for name in each.sets))
 
 
-__all__ = ["LABELS", "LANGUAGE", "LENGTH", "Finder", "Question", "named", "of_lengths"]
+# --- labels that are confused, for people -----------------------------------------------------------------------------
+
+MATRIX = 8
+"""Labels up to which a matrix is shown; of more, the pairs that are met most."""
+
+PAIRS = 20
+
+
+def confusion(pairs: Mapping[tuple[Any, ...], int], names: tuple[str, str], *, whole: bool) -> str:
+    """Return a matrix of labels, the first ones down; of many labels the pairs that differ most often.
+
+    Args:
+        pairs: of labels, with their documents.
+        names: of where the first and the second labels are from.
+        whole: whether these are all pairs.
+    """
+    totals: list[Counter[Any]] = [Counter(), Counter()]
+    for pair, count in pairs.items():
+        for total, label in zip(totals, pair, strict=True):
+            total[label] += count
+    if all(len(total) <= MATRIX for total in totals) and whole:
+        columns = sorted(totals[1], key=str)
+        rows = [[f"{names[0]} \\ {names[1]}", *map(_label, columns)]]
+        for label in sorted(totals[0], key=str):
+            rows.append([_label(label), *(f"{pairs.get((label, column), 0):,}" for column in columns)])
+        return table(rows, right=range(1, len(rows[0])))
+    different = sorted(((c, pair) for pair, c in pairs.items() if pair[0] != pair[1]), key=lambda each: -each[0])
+    if not different:
+        return f"{len(totals[0]):,} labels"
+    rows = [[*names, "documents"]]
+    rows += [[_label(one), _label(other), f"{count:,}"] for count, (one, other) in different[:PAIRS]]
+    more = len(different) - PAIRS
+    return table(rows, right=[2]) + (f"\nand {more:,} other pairs" if more > 0 else "")
+
+
+def _label(label: Any) -> str:
+    return excerpts.head(str(label), 40)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
+from toolkit.command_line import Flag, Limited, Looking, Words
 from toolkit.commands.carrying_out import opened_apart
-from toolkit.commands.command_line.options import Flag, Limited, Looking, Words
 from toolkit.commands.mixing import budgets, preparation
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps.context import Context

@@ -1,1 +1,0 @@
-"""A configuration to begin with, made from what is at a path."""

@@ -1,1 +1,0 @@
-"""The command line: options of commands, and the parser that is made from them."""

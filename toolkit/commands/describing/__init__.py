@@ -1,1 +1,0 @@
-"""Commands that describe a dataset or an output to others."""

@@ -1,1 +1,0 @@
-"""Commands that publish what was made, and fetch what others have published."""

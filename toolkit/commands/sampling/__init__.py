@@ -1,1 +1,0 @@
-"""Samples of a dataset: made for taggers to be tried on, and looked at."""
