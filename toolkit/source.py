@@ -168,6 +168,13 @@ class Source:
 
     def check(self, names: Sequence[str], check: Check) -> None:
         """Check sets, and all that they were made from, against the configuration and their inputs; as `resolve`."""
+        faults = self.faults(names)
+        if check == "strict" and faults:
+            raise faults[0]
+        self.warn(str(fault) for fault in faults)
+
+    def faults(self, names: Sequence[str]) -> list[ToolkitError]:
+        """Return what is wrong with sets, or with what they were made from; what writes refuses the first of it."""
         faults: list[ToolkitError] = []
         known: dict[str, State] = {}
         with looking():
@@ -178,9 +185,7 @@ class Source:
                 self.check_settings(self.dataset, known)
             except ConfigError as error:
                 faults.insert(0, error)
-        if check == "strict" and faults:
-            raise faults[0]
-        self.warn(str(fault) for fault in faults)
+        return faults
 
     def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[Seen]], dict[str, str]]:
         """Return what the files of external sets hold, by set; and the messages of shards that cannot be read.

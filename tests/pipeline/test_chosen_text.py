@@ -209,6 +209,7 @@ def test_a_run_from_web_pages_uses_the_text_of_another_extractor(project: Projec
     assert project.ok("validate").code == 0
     project.ok("report", "-o", str(project.root / "report.html"))
     assert project.ok("stats", "--json").json["tables"][0]["groups"][-1]["documents"] > 0
+    assert "; `text:` is given, so the documents were read with their text" in project.ok("mix", "--dry-run").out
     shown = project.ok("mix", "--dry-run", "--json").json
     assert {rule["name"]: rule["documents"] for rule in shown["rules"]} == {"null_text": 0, "empty": 1, "copy": 1}
     project.config["mix"].pop("text")
@@ -248,7 +249,11 @@ def test_a_run_from_web_pages_uses_the_text_of_another_extractor(project: Projec
         ({"dedup": {"d-0": {"kind": "exact", "text": "other-0.other.txt"}}}, "expected a field, got 'txt'"),
         (
             {"mix": {"text": "other-0.other", "output": {"format": "dolma", "path": "out"}}},
-            "expected a text, or null, got",
+            "config.yaml:1: mix.text: 'other-0.other': expected a text, or null, got",
+        ),
+        (
+            {"mix": {"text": REF, "output": {"format": "dolma", "path": "out", "by": "other.txet"}}},
+            "got no such field; did you mean 'text'?",
         ),
     ],
 )

@@ -13,8 +13,10 @@ from tests.pipeline.conftest import Project, attributes, document, write_rows
 from tests.storage.conftest import bucket, seaweed
 from toolkit.data import schema
 from toolkit.data.alignment import attribute_lines
+from toolkit.data.dataset import open_dataset
 from toolkit.data.tables.declared import entry
 from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import remove
 
 __all__ = ["bucket", "seaweed"]
 
@@ -148,3 +150,12 @@ def test_each_command_that_looks_reads_them(project: Project) -> None:
         ran = project(*(part.replace("{root}", str(project.root)) for part in command))
         assert ran.code == 0, (name, ran.err)
     assert len(project.output()) == 2 * (COUNT - 2)
+
+
+def test_a_shard_without_its_file_is_not_what_tag_makes(project: Project) -> None:
+    output = {"format": "dolma", "path": str(project.out)}
+    project.config["mix"] = {"attributes": ["ext-0"], "rules": [], "output": output}
+    dataset = open_dataset(project.config["dataset"], None, None)
+    remove(dataset.attribute_file("ext-0", PATHS[0]))
+    ran = project("mix")
+    assert (ran.code, "another program made the set, and must write this file, too" in ran.err) == (1, True)

@@ -181,6 +181,25 @@ def test_records_from_before_there_were_these_options_are_those_of_now(project: 
     assert "metadata: None -> 'rest'" in project.ingest({**entry, "metadata": "rest"}).err
 
 
+@pytest.mark.parametrize(
+    ("section", "suffix"), [("ingest", "jsonl"), ("ingest", "csv"), ("documents", "jsonl"), ("documents", "parquet")]
+)
+def test_a_misspelt_field_of_ids_is_refused(project: Project, section: str, suffix: str) -> None:
+    write(project.root / "in" / f"a.{suffix}", [{"key": f"k{i}", "text": f"text {i}"} for i in range(3)])
+    path = str(project.root / "in" / f"*.{suffix}")
+    for name, ids in (("kye", None), ("none", [f"a.{suffix}:"]), ("key", ["k0"]), (["x", "key"], ["k0"])):
+        entry = {"format": suffix, "source": "s", "fields": {"id": name}}
+        project.config[section] = [{**entry, "from": path}] if section == "ingest" else {**entry, "path": path}
+        ran = project("ingest", "--dry-run", "--json") if section == "ingest" else project("head", "--json")
+        if ids is None:
+            assert ran.code in (1, 2)
+            assert "expected the field kye of ids" in ran.err
+            assert "did you mean 'key'?" in ran.err
+        else:
+            found = ran.json["first"][0]["documents"] if section == "ingest" else ran.json["documents"]
+            assert found[0]["id"].startswith(ids[0])
+
+
 def test_a_dry_run_and_head_show_documents_as_they_would_be(project: Project) -> None:
     rows = [{"body": f"text {i}", "lang": "de", "n": i if i else None, "of": {"a": [1]}} for i in range(5)]
     write(project.root / "in" / "a.parquet", rows)

@@ -1,6 +1,7 @@
 """``run --per-shard``: the same output, while no more documents are on disk than are being worked on."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -251,8 +252,14 @@ def test_kills_cost_nothing_but_time(seed: int, project: Project) -> None:
 def test_documents_of_others_are_not_left_out_unseen(project: Project) -> None:
     project.ok("run", "--per-shard")
     (project.root / "in" / "02.jsonl").unlink()
-    ran = project.ok("run", "--per-shard")
-    assert "inputs of earlier runs that are not among these, nor in the output: 1 (" in ran.out
+    output = tree(project.out)
+    for more in ([], ["--dry-run"]):
+        ran = project("run", "--per-shard", *more)
+        assert (ran.code, "the output would be without their documents" in ran.err) == (1, True)
+    assert tree(project.out) == output
+    (forget,) = re.findall("run `toolkit (clean --forget .*)`", ran.err)
+    project.ok(*forget.split())
+    project.ok("run", "--per-shard")
     own = project.documents / "s" / "own.jsonl"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text('{"id": "own", "text": "x", "source": "s"}\n')

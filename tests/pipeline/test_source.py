@@ -54,12 +54,14 @@ def test_a_set_is_out_of_date_when_an_input_of_what_it_was_made_from_is(project:
     for command in (
         ["mix"],
         ["mix", "--dry-run"],
+        ["mix", "--explain", f"{PATHS[0]}-1"],
         ["export", "--parquet", str(tmp_path / "parquet"), "--set", "rank-0"],
     ):
         refused = project(*command)
         assert refused.code != 0, command
         assert STALE in refused.err, command
         assert CHANGED in refused.err, command
+    assert "would be kept" in project("mix", "--dry-run").out
     calibrated = project("calibrate")
     assert (calibrated.code, CHANGED in calibrated.err) == (1, True)
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == output
@@ -69,6 +71,7 @@ def test_a_set_is_out_of_date_when_an_input_of_what_it_was_made_from_is(project:
         ["sql", "SELECT count(*) FROM joined"],
         ["evaluate", "rank-0.rank.rank", "--against", "q-0.quality"],
         ["compare", "rank-0", "rank-0"],
+        ["report", "--output", str(tmp_path / "report.json")],
     ):
         looked = project(*command)
         assert looked.code == 0, looked.err

@@ -16,7 +16,7 @@ from toolkit.commands.steps.first_documents import first_documents, show_documen
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import row_index
 from toolkit.data.addresses import has_scheme
-from toolkit.data.alignment import AttributeRows, attribute_lines, missing_file
+from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError, NoDocuments, amount
@@ -229,7 +229,7 @@ def _attributes(dataset: Dataset, shard: str) -> dict[str, str]:
         if exists(other):
             paths[set_name] = other
         elif is_folder(other) or records.load_record(dataset, set_name, shard):
-            raise missing_file(other, dataset, shard)
+            raise records.missing_attributes(dataset, set_name, shard)
     return paths
 
 

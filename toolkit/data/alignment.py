@@ -45,14 +45,14 @@ def _in_order(path: str) -> str:
 _PLAIN = msgspec.json.Decoder(AttributesRow)
 
 
-def missing_file(path: str, dataset: Dataset, shard: str, command: str = "tag") -> AlignmentError:
+def missing_file(path: str, dataset: Dataset, shard: str, command: str | None) -> AlignmentError:
     """Return the error for an attribute file that is not there; it names the first document without attributes.
 
     Args:
         path: of the attributes.
         dataset: of the documents.
         shard: of the dataset.
-        command: that makes such files.
+        command: Command that makes such files; None for those of other programs.
     """
     documents = dataset.shard_path(shard)
     first: str | None = None
@@ -61,7 +61,8 @@ def missing_file(path: str, dataset: Dataset, shard: str, command: str = "tag") 
             first = next((row.id for row, _ in Rows(lines, DOCUMENT_DECODER, documents)), None)
     except DataError:
         pass  # the documents are reported where they are read
-    message = f"expected the attributes of {documents}:1, got {lacking(path)}; run `toolkit {command}`"
+    way_out = f"run `toolkit {command}`" if command else "another program made the set, and must write this file, too"
+    message = f"expected the attributes of {documents}:1, got {lacking(path)}; {way_out}"
     return AlignmentError(message, path=path, line=1, id=first)
 
 

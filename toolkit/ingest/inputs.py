@@ -101,11 +101,12 @@ def _unlike(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
         yield name, before, now
 
 
-def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> list[str]:
-    """Return the paths of inputs that were ingested before, and are not among these; their documents are there."""
-    known = {work.key for work in works}
+def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> dict[str, str]:
+    """Return the inputs that were ingested before, and are not among these: the keys of their records, by path."""
+    known = {file.key for work in works for file in work.files}
     found, _ = ingested.load_each(dataset)
-    return sorted(path for key, record in found.items() if key not in known for path in record.paths)
+    listed = {key: {each.key: each.input for each in made.inputs} or {key: made.input} for key, made in found.items()}
+    return {path: key for key in sorted(listed) for name, path in listed[key].items() if name not in known}
 
 
 def still_done(work: InputToIngest, record: InputRecord, found: Sequence[Stat], *, reads: bool = True) -> bool:

@@ -144,23 +144,27 @@ def _bind(where: str, wanted: Wanted, sets: list[JoinedSet], known: frozenset[st
             if key.name != name:
                 continue
             expected = schema.from_annotation(wanted.type, where)
-            type_: schema.Type | None = key.declared
+            type_ = key.declared
             for depth, field in enumerate(path, 1):
                 at = ".".join(wanted.path.split(".")[:depth])
-                type_ = _not_null(type_, at, f"{at} is None", known, where).get(field) if type_ else None
-            is_label = type_ is not None and type_.not_null == schema.STR and expected.get("label") is not None
-            if is_label and type_:
+                outer = _not_null(type_, at, f"{at} is None", known, where)
+                if (inner := outer.get(field)) is None:
+                    names = [name for name, _ in outer.fields]
+                    hint = did_you_mean(field, names) or (f"; there are: {', '.join(names)}" if names else "")
+                    raise ConfigError(f"{where}: expected an attribute of type {expected}, got no such field{hint}")
+                type_ = inner
+            if type_.not_null == schema.STR and expected.get("label") is not None:
                 _not_null(type_, wanted.path, f"{wanted.path} is None", known, where)
                 return Binding(set=i, key=key.key, path=path, is_label=True)
-            if type_ and expected.kind != "nullable" and expected != schema.ANY:
+            if expected.kind != "nullable" and expected != schema.ANY:
                 fields = [f"{wanted.path}.{field}" for field in wanted.not_null]
                 rule = " or ".join(f"{at} is None" for at in (wanted.path, *fields))
                 type_ = _not_null(type_, wanted.path, rule, known, where)
             for field in wanted.not_null:
-                if type_ and (inner := type_.get(field)):
+                if inner := type_.get(field):
                     _not_null(inner, at := f"{wanted.path}.{field}", f"{at} is None", known, where)
-            if type_ is None or not schema.fits(_without_nulls(type_, wanted.not_null), expected):
-                raise ConfigError(f"{where}: expected an attribute of type {expected}, got {type_ or 'no such field'}")
+            if not schema.fits(_without_nulls(type_, wanted.not_null), expected):
+                raise ConfigError(f"{where}: expected an attribute of type {expected}, got {type_}")
             return Binding(set=i, key=key.key, path=path)
     names = [key.name for joined in sets for key in joined.keys]
     of_set = next((joined for joined in sets if joined.set == name), None)

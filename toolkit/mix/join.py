@@ -11,7 +11,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index, schema
-from toolkit.data.alignment import AttributeRows, attribute_lines, missing_file
+from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import (
     BAD_ROW,
@@ -133,7 +133,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
     for joined in work.sets:
         path = work.attributes_of(joined)
         if not exists(path):
-            raise missing_file(path, dataset, shard, records.command_of(dataset, joined.set))
+            raise records.missing_attributes(dataset, joined.set, shard)
         if not joined.ours:
             digests[joined.set] = look_at(dataset, joined.set, shard).content
             continue

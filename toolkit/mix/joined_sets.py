@@ -247,7 +247,8 @@ def chosen_text_of(stream: Stream, sets: list[JoinedSet]) -> ChosenText | None:
         return None
     reference = chosen_text.parse_reference(stream.text)
     place = next((each.place for each in stream.attributes if each.set == reference.set), "")
-    where = f"{place}: {chosen_text.OPTION}: {stream.text!r}"
+    option = "" if place.endswith(f".{chosen_text.OPTION}") else f"{chosen_text.OPTION}: "
+    where = f"{place}: {option}{stream.text!r}"
     keys = {key.key: key.name for joined in sets if joined.set == reference.set for key in joined.keys}
     if reference.key not in keys:
         hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"

@@ -62,7 +62,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     path = dataset.attribute_file(set_name, shard)
     found = stat(path)
     if found is None:
-        raise missing_file(path, dataset, shard)
+        raise missing_file(path, dataset, shard, None)
     seen = _load(dataset, set_name, shard)
     if seen is None or Stat(seen.size, seen.stamp) != found:
         before = seen

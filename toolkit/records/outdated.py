@@ -6,12 +6,11 @@ Inputs are judged likewise by `toolkit.ingest.inputs.why_not_done`, shards of a 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolkit.data.alignment import missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError, StaleError
 from toolkit.records.foreign import look_at
-from toolkit.records.sets import ShardRecord, command_of, is_intact, load_record, load_schema
+from toolkit.records.sets import ShardRecord, command_of, is_intact, load_record, load_schema, missing_attributes
 from toolkit.storage.paths import exists
 
 
@@ -67,7 +66,7 @@ def content_of(dataset: Dataset, set_name: str, shard: str) -> str:
         return look_at(dataset, set_name, shard).content
     record = load_record(dataset, set_name, shard)
     if not exists(path):
-        raise missing_file(path, dataset, shard)
+        raise missing_attributes(dataset, set_name, shard)
     run = f"run `toolkit {command_of(dataset, set_name)}`"
     if record is None:
         raise DataError(f"expected a complete file, got one without its completion record; {run}", path=path)

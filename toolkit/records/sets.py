@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from toolkit.data import journals, schema
+from toolkit.data.alignment import missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.journals import place_in_set
 from toolkit.data.row_index import ShardState
-from toolkit.errors import DataError
+from toolkit.errors import AlignmentError, DataError
 from toolkit.storage import Stat
 from toolkit.storage.journal import Group
 from toolkit.storage.json_files import load, load_strictly, save
@@ -151,6 +152,12 @@ def command_of(dataset: Dataset, set_name: str) -> str:
         return "annotate"
     kinds = {each["kind"] for each in settings if "kind" in each}
     return next((_COMMANDS.get(kind, "dedup") for kind in kinds), "tag")
+
+
+def missing_attributes(dataset: Dataset, set_name: str, shard: str) -> AlignmentError:
+    """Return the error for a set, ours or an external one, that has no file for a shard."""
+    path = dataset.attribute_file(set_name, shard)
+    return missing_file(path, dataset, shard, command_of(dataset, set_name) if load_schema(dataset, set_name) else None)
 
 
 _ANNOTATORS = "toolkit.annotate."

@@ -16,7 +16,7 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
-from toolkit.data.alignment import attribute_lines, missing_file
+from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import LATE_DECODER, AttributesRow, Rows
 from toolkit.errors import AlignmentError
@@ -275,7 +275,7 @@ def _attributes(
 ) -> Iterator[bytes]:
     path = dataset.attribute_file(set_name, shard)
     if not exists(path):
-        raise missing_file(path, dataset, shard, sets.command_of(dataset, set_name))
+        raise sets.missing_attributes(dataset, set_name, shard)
     rows = Rows(lines_at(attribute_lines(path), numbers), _ROWS, path)
     for number, (id, source) in zip(numbers, names, strict=True):
         row, line = next(rows, (None, b""))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toolkit.data import row_index
-from toolkit.data.alignment import MAX_ROW, AttributeRows, attribute_lines, missing_file
+from toolkit.data.alignment import MAX_ROW, AttributeRows, attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.own_types import OwnTypes
@@ -19,6 +19,7 @@ from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import identity
+from toolkit.records.sets import missing_attributes
 from toolkit.session import current
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat
@@ -218,7 +219,7 @@ class DatasetCorpus:
         if version is None:
             if name == DOCUMENTS:
                 raise DataError("expected documents, got no file; load the page again", path=path)
-            raise missing_file(path, self.dataset, self.names[number])
+            raise missing_attributes(self.dataset, name, self.names[number])
         made = self._opened(number, name, path, version)
         with self._lock:
             self._files[key] = (version, made)

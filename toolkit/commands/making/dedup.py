@@ -96,7 +96,7 @@ def _pairs(dataset: Dataset, entry: Entry, shards: Sequence[str], wanted: str) -
     for shard in shards:
         path = dataset.attribute_path(entry.set, shard)
         if not exists(path):
-            raise missing_file(path, dataset, shard)
+            raise missing_file(path, dataset, shard, "dedup")
         with Lines(path, MAX_ROW) as lines:
             for line in lines:
                 if within not in line:

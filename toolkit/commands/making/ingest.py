@@ -119,7 +119,7 @@ def run(
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
         noted.keep_only([work.key for work in works])
-    gone = [] if context.in_part else ingest_records.inputs_gone(works, dataset)
+    gone = [] if context.in_part else sorted(ingest_records.inputs_gone(works, dataset))
     if gone:
         text += f"inputs of earlier runs that are not among these: {few(gone)}; their documents stay\n"
     if lost:

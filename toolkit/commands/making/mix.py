@@ -339,6 +339,7 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
     else:
         outcome = shards.told(context, previews.dry_run(context, prepared))
         _add_read_in_place(outcome, prepared)
+    outcome.exit_code = max(outcome.exit_code, *(2 if isinstance(e, ConfigError) else 1 for e in prepared.refused), 0)
     outcome.data["sample"] = over or None
     outcome.text = f"{over}\n{outcome.text}" if over else outcome.text
     return outcome

@@ -187,6 +187,7 @@ class PreparedMix:
         unreadable: for shards whose foreign attributes cannot be read, why, by key.
         known: how many shards there are beside those that `--limit` lets in.
         notes: what is to be said of inputs that are not in it.
+        refused: Faults of its sets, for which the mix is refused; empty but for what only looks.
         budget: what that comes to, if there is one.
     """
 
@@ -196,6 +197,7 @@ class PreparedMix:
     unreadable: dict[str, str] = field(default_factory=dict)
     known: int = 0
     notes: str = ""
+    refused: list[ToolkitError] = field(default_factory=list)
     budget: BudgetFound | None = None
 
 
@@ -331,7 +333,13 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     if stream.own is None:  # or else it is over a sample, whose documents are of other shards
         stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
     shards = context.limited(shards)
-    resolved = context.source_of(stream.dataset, shards).resolve(stream, check="strict")
+    source = context.source_of(stream.dataset, shards)
+    if refused := source.faults([each.set for each in stream.attributes]):
+        if not context.options.only_shows:
+            raise refused[0]
+        prepared.refused += refused
+        context.warn(map(str, refused))
+    resolved = source.typed(stream)
     joined, unreadable = resolved.sets, resolved.unreadable
     prepared.sets[stream.name] = joined
     try:

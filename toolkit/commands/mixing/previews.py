@@ -66,11 +66,10 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     text = (
         f"{amount(totals.rows, 'document')}, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
     )
-    text += (
-        "; a rule asks for more than attributes, so the documents were read with their text"
-        if texts and effects
-        else ""
-    )
+    if texts and effects:
+        has_text = any(stream.text for stream in settings.streams)
+        why = "`text:` is given" if has_text else "a rule asks for more than attributes"
+        text += f"; {why}, so the documents were read with their text"
     text += "\n\n" + tables.rules_table(totals, effects, preview=True)
     budget = budgets.counted(prepared.budget, [each.groups for _, each in found])
     text += budgets.told(budget) + lost.text()
@@ -272,6 +271,7 @@ def compare(
         if sampled:
             settings = using.in_mix(context_of_other, settings, wanted=True)[0]
         other = budgets.fill(context_of_other, preparation.prepare(context_of_other, settings))
+    prepared.refused += other.refused
     names = [sorted((w.stream.name, w.path) for w in each.works) for each in (prepared, other)]
     if names[0] != names[1] and not (prepared.unreadable or other.unreadable):
         only = set(names[0]) ^ set(names[1])

@@ -57,6 +57,11 @@ def run(context: Context) -> Outcome:
     output = settings.output.path
     if context.share and not listed:
         return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
+    if gone := {} if options.limit is not None else ingest_records.inputs_gone(planned.inputs, dataset):
+        raise DataError(
+            f"expected the inputs of earlier runs among these, got none of {few([*gone])}: the output would be without "
+            f"their documents; restore them, or run `toolkit clean --forget {next(iter(gone.values()))}`"
+        )
     if options.dry_run:
         shown = show_plan(context, {"ingest, tag, mix": shards_of(work.input for work in listed)})
         return with_salvaged(shown, salvaged_before(context, [work.input for work in listed]), "# ")
@@ -86,8 +91,6 @@ def run(context: Context) -> Outcome:
         forget_superseded(former, dataset)
         done, broken, numbers = _do(context, planned)
     text = _report(numbers, done, dataset.documents)
-    if gone := [] if context.in_part else ingest_records.inputs_gone(works, dataset):
-        text += f"inputs of earlier runs that are not among these, nor in the output: {few(gone)}\n\n"
     if broken:
         outcome = publishing.failed(output, broken)
     elif options.shard:

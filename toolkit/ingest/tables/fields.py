@@ -113,6 +113,9 @@ REST = "rest"
 
 Chosen = Literal["rest"] | tuple[str, ...]
 
+NO_ID = "none"
+"""The name of the field of ids where items are to be numbered, whatever fields they have."""
+
 OWN = ("id", "text", "source", "added", "created", "metadata")
 """Fields of a document that `Fields` finds."""
 
@@ -198,7 +201,9 @@ class FieldReader(Reader):
 
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
         """Return the types of the own fields of documents: those that are declared, else those of the first rows."""
-        drafts = first_drafts(self, inputs, tolerant=True)  # damage is told where the input is ingested
+        drafts = [*first_drafts(self, inputs, tolerant=True)]  # damage is told where the input is ingested
+        if drafts and all(draft.id is None for draft in drafts):
+            self._check_id(dict.fromkeys(name for draft in drafts for name in draft.extra), inputs[0].path)
         found = of_rows([{**draft.extra, METADATA: draft.metadata} for draft in drafts], "")
         placed: Placed = {
             root: {name: schema.from_json(value) for name, value in fields.items()}
@@ -360,6 +365,15 @@ class FieldReader(Reader):
         hint = did_you_mean(names[0], found) or f"; it has: {', '.join(found[:20])}"
         return f"Expected field {wanted}, got an object without it{hint}"
 
+    def _check_id(self, names: Iterable[str], path: str) -> None:
+        """Raise DataError if `fields` names another field of ids than the usual one, and none of these names is it."""
+        wanted, there = self.fields.of("id"), list(names)
+        if wanted in ([Fields().id], [NO_ID]) or any(name.partition(".")[0] in there for name in wanted):
+            return
+        hint = did_you_mean(wanted[0], there) or f"; there are: {', '.join(there) or 'none'}"
+        what = f"expected the field {' or '.join(wanted)} of ids, which `fields` names, got none{hint}"
+        raise DataError(f"{what}; `fields: {{id: {NO_ID}}}` numbers the items", path=path)
+
     def _find(self, row: dict[str, Any], field: str) -> tuple[str | None, Any]:
         for name in self.fields.of(field):
             if name in row:
@@ -392,6 +406,7 @@ class FieldReader(Reader):
                 if name not in names and (option in _OF_COLUMNS or name.partition(".")[0] not in names):
                     hint = did_you_mean(name, names) or f"; there are: {', '.join(names)}"
                     raise DataError(f"expected the column {name!r} of `{option}`, got none{hint}", path=path)
+        self._check_id(names, path)
         if not any(name in names or name.partition(".")[0] in names for name in self.fields.of("text")):
             wanted = " or ".join(map(repr, self.fields.of("text")))
             listed = ", ".join(names) or "none"

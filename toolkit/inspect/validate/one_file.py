@@ -244,8 +244,8 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> 
         return
     if not exists(path):
         carried = carried_shards(dataset, work.set) is not None
-        command = "ingest" if carried else sets.command_of(dataset, work.set)
-        findings.add(missing_file(path, dataset, shard, command))
+        error = missing_file(path, dataset, shard, "ingest") if carried else None
+        findings.add(error or sets.missing_attributes(dataset, work.set, shard))
         return
     ours = sets.load_schema(dataset, work.set)
     judges_spans = work.judges_spans and not ours
