@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -30,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="python -m tests.replay", description=__doc__)
     found.add_argument("--base", required=True, metavar="COMMIT", help="what this checkout is compared with")
     found.add_argument("--head", metavar="COMMIT", help="compare this commit, not the files of this checkout")
+    found.add_argument("--base-place", choices=cases.PLACES, default="", help="run all cases of the base there")
     found.add_argument("--data", type=Path, metavar="FOLDER", help="real data, such as ../shared/data")
     found.add_argument("--cache", type=Path, metavar="FOLDER", help="keep recordings of bases here, by commit")
     found.add_argument("--expected", type=Path, metavar="FILE", help="differences that are meant: matches, reason")
@@ -92,10 +94,14 @@ class Replay:
         selected: Cases to run, each with the numbers of lines that are recorded.
         scratch: Folder of its own.
         contents: Contents of files of all recordings.
+        base_place: Place of all cases of the base, if not their own.
     """
 
-    def __init__(self, selected: list[tuple[Case, set[int]]], scratch: Path, contents: Contents, lanes: int) -> None:
+    def __init__(
+        self, selected: list[tuple[Case, set[int]]], scratch: Path, contents: Contents, lanes: int, base_place: str = ""
+    ) -> None:
         self.selected, self.scratch, self.contents, self.lanes = selected, scratch, contents, lanes
+        self.base_place = base_place
 
     def record(self, trees: dict[str, tuple[Path, Path | None]]) -> dict[str, Recording]:
         """Return what the cases give in each checkout; they are run in lanes, side by side.
@@ -105,8 +111,8 @@ class Replay:
         """
         found = {name: Recording() for name in trees}
         with ExitStack() as stack:
-            buckets = any(case.place == "bucket" for case, _ in self.selected)
-            servers = stack.enter_context(Servers(self.scratch, with_bucket=buckets))
+            places = {self.base_place or "disk", *(case.place for case, _ in self.selected)}
+            servers = stack.enter_context(Servers(self.scratch, places))
             free: SimpleQueue[dict[str, Checkout]] = SimpleQueue()
             for _ in range(self.lanes):
                 free.put(
@@ -129,7 +135,8 @@ class Replay:
                 try:
                     case, wanted = self.selected[number]
                     folder = self.scratch / numbers[name] / f"{number:05}"
-                    place = Playground(case, lane[name], folder, servers, self.contents)
+                    played = replace(case, place=self.base_place) if self.base_place and name == "base" else case
+                    place = Playground(played, lane[name], folder, servers, self.contents)
                     steps = place.play(quickstarts[name] if case.begins_with_quickstart else None, wanted)
                 finally:
                     free.put(lane)
@@ -172,6 +179,7 @@ def main(arguments: list[str] | None = None) -> int:
         tree = stack.enter_context(checked_out(base))
         head = stack.enter_context(checked_out(commit_of(given.head))) if given.head else ROOT
         every = cases.cases(tree, given.data.resolve() if given.data else None)
+        every = [case for case in every if case.place not in cases.CLOUDS or any(case.place in word for word in words)]
         selected = [(case, lines) for case in every if (lines := case.wanted(words))]
         if not selected:
             known = sorted({case.name for case in every})
@@ -182,11 +190,12 @@ def main(arguments: list[str] | None = None) -> int:
             print("\n".join(f"{case}: {len(lines)} steps" for case, lines in selected))
             return 0
         contents = Contents(cache / "contents")
-        kept = cache / f"{key_of(base, given.data, {str(case): lines for case, lines in selected})}.json"
+        asked = {f"{given.base_place}: {case}": lines for case, lines in selected}
+        kept = cache / f"{key_of(base, given.data, asked)}.json"
         trees = (
             {"head": (head, given.plugin)} if kept.exists() else {"base": (tree, None), "head": (head, given.plugin)}
         )
-        found = Replay(selected, scratch, contents, given.lanes).record(trees)
+        found = Replay(selected, scratch, contents, given.lanes, given.base_place).record(trees)
         if "base" in found:
             recording.write(found["base"], kept)
         old = recording.read(kept)

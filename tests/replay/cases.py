@@ -35,7 +35,9 @@ from tests.test_plugin_pages import PLUGINS
 from toolkit.plugins import default_name
 
 FOLDER = Path(__file__).parent
-PLACES = ("disk", "bucket")
+CLOUDS = ("gs", "az")
+"""Places whose cases are run if they are asked for."""
+PLACES = ("disk", "bucket", *CLOUDS)
 PROCESSES = (1, 2)
 REFUSED = 2
 """The exit status of a refusal, where the table says no other."""
@@ -72,7 +74,7 @@ class Case:
     Attributes:
         part: configurations, commands or refusals.
         name: Name of the configuration, page or table.
-        place: Place of all that lies below ``data/``: disk or bucket.
+        place: Place of all that lies below ``data/``: disk, bucket (S3), gs or az.
         processes: Number of processes.
         lines: Steps.
         prepare: Function that makes the files that are there before.

@@ -5,18 +5,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from tests.annotate.server import serving
 from tests.replay.cases import ABSENT_ENDPOINT, Case, Line
 from tests.replay.recording import BOOKKEEPING, Contents, Mask, Step, changes
-from tests.storage.servers import ACCESS, SECRET, Seaweed
+from tests.storage.servers import ACCESS, CLOUD_BUCKET, SECRET, Azurite, Gcs, Seaweed
 
 SERVER = Path(__file__).with_name("server.py")
-BUCKET = "replay"
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": ACCESS,
     "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -62,27 +61,114 @@ class Checkout:
             ).returncode
 
 
-class Servers:
-    """An S3 server and a server of language models, for all checkouts; a context manager."""
+class Bucket(Protocol):
+    """A bucket as the replay looks at it: by the client of the store, not by the toolkit."""
 
-    def __init__(self, folder: Path, *, with_bucket: bool) -> None:
-        self._folder, self._with_bucket = folder, with_bucket
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object."""
+
+    def get(self, key: str) -> bytes:
+        """Return the content of an object."""
+
+    def listed(self, prefix: str) -> dict[str, str]:
+        """Return what tells versions of objects apart, by key."""
+
+
+class S3Bucket:
+    """A bucket of S3."""
+
+    def __init__(self, url: str) -> None:
+        import boto3
+
+        keys = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
+        self._client: Any = boto3.client("s3", endpoint_url=url, **keys)
+        self._client.create_bucket(Bucket=CLOUD_BUCKET)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._client.put_object(Bucket=CLOUD_BUCKET, Key=key, Body=data)
+
+    def get(self, key: str) -> bytes:
+        body: bytes = self._client.get_object(Bucket=CLOUD_BUCKET, Key=key)["Body"].read()
+        return body
+
+    def listed(self, prefix: str) -> dict[str, str]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=CLOUD_BUCKET, Prefix=prefix)
+        entries = (entry for page in pages for entry in page.get("Contents", ()))
+        return {entry["Key"]: f"{entry['ETag']} {entry['LastModified']}" for entry in entries}
+
+
+class GsBucket:
+    """A bucket of Google Cloud Storage."""
+
+    def __init__(self, url: str) -> None:
+        from google.auth.credentials import AnonymousCredentials
+        from google.cloud import storage
+
+        client: Any = storage.Client("p", AnonymousCredentials(), client_options={"api_endpoint": url})
+        self._bucket = client.bucket(CLOUD_BUCKET)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._bucket.blob(key).upload_from_string(data, "application/octet-stream")
+
+    def get(self, key: str) -> bytes:
+        body: bytes = self._bucket.blob(key).download_as_bytes()
+        return body
+
+    def listed(self, prefix: str) -> dict[str, str]:
+        return {blob.name: str(blob.generation) for blob in self._bucket.list_blobs(prefix=prefix)}
+
+
+class AzContainer:
+    """A container of Azure."""
+
+    def __init__(self, connection: str) -> None:
+        from azure.storage.blob import ContainerClient
+
+        self._client: Any = ContainerClient.from_connection_string(connection, CLOUD_BUCKET)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._client.upload_blob(key, data, overwrite=True)
+
+    def get(self, key: str) -> bytes:
+        body: bytes = self._client.download_blob(key).readall()
+        return body
+
+    def listed(self, prefix: str) -> dict[str, str]:
+        return {blob.name: blob.etag for blob in self._client.list_blobs(prefix)}
+
+
+class Servers:
+    """Servers of the places that are asked for, and one of language models, for all checkouts; a context manager.
+
+    Attributes:
+        variables: Environment of commands.
+        buckets: Buckets by place.
+        roots: Their addresses by place.
+    """
+
+    def __init__(self, folder: Path, places: Iterable[str]) -> None:
+        self._folder, self._places = folder, {*places} - {"disk"}
         self._stack = ExitStack()
         self.variables: dict[str, str] = {}
-        self.client: Any = None
+        self.buckets: dict[str, Bucket] = {}
+        self.roots: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         self.endpoint = self._stack.enter_context(serving()).url
-        if self._with_bucket:
-            import boto3
-
-            server = Seaweed(self._folder / "s3")
-            server.start()
+        for place in sorted(self._places):
+            server: Any
+            if place == "bucket":
+                server = Seaweed(self._folder / "s3")
+                server.start()
+                variables, root = {**CREDENTIALS, "AWS_ENDPOINT_URL": server.url}, f"s3://{CLOUD_BUCKET}"
+                bucket: Bucket = S3Bucket(server.url)
+            else:
+                server = Gcs(self._folder / "gs") if place == "gs" else Azurite(self._folder / "az")
+                variables, root = server.environment(server.url), server.root
+                bucket = GsBucket(server.url) if place == "gs" else AzContainer(*variables.values())
             self._stack.callback(server.kill)
-            self.variables = {**CREDENTIALS, "AWS_ENDPOINT_URL": server.url}
-            keys = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
-            self.client = boto3.client("s3", endpoint_url=server.url, **keys)
-            self.client.create_bucket(Bucket=BUCKET)
+            self.variables |= variables
+            self.buckets[place], self.roots[place] = bucket, root
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -99,7 +185,8 @@ class Playground:
     def __init__(self, case: Case, checkout: Checkout, folder: Path, servers: Servers, contents: Contents) -> None:
         self.case, self.checkout, self.folder, self._servers, self._contents = case, checkout, folder, servers, contents
         self._prefix = f"{folder.parent.name}/{folder.name}/"
-        self._root = f"s3://{BUCKET}/{self._prefix}"
+        self._bucket = servers.buckets.get(case.place)
+        self._root = f"{servers.roots.get(case.place)}/{self._prefix}"
         trees = {str(checkout.tree): "TREE", os.path.relpath(checkout.tree, folder): "TREE"}
         self._mask = Mask({f"{folder}/": "", str(folder): ".", self._root: "", **trees})
         self._stamps: dict[str, str] = {}
@@ -111,8 +198,8 @@ class Playground:
         else:
             shutil.copytree(quickstart, self.folder)
         self.case.prepare(self.folder)
-        if self.case.place == "bucket":
-            self._upload()
+        if self._bucket:
+            self._upload(self._bucket)
         self._stamps = self._listed()
         found = []
         for number, line in enumerate(self.case.lines[: max(wanted) + 1]):
@@ -122,12 +209,11 @@ class Playground:
         shutil.rmtree(self.folder)
         return found
 
-    def _upload(self) -> None:
+    def _upload(self, bucket: Bucket) -> None:
         data = self.folder / "data"
         for path in sorted(data.rglob("*")):
             if path.is_file():
-                key = f"{self._prefix}{path.relative_to(self.folder)}"
-                self._servers.client.put_object(Bucket=BUCKET, Key=key, Body=path.read_bytes())
+                bucket.put(f"{self._prefix}{path.relative_to(self.folder)}", path.read_bytes())
         shutil.rmtree(data, ignore_errors=True)
 
     def _do(self, line: Line) -> Step:
@@ -160,7 +246,7 @@ class Playground:
     def _here(self, text: str) -> str:
         """Return a text whose relative paths below ``data/`` are in the place of the case."""
         text = text.replace(ABSENT_ENDPOINT, self._servers.endpoint)
-        return Case.DATA.sub(f"{self._root}data/", text) if self.case.place == "bucket" else text
+        return Case.DATA.sub(f"{self._root}data/", text) if self._bucket else text
 
     def _listed(self) -> dict[str, str]:
         """Return the stamps of all files that are no bookkeeping; those of the bucket have the paths of a folder."""
@@ -170,13 +256,10 @@ class Playground:
             for name in names:
                 path = Path(folder, name)
                 found[str(path.relative_to(self.folder))] = _stamp(path)
-        if self.case.place == "bucket":
-            pages = self._servers.client.get_paginator("list_objects_v2")
-            for page in pages.paginate(Bucket=BUCKET, Prefix=self._prefix):
-                for entry in page.get("Contents", ()):
-                    path = entry["Key"].removeprefix(self._prefix)
-                    if BOOKKEEPING not in path.split("/"):
-                        found[path] = f"{entry['ETag']} {entry['LastModified']}"
+        for key, stamp in self._bucket.listed(self._prefix).items() if self._bucket else ():
+            name = key.removeprefix(self._prefix)
+            if BOOKKEEPING not in name.split("/"):
+                found[name] = stamp
         return found
 
     def _read(self, name: str) -> bytes:
@@ -185,8 +268,8 @@ class Playground:
             return path.read_bytes()
         if path.is_symlink():
             return os.readlink(path).encode()
-        body: bytes = self._servers.client.get_object(Bucket=BUCKET, Key=self._prefix + name)["Body"].read()
-        return body
+        assert self._bucket
+        return self._bucket.get(self._prefix + name)
 
 
 def _stamp(path: Path) -> str:

@@ -59,7 +59,11 @@ def test_everything_on_s3_gives_the_same_bytes_as_on_disk(
     assert again.code == 0, again.err
     assert same(root, expected)
     assert [name for name in list_files(root, hidden=True) if "/stage/" in name or "claims" in name] == []
-    assert run("head", join(root, "data/documents/cc/sample-00000.jsonl.gz"), "-n", "1").code == 0
+    shard = join(root, "data/documents/cc/sample-00000.jsonl.gz")
+    assert run("head", shard, "-n", "1").code == 0
+    assert [each["place"] for each in run("tag", "--try", shard, "noise", "--json").json["documents"]][:1] == [
+        f"{shard}:1"
+    ]
     assert run("mix", "-c", path, "--dry-run").code == 0
     assert store_of(bucket).leftovers(bucket, others=True) == []
     assert not Path("s3:").exists()

@@ -16,7 +16,7 @@ from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, to
 from toolkit.data.lines import split_lines
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.plugins import default_name
-from toolkit.storage.paths import strip_suffix
+from toolkit.storage.paths import exists, is_folder, strip_suffix
 from toolkit.storage.reading import Decompressed, Lines
 from toolkit.tag import declared, describe
 from toolkit.tag import plan as tag_plan
@@ -156,8 +156,8 @@ def read_documents(path: str, count: int, *, lines: bool, max_bytes: int) -> lis
     Raises:
         ConfigError: if there is none.
     """
-    if path != "-" and not os.path.isfile(path):
-        got = "a folder" if os.path.isdir(path) else "nothing there"
+    if path != "-" and (is_folder(path) or not exists(path)):
+        got = "a folder" if is_folder(path) else "nothing there"
         raise ConfigError(f"{path}: expected a text, a shard of documents, or - for standard input, got {got}")
     if path[len(strip_suffix(path, SHARD_SUFFIXES)) :] not in ("", ".gz"):  # a plain `.gz` may be a text, too
         if lines:
