@@ -137,7 +137,6 @@ HEAVY = [
     "mlcroissant",
     "pandas",
     "matplotlib",
-    "ddsketch",
     "duckdb",
 ]
 

@@ -501,7 +501,6 @@ def test_globs_match_the_files_and_no_others() -> None:
 @pytest.mark.usefixtures("drawn")
 def test_the_example_of_the_page_is_what_is_made(golden: Project) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
-    pytest.importorskip("ddsketch", reason="the extra `stats` is not installed")
     golden.ok("run")
     golden.ok("card")
     examples = ROOT / "docs" / "examples"

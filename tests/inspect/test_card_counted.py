@@ -11,10 +11,10 @@ import pytest
 
 from tests.inspect.test_card import card, section
 from tests.pipeline.conftest import Project, attributes, document, write_rows
+from toolkit.aggregate import drawing
 from toolkit.distribution import missing_extra
 from toolkit.inspect.describe.card import picture
 from toolkit.inspect.describe.card.page import TITLES
-from toolkit.inspect.stats import plots
 
 ZWNJ = "\u200c"
 
@@ -43,7 +43,6 @@ def part(folder: Path, title: str) -> str:
 @pytest.fixture
 def scored(project: Project) -> Project:
     """A dataset with scores, tokens and addresses, mixed by thresholds that differ by language."""
-    pytest.importorskip("ddsketch", reason="the extra `stats` is not installed")
     probs = {"fi": [0.1, 0.4, 0.6, 0.9], "sr": [0.2, 0.7, 0.95, 0.99]}
     documents, values = [], []
     for label, some in probs.items():
@@ -159,7 +158,7 @@ def test_the_picture_is_drawn_once_and_is_told_where_it_cannot_be(
     assert "card.png beside it" in scored("validate").out
     scored.ok("card")
     assert file.read_bytes() == first
-    monkeypatch.setattr(plots, "is_installed", lambda: False)
+    monkeypatch.setattr(drawing, "is_installed", lambda: False)
     scored.ok("card", "--check")  # it shows these numbers, whoever has drawn it
     assert str(missing_extra("plots", "pictures", "matplotlib")) not in scored.ok("card").out
     scored.config["mix"]["rules"] = [{"drop": "language.prob < 2 * lowest", "name": "unsure"}]

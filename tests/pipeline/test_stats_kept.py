@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
-from toolkit.inspect.stats import merging as stats_cache
+from toolkit.inspect import counting as stats_cache
 from toolkit.records.failures import FailureRecords
 
 GLOBS = ["*/*.jsonl.gz", "**/*.jsonl*", "*.jsonl.gz", "*.gz", "*.txt", "*.parquet", "*.zst", "*.json.gz", "*.jsonl"]
@@ -46,7 +46,7 @@ def matched(root: Path, below: str = ".toolkit/") -> list[str]:
 
 def kept(root: Path) -> set[str]:
     """The folders in which counts are."""
-    return {str(path.relative_to(root)).partition("/v2/")[0] for path in root.rglob("*.counts")}
+    return {str(path.relative_to(root)).partition("/v3/")[0] for path in root.rglob("*.counts")}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_an_earlier_version_kept_is_deleted(mixed: Project) -> None:
         former.write_bytes(gzip.compress(b""))
         assert mixed.run("stats", folder).code == 0
         assert matched(folder) == []
-    assert [path.name for path in (mixed.out / ".toolkit" / "stats").iterdir()] == ["v2"]
+    assert [path.name for path in (mixed.out / ".toolkit" / "stats").iterdir()] == ["v3"]
     assert not (mixed.documents / ".toolkit").exists()
 
 

@@ -7,6 +7,9 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
+from toolkit.aggregate import drawing
+from toolkit.aggregate.tables import Table
+from toolkit.aggregate.thresholds import compared
 from toolkit.command_line import Flag
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.description import DescriptionOptions, facts_of, is_replaced, note_origin, section
@@ -14,6 +17,7 @@ from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.commands.steps.stats_files import Counting, prepare, prepare_dataset
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, MissingExtra, ToolkitError, amount
+from toolkit.inspect.counting import Settings, count_file, merged_groups, merged_records
 from toolkit.inspect.describe.about import About, read_about
 from toolkit.inspect.describe.card import counted, head, merge, page
 from toolkit.inspect.describe.card.counted import Numbers
@@ -22,12 +26,6 @@ from toolkit.inspect.describe.card.picture import Picture, picture_of
 from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.describe.facts import Facts
 from toolkit.inspect.documents import FileDocuments
-from toolkit.inspect.stats import plots
-from toolkit.inspect.stats.lengths import Sketch
-from toolkit.inspect.stats.merging import merged_groups, merged_records
-from toolkit.inspect.stats.one_file import Settings, count_file
-from toolkit.inspect.stats.tables import Table
-from toolkit.inspect.stats.thresholds import compared
 from toolkit.pages import card as html
 from toolkit.runs.executors import Task
 from toolkit.storage import store_of
@@ -68,9 +66,6 @@ def numbers_of(context: Context, facts: Facts, about: About, first: int | None, 
         return _with_scores(context, facts, found, Settings(by=[], first=first), keep=keep)
     if not about.scores:
         return _documents(context, documents, settings)
-    if note := _missing():
-        found = _documents(context, documents, settings)
-        return replace(found, notes=[*found.notes, note])
     try:
         return _documents(context, documents, msgspec.structs.replace(settings, attributes=["all"]))
     except ConfigError:  # there are no attributes
@@ -108,8 +103,6 @@ def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Setti
     names += [*counted.tokens_of(facts), *counted.personal_of(facts)]
     if not names:
         return found
-    if note := _missing():
-        return replace(found, notes=[*found.notes, note])
     settings = msgspec.structs.replace(settings, attributes=list(dict.fromkeys(names)))
     try:
         with tempfile.TemporaryDirectory(prefix="toolkit-card-") as temporary:
@@ -119,15 +112,6 @@ def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Setti
     except ToolkitError as error:
         return replace(found, notes=[*found.notes, f"no scores: {error}"])
     return replace(found, distributions=merged.distributions, rules=counting.rules)
-
-
-def _missing() -> str:
-    """Return a note that scores need a package that is not there; empty if it is."""
-    try:
-        Sketch()
-    except MissingExtra as error:
-        return f"no scores: {error}"
-    return ""
 
 
 def _count(context: Context, counting: Counting) -> None:
@@ -205,7 +189,7 @@ def _drawn(picture: Picture | None, path: str, numbers: Numbers) -> tuple[bytes 
     there = _bytes(path)
     if there is not None and picture.is_drawn_in(there):
         return there, numbers
-    if plots.is_installed():
+    if drawing.is_installed():
         return picture.drawn(), numbers
     note = f"no picture: {missing_extra('plots', 'pictures', 'matplotlib')}"
     return None, replace(numbers, notes=[*numbers.notes, note])

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
+from toolkit.aggregate import distributions, histogram
 from toolkit.command_line import Flag, Limited, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import confusion
@@ -13,7 +14,6 @@ from toolkit.data import excerpts
 from toolkit.errors import ConfigError, amount, did_you_mean, short
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Compared, Pair, Part
-from toolkit.inspect.stats import distributions, lengths
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.stage import tasks_of
 
@@ -158,7 +158,7 @@ def _quantiles(part: Part) -> dict[str, float]:
     if not part.differences:
         return {}
     listed = distributions.numbers(part.differences)
-    return {share: lengths.quantile(listed, part.differences.count, share) for share in QUANTILES}
+    return {share: histogram.quantile(listed, part.differences.count, share) for share in QUANTILES}
 
 
 def _data(part: Part) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
+from toolkit.aggregate.tables import shown
 from toolkit.command_line import Flag, Limited, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import LABELS, LANGUAGE, LENGTH, Finder, confusion
@@ -25,7 +26,6 @@ from toolkit.evaluating.labels import LabelFiles, Labels, read_spec
 from toolkit.evaluating.metrics import HEADLINES
 from toolkit.evaluating.metrics import Task as What
 from toolkit.evaluating.rows import Answers, Question, ShardToAsk, ask_shard
-from toolkit.inspect.stats.tables import shown
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.mix.stage import tasks_of
 from toolkit.records import sets as records

@@ -8,20 +8,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from toolkit.aggregate import drawing, tables
+from toolkit.aggregate.distributions import Distribution, together
+from toolkit.aggregate.drawing import Bars, text
+from toolkit.aggregate.histogram import Histogram, merged
+from toolkit.aggregate.keys import LABELS
+from toolkit.aggregate.tables import LengthsByLabel
+from toolkit.aggregate.thresholds import thresholds
 from toolkit.command_line import Flag, Limited, Looking, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.commands.steps.stats_files import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.inspect.stats import lengths as document_lengths
-from toolkit.inspect.stats import plots, tables
-from toolkit.inspect.stats.distributions import Distribution, together
-from toolkit.inspect.stats.keys import LABELS
-from toolkit.inspect.stats.lengths import Lengths, LengthsByLabel, Sketch
-from toolkit.inspect.stats.merging import Merged, merged_groups, merged_records
-from toolkit.inspect.stats.one_file import Settings, count_file
-from toolkit.inspect.stats.plots import Histogram, text
-from toolkit.inspect.stats.thresholds import thresholds
+from toolkit.inspect.counting import Merged, Settings, count_file, merged_groups, merged_records
 from toolkit.mix import publish
 from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
 from toolkit.rules import Rule, kind_called
@@ -101,10 +100,10 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         super().__post_init__()
         _check_together(self)
         if self.output:
-            known = plots.PICTURES if self.histogram else (*FORMATS, *plots.PICTURES)
+            known = drawing.PICTURES if self.histogram else (*FORMATS, *drawing.PICTURES)
             if not self.output.endswith(known):
                 raise ConfigError(f"--output {self.output}: expected a file that ends in {', '.join(known)}")
-            if self.output.endswith(plots.PICTURES) and (self.attributes or self.mix):
+            if self.output.endswith(drawing.PICTURES) and (self.attributes or self.mix):
                 what = (
                     "--histogram for a picture of an attribute" if self.attributes else ".md, .csv or .json with --mix"
                 )
@@ -166,7 +165,7 @@ def run(context: Context, options: Options) -> Outcome:
     notes = counting.notes + ("" if documents else "\nthere are no documents")
     if counting.rejected:
         notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {_listed(counting.rejected)}"
-    if output and output.path.endswith(plots.PICTURES):
+    if output and output.path.endswith(drawing.PICTURES):
         _draw(output, found, merged.lengths)
         return Outcome(text=output.path + notes, data=data)
     return _delivered(options, output, _rendered(found, merged, lengths=options.lengths), data, notes)
@@ -176,15 +175,15 @@ def _draw(output: NamedOutput, found: list[tables.Table], lengths: LengthsByLabe
     """Draw the sizes of the first table's groups, beside them the lengths of labels; or the lengths of all."""
     suffix = output.path.rpartition(".")[2]
     if not found:
-        output.save(plots.lengths_of_all(document_lengths.together(lengths), suffix))
+        output.save(drawing.lengths_of_all(merged(lengths.values()), suffix))
         return
     number, others = found[0].others
     rows = [(tables.shown(group), counts.bytes) for group, counts in found[0].groups]
-    rows += [(f"{number:,} more", others.bytes)] if number and len(rows) <= plots.MOST else []
-    by_group: list[Lengths] = []
+    rows += [(f"{number:,} more", others.bytes)] if number and len(rows) <= drawing.MOST else []
+    by_group: list[Histogram] = []
     if lengths and found[0].by in LABELS and not number:
-        by_group = [lengths.get(msgspec.json.encode(group).decode(), Lengths()) for group, _ in found[0].groups]
-    output.save(plots.sizes_and_lengths(rows, by_group, suffix))
+        by_group = [lengths.get(msgspec.json.encode(group).decode(), Histogram()) for group, _ in found[0].groups]
+    output.save(drawing.sizes_and_lengths(rows, by_group, suffix))
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -193,10 +192,8 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _check_installed(options: Options) -> None:
     """Raise MissingExtra if something needs a package which is not there."""
-    if options.histogram or options.attributes:
-        Sketch()
-    if options.output and options.output.endswith(plots.PICTURES):
-        plots.check_installed()
+    if options.output and options.output.endswith(drawing.PICTURES):
+        drawing.check_installed()
 
 
 def _check_together(options: Options) -> None:
@@ -268,10 +265,10 @@ def _histogram(output: NamedOutput | None, attribute: str, found: list[Distribut
     if attribute not in listed:
         hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
         raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
-    histogram = Histogram.of(together(listed[attribute]), thresholds(rules, attribute))
+    histogram = Bars.of(together(listed[attribute]), thresholds(rules, attribute))
     shown = text(histogram)
     if output:
-        plots.draw(histogram, output)
+        drawing.draw(histogram, output)
         shown += f"\n\n{output.path}"
     return Outcome(text=shown, data=histogram.data())
 

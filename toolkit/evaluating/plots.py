@@ -5,11 +5,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from toolkit.aggregate.drawing import check_installed, drawn
+from toolkit.aggregate.tables import shown
 from toolkit.data import excerpts
 from toolkit.evaluating.judged import SOURCE, Details, Estimate, Judged
 from toolkit.evaluating.metrics import HEADLINES
-from toolkit.inspect.stats.plots import check_installed, drawn
-from toolkit.inspect.stats.tables import shown
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import join
 

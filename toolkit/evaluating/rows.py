@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from toolkit.aggregate.keys import of_document
 from toolkit.align.values import hash_of
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
@@ -14,7 +15,6 @@ from toolkit.data.row_index import row_hash
 from toolkit.errors import ConfigError, DataError
 from toolkit.evaluating.columns import Part, part_of
 from toolkit.evaluating.labels import Match, text_hash
-from toolkit.inspect.stats.keys import of_document
 from toolkit.mix.join import JoinedShard, at_document, inputs_of, joint_rows
 from toolkit.runs.executors import Report
 from toolkit.whole.expressions import Checked, Evaluator, checked

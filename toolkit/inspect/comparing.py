@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, leaves
+from toolkit.aggregate.samples import Least
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.row_index import row_hash
 from toolkit.data.schema import Type, field_name, walk
-from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import Key
 from toolkit.runs.executors import Report
@@ -248,7 +249,7 @@ def compare_shard(job: ShardToCompare, report: Report) -> Compared:
     found = Compared()
     parts = parts_of(job.pairs)
     diffs = [Distributions() for _ in parts]
-    held: list[list[tuple[float, int, Example]]] = [[] for _ in parts]
+    least = Least[tuple[float, int, Example]]()
     names = {key.name for joined in work.sets for key in joined.keys}
     with ExitStack() as stack:
         for document, number, lines, values in joint_rows(work, stack, names, late=True):
@@ -267,21 +268,13 @@ def compare_shard(job: ShardToCompare, report: Report) -> Compared:
                     continue
                 if part.kind != "number":
                     rank = float(key_of(row_hash(document.source, document.id), job.seed))
-                if len(held[i]) < job.examples or (held[i] and (rank, -number) > held[i][0][:2]):
-                    example = Example(
-                        rank,
-                        f"{work.name}:{number}",
-                        document.id,
-                        document.source,
-                        one,
-                        other,
-                        document.text[:TEXT_CHARS],
-                    )
-                    push = heapq.heappush if len(held[i]) < job.examples else heapq.heapreplace
-                    push(held[i], (rank, -number, example))
+                if least.has_room(str(i), job.examples, (-rank, number)):
+                    text, place = document.text[:TEXT_CHARS], f"{work.name}:{number}"
+                    example = Example(rank, place, document.id, document.source, one, other, text)
+                    least.add(str(i), job.examples, [(-rank, number, example)])
     report(state.rows, 0)
     for i, (_, _, _, part) in enumerate(parts):
-        part.examples = [each[2] for each in sorted(held[i], key=lambda each: each[:2], reverse=True)]
+        part.examples = [example for *_, example in least.found.get(str(i), [])]
         finished = diffs[i].finished()
         part.differences = finished[0] if finished else None
         found.parts.append(part)

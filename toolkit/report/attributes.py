@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toolkit.aggregate.histogram import Cells, Spread
+from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.data import schema
 from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.report import buckets
-from toolkit.report.choosing import NEAR, Least, key_of
 from toolkit.report.fields import CHARS, Fields, ScoreAt, at_path, holds
 from toolkit.rules import Role, RuleSet
 from toolkit.rules.expressions import FAULTS
@@ -19,60 +19,28 @@ from toolkit.rules.expressions import FAULTS
 if TYPE_CHECKING:
     import numpy as np
 
-_HELD = 1 << 16
-"""Numbers of a score that are held before they are counted."""
+DRAWN = 5
+"""Documents of each label that are drawn, beside those of rules."""
 
-_OFFSET, _WIDTH = 1 << 13, 1 << 14
-"""The codes of buckets are below these, moved so that none is negative."""
+DROPPED = 10
+"""Documents of each label that a rule drops."""
 
-OF_LABEL = 4 * _WIDTH
-"""Cells of a label."""
+APPLIED = 5
+"""Documents that a rule annotates or edits."""
 
+NEAR = 5
+"""Documents on each side of a threshold."""
 
-class Histogram(msgspec.Struct, kw_only=True):
-    """Numbers of documents by label, bucket, and whether they stay.
+PAIRS = 12
+"""Pairs of near duplicates that are shown of a set."""
 
-    Attributes:
-        cells: int64; `parts_of` tells what is in them.
-        counts: likewise of each.
-        nulls: documents without a number, by label.
-        greatest: of all numbers; none where there are none.
-        whole: whether all of them are integers.
-    """
-
-    cells: bytes = b""
-    counts: bytes = b""
-    nulls: dict[str, int] = {}
-    greatest: float | None = None
-    whole: bool = True
-
-    def arrays(self) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
-        """Return cells and counts."""
-        import numpy as np
-
-        return np.frombuffer(self.cells, dtype="<i8"), np.frombuffer(self.counts, dtype="<i8")
+MOST = {"label": DRAWN, "dropped": DROPPED, "applied": APPLIED, "near": NEAR}
+"""Documents of each kind of key."""
 
 
-def parts_of(cells: "np.ndarray[Any, Any]") -> tuple["np.ndarray[Any, Any]", ...]:
-    """Return of each cell the label (its number), the code of the bucket, 1 on its edge, and 1 for what stays."""
-    import numpy as np
-
-    rest, kept = np.divmod(cells, 2)
-    rest, edge = np.divmod(rest, 2)
-    labels, codes = np.divmod(rest, _WIDTH)
-    return labels, codes - _OFFSET, edge, kept
-
-
-def folded(
-    cells: Sequence["np.ndarray[Any, Any]"], counts: Sequence["np.ndarray[Any, Any]"]
-) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
-    """Return cells, each once, sorted, with the sums of their counts."""
-    import numpy as np
-
-    found, places = np.unique(np.concatenate(cells), return_inverse=True)
-    sums = np.zeros(len(found), dtype=np.int64)
-    np.add.at(sums, places, np.concatenate(counts))
-    return found, sums
+def key_of(kind: str, *of: object) -> str:
+    """Return the key of a kind of samples: ``label``, ``dropped``, ``applied`` or ``near``, and what it is of."""
+    return "\n".join([kind, *map(str, of)])
 
 
 class DuplicateCounts(msgspec.Struct):
@@ -99,63 +67,11 @@ class FieldCounts(msgspec.Struct, kw_only=True):
         duplicates: of each set.
     """
 
-    lengths: Histogram
-    scores: list[Histogram]
+    lengths: Cells
+    scores: list[Cells]
     marks: list[list[dict[str, int]]]
     spans: list[dict[str, list[int]]]
     duplicates: list[DuplicateCounts]
-
-
-class Counted:
-    """A histogram that is being counted."""
-
-    def __init__(self) -> None:
-        self._cells: list[np.ndarray[Any, Any]] = []
-        self._counts: list[np.ndarray[Any, Any]] = []
-        self._held = 0
-        self._greatest: float | None = None
-        self._whole = True
-        self.nulls: Counter[int] = Counter()
-
-    def add(
-        self, numbers: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]", kept: "np.ndarray[Any, Any]"
-    ) -> None:
-        import numpy as np
-
-        there = ~np.isnan(numbers)
-        if not there.all():
-            self.nulls.update(labels[~there].tolist())
-            numbers, labels, kept = numbers[there], labels[there], kept[there]
-        if len(numbers):
-            greatest = float(numbers.max())
-            self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
-        self._whole = self._whole and bool((numbers == np.floor(numbers)).all())
-        codes = buckets.codes_of(numbers)
-        cells = ((labels * _WIDTH + codes + _OFFSET) * 2 + buckets.on_edges(numbers, codes)) * 2 + kept
-        found, counts = np.unique(cells, return_counts=True)
-        self._cells.append(found)
-        self._counts.append(counts)
-        self._held += len(found)
-        if self._held > _HELD:
-            self._fold()
-
-    def _fold(self) -> None:
-        if self._cells:
-            cells, counts = folded(self._cells, self._counts)
-            self._cells, self._counts, self._held = [cells], [counts], 0
-
-    def found(self, labels: Sequence[str]) -> Histogram:
-        self._fold()
-        nulls = {labels[i]: count for i, count in sorted(self.nulls.items())}
-        if not self._cells:
-            return Histogram(nulls=nulls)
-        return Histogram(
-            cells=self._cells[0].astype("<i8").tobytes(),
-            counts=self._counts[0].astype("<i8").tobytes(),
-            nulls=nulls,
-            greatest=self._greatest,
-            whole=self._whole,
-        )
 
 
 class Attributes:
@@ -166,19 +82,21 @@ class Attributes:
         fields: what is counted.
         least: takes the documents that are near thresholds.
         rules: that decide.
+        labels: numbers of the labels, which grow.
     """
 
-    def __init__(self, sets: Sequence[JoinedSet], fields: Fields, least: Least, rules: RuleSet) -> None:
-        self._fields, self._least = fields, least
+    def __init__(
+        self, sets: Sequence[JoinedSet], fields: Fields, least: Least[Rank], rules: RuleSet, labels: dict[str, int]
+    ) -> None:
+        self._fields, self._least, self._labels = fields, least, labels
         self._getters = [_getter_of(sets, score, rules) for score in fields.scores]
         self._lower = [_getter(sets, score.over) if score.over else None for score in fields.scores]
-        self._lengths = Counted()
-        self._scores = [Counted() for _ in fields.scores]
+        self._lengths = Spread(labels)
+        self._scores = [Spread(labels) for _ in fields.scores]
         self._marks = [[Counter[int]() for _ in score.marks] for score in fields.scores]
         self._spans: list[dict[int, list[int]]] = [{} for _ in fields.spans]
         self._duplicates = [DuplicateCounts() for _ in fields.duplicates]
         self._pairs: list[list[tuple[int, int, float | None, str, str, int]]] = [[] for _ in fields.duplicates]
-        self._labels: list[str] = []
         annotating = {i for i, rule in enumerate(rules.rules) if rule.ROLE is Role.ANNOTATES}
         self._annotating = {mark.rule for score in fields.scores for mark in score.marks if mark.rule in annotating}
 
@@ -194,7 +112,6 @@ class Attributes:
     def add(
         self,
         block: Block,
-        names: list[str],
         labels: "np.ndarray[Any, Any]",
         dropped: "np.ndarray[Any, Any]",
         hashes: "np.ndarray[Any, Any]",
@@ -204,7 +121,6 @@ class Attributes:
 
         Args:
             block: with their attributes.
-            names: of the labels.
             labels: of each document, its number.
             dropped: of each, the rule that drops it, -1 where it stays.
             hashes: of each.
@@ -212,7 +128,7 @@ class Attributes:
         """
         import numpy as np
 
-        self._labels = names
+        names = list(self._labels)
         kept = (dropped < 0).astype(np.int64)
         met_by = {
             rule: np.array([not isinstance(each, int) and rule in each for each in block.outcomes], dtype=bool)
@@ -233,7 +149,7 @@ class Attributes:
                 does = met_by.get(mark.rule, dropped == mark.rule)
                 for side, those in (("dropped", there & does), ("kept", there & (dropped < 0) & ~does)):
                     key = key_of("near", number, i, side)
-                    self._least.add(key, NEAR, hashes[those], rows[those], distances[those])
+                    add_ranks(self._least, key, NEAR, hashes[those], rows[those], distances[those])
         for spans, at in zip(self._spans, self._fields.spans, strict=True):
             _add_spans(spans, map(at.get, block.columns[at.place.set]), labels)
         for number, each in enumerate(self._fields.duplicates):
@@ -261,20 +177,16 @@ class Attributes:
 
     def found(self) -> FieldCounts:
         """Return what was counted."""
-        names = self._labels
+        names = list(self._labels)
         for found, pairs in zip(self._duplicates, self._pairs, strict=True):
             found.pairs = sorted(pairs)
         return FieldCounts(
-            lengths=self._lengths.found(names),
-            scores=[each.found(names) for each in self._scores],
+            lengths=self._lengths.packed(),
+            scores=[each.packed() for each in self._scores],
             marks=[[{names[i]: n for i, n in sorted(each.items())} for each in marks] for marks in self._marks],
             spans=[{names[i]: counts for i, counts in sorted(each.items())} for each in self._spans],
             duplicates=self._duplicates,
         )
-
-
-PAIRS = 12
-"""Pairs of near duplicates that are shown of a set."""
 
 
 def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.ndarray[Any, Any]":

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toolkit.aggregate import keys
 from toolkit.data import row_index
-from toolkit.inspect.stats import keys
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks
 from toolkit.runs.executors import Report
 from toolkit.storage import store_of

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolkit.aggregate.distributions import Leaf, leaves
+from toolkit.aggregate.thresholds import HOLDS, Comparison, comparisons, numbers, path_of, thresholds
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.schema import SPANS, Type
-from toolkit.inspect.stats.distributions import Leaf, leaves
-from toolkit.inspect.stats.thresholds import HOLDS, Comparison, comparisons, numbers, path_of, thresholds
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.rules import Role, Rule
 from toolkit.tag.tagger import says

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit.aggregate import groups
+from toolkit.aggregate.histogram import REST, Spread
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
-from toolkit.inspect.stats import groups
 from toolkit.mix import orphans
 from toolkit.mix.effects.counts import GroupCount, Totals, add, added
 from toolkit.mix.join import ShardToMix
@@ -21,7 +22,7 @@ from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
 from toolkit.report import facts, of_output
 from toolkit.report.fields import Fields, fields_of
-from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, REST, Merged, Spread, sizes_of
+from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, Merged, sizes_of
 from toolkit.report.one_shard import ShardToCount, count_shard, load
 from toolkit.report.samples import (
     NAME_CHARS,
@@ -362,10 +363,14 @@ def _orphans(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[Shar
     return [facts.Orphans(**msgspec.structs.asdict(each)) for each in found]
 
 
+def _join(together: Spread, other: Spread) -> None:
+    together.merge(other.packed(), list(other.labels))
+
+
 def _lengths(streams: Sequence[_OfStream], labels: set[str]) -> facts.Lengths:
     together = Spread()
     for each in streams:
-        together.join(each.merged.lengths)
+        _join(together, each.merged.lengths)
     bins = together.shown(BINS, labels, whole=True)
     return facts.Lengths(edges=bins.edges, before=bins.counts, after=bins.after)
 
@@ -379,7 +384,7 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
     for path, places in found.items():
         together = Spread()
         for each, i in places:
-            together.join(each.merged.scores[i])
+            _join(together, each.merged.scores[i])
         first = places[0][0].fields.scores[places[0][1]]
         marked = any(each.fields.scores[i].marks for each, i in places)
         whole = together.whole if first.rule is not None else first.whole

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toolkit.aggregate import groups
+from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.errors import DataError
-from toolkit.inspect.stats import groups
 from toolkit.mix.effects.counts import (
     GroupCount,
     RuleCount,
@@ -32,8 +33,7 @@ from toolkit.mix.effects.counts import (
 from toolkit.mix.effects.preview import BLOCK, Block, blocks
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.mix.orphans import Copies, Fates
-from toolkit.report.attributes import Attributes, FieldCounts
-from toolkit.report.choosing import APPLIED, DRAWN, DROPPED, Least, Ranks, key_of
+from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, Attributes, FieldCounts, key_of
 from toolkit.report.columns import Columns, columns_of
 from toolkit.report.fields import Fields
 from toolkit.rules import WHOLE, Outcome, RuleSet
@@ -46,7 +46,7 @@ from toolkit.storage.paths import join, remove, stat, unlike_data
 if TYPE_CHECKING:
     import numpy as np
 
-VERSION = 4
+VERSION = 5
 """Of what is counted; shards that were counted by another version are counted anew."""
 
 SIZES = ("documents", "chars", "bytes", "lines", "words", "tokens")
@@ -95,7 +95,7 @@ class ShardCounts(msgspec.Struct, kw_only=True):
         effects: of each rule, in order.
         by_label: for each label and rule, the numbers of `EFFECT`.
         before, after: for each label, the numbers of `SIZES`; after with copies, before edits.
-        lengths: of documents, as `toolkit.report.attributes.Histogram` has them.
+        lengths: of documents, as `toolkit.aggregate.histogram.Spread` has them.
         fields: of attributes.
         budget: what a budget takes of each group.
         unlike_dolma: documents of which Dolma decides otherwise.
@@ -114,7 +114,7 @@ class ShardCounts(msgspec.Struct, kw_only=True):
     fields: FieldCounts
     budget: dict[str, GroupCount]
     unlike_dolma: int
-    ranks: Ranks
+    ranks: dict[str, list[Rank]]
     fates: int | None = None
 
 
@@ -200,8 +200,8 @@ class _Counting:
         self._effects = [RuleCount() for _ in self._rules.rules]
         self._by_label: list[Any] = []
         self._sizes: list[Any] = []
-        self._least = Least()
-        self._attributes = Attributes(task.work.sets, task.fields, self._least, self._rules)
+        self._least = Least[Rank]()
+        self._attributes = Attributes(task.work.sets, task.fields, self._least, self._rules, self._labels)
         self._met: dict[int, list[int]] = {}
         self._budget: dict[str, GroupCount] = {}
         self._totals = Totals()
@@ -240,7 +240,7 @@ class _Counting:
         self._totals.copies += int((copies[kept] - 1).sum())
         self._totals.copy_chars += int(((copies - 1) * chars)[kept].sum())
         self._choose(labels, dropped, hashes, rows)
-        self._attributes.add(block, list(self._labels), labels, dropped, hashes, rows)
+        self._attributes.add(block, labels, dropped, hashes, rows)
 
     def _label(self, label: str) -> int:
         if len(label) > LABEL_CHARS:
@@ -330,14 +330,14 @@ class _Counting:
     def _choose(self, labels: Any, dropped: Any, hashes: Any, rows: Any) -> None:
         names = list(self._labels)
         for rule, met in self._met.items():
-            self._least.add(key_of("applied", rule), APPLIED, hashes[met], rows[met])
+            add_ranks(self._least, key_of("applied", rule), APPLIED, hashes[met], rows[met])
         self._met = {}
         for label in set(labels.tolist()):
             here = labels == label
-            self._least.add(key_of("label", names[label]), DRAWN, hashes[here], rows[here])
+            add_ranks(self._least, key_of("label", names[label]), DRAWN, hashes[here], rows[here])
             for rule in set(dropped[here].tolist()) - {-1}:
                 those = here & (dropped == rule)
-                self._least.add(key_of("dropped", rule, names[label]), DROPPED, hashes[those], rows[those])
+                add_ranks(self._least, key_of("dropped", rule, names[label]), DROPPED, hashes[those], rows[those])
 
     def counts(self, content: str, inputs: dict[str, str]) -> ShardCounts:
         """Return what was counted."""
@@ -357,7 +357,7 @@ class _Counting:
             fields=self._attributes.found(),
             budget=self._budget,
             unlike_dolma=self._unlike_dolma,
-            ranks=self._least.found(),
+            ranks=self._least.found,
             fates=len(self.fates.kept) + len(self.fates.copies) if self._copies.rules else None,
         )
 

@@ -16,10 +16,9 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.mix.effects.explain import plain
 from toolkit.mix.join import Joiner, JointBlock, ShardToMix, at_document, inputs_of
-from toolkit.report.choosing import Chosen
 from toolkit.report.facts import Line, Marked, PairText, Sample
 from toolkit.report.fields import Fields
-from toolkit.report.merging import MOST_LABELS, Merged
+from toolkit.report.merging import MOST_LABELS, Chosen, Merged
 from toolkit.rules import Rule, RuleSet, rules_in
 from toolkit.rules.expressions import FAULTS
 from toolkit.runs.blocks import Block
@@ -74,7 +73,7 @@ class Selection(NamedTuple):
 
 def select(found: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
     """Return the documents of a stream that are shown."""
-    chosen = {tuple(key.split("\n", 1)): each for key, each in found.chosen.items()}
+    chosen = {tuple(key.split("\n", 1)): each for key, each in found.chosen.found.items()}
     rows: dict[At, list[int]] = {}
 
     def taken(listed: Iterable[Chosen], rule: int | None = None) -> list[At]:

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from toolkit.aggregate.distributions import leaves
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.ingest import inputs, own_types
+from toolkit.inspect import counting
 from toolkit.inspect import targets as inspected
+from toolkit.inspect.counting import CountJob, Settings
 from toolkit.inspect.documents import expected_format, merged_types
-from toolkit.inspect.stats import merging, one_file
-from toolkit.inspect.stats.distributions import leaves
-from toolkit.inspect.stats.one_file import CountJob, Settings
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows, ForeignTable
 from toolkit.mix import publish
@@ -147,9 +147,9 @@ class _Finder:
             return join(self._temporary, f"kept-{self._not_kept}")
         try:
             folder = find()
-            kept = join(merging.counts_folder(folder), digest)
+            kept = join(counting.counts_folder(folder), digest)
             check_writable(kept, "stats")
-            merging.forget_former(folder)
+            counting.forget_former(folder)
         except ConfigError as error:
             if not self._context.options.quiet:
                 print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
@@ -163,13 +163,13 @@ class _Finder:
         manifest = publish.load_manifest(home.root) if home.kind == "output" else None
         labels = {part.path: part.label for part in manifest.parts} if manifest else {}
         if self._keep:
-            merging.forget_former(join(target.folder, BOOKKEEPING))
+            counting.forget_former(join(target.folder, BOOKKEEPING))
         found = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not found)
         types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
         about = [home.kind, root, types, *(current().columns if current().columns[0] else ())]
-        kept = self._kept(lambda: merging.base_folder(home), self._settings.digest(*about))
+        kept = self._kept(lambda: counting.base_folder(home), self._settings.digest(*about))
         paths = {home.name(path): path for path in found}
         for name in self._context.limited(list(paths)):
             path, label = paths[name], labels.get(name)
@@ -185,7 +185,7 @@ class _Finder:
                 label=_label(path, name, writer) if label is None else label,
                 max_document_bytes=2 * self._context.config.max_document_bytes,
             )
-            one_file.keys_of(work)
+            counting.keys_of(work)
             self.found.works.append(work)
 
     def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
@@ -262,7 +262,7 @@ def _needed(
         settings = msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
     one = JoinedShard(stream=stream, sets=joined, shard="", max_document_bytes=1)
     work = CountJob(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
-    used = one_file.keys_of(work).used | set(one_file.leaves_of(work))
+    used = counting.keys_of(work).used | set(counting.leaves_of(work))
     _check_attributes(settings, [work])
     return [each for each in joined if any(key.name in used for key in each.keys)], settings
 
@@ -271,10 +271,10 @@ def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:
     """Raise ConfigError for an attribute of which nothing is known."""
     if not settings.attributes or not listed:
         return
-    types = {key: type_ for work in listed[:1] for key, type_ in one_file.types_of(work).items()}
+    types = {key: type_ for work in listed[:1] for key, type_ in counting.types_of(work).items()}
     paths = [leaf.path for key, type_ in types.items() for leaf in leaves(key, type_)]
     for wanted in settings.attributes:
-        if not any(one_file.is_part(path, wanted) for path in paths):
+        if not any(counting.is_part(path, wanted) for path in paths):
             hint = did_you_mean(wanted, [*types, *paths]) or f"; there are: {', '.join(paths) or 'none'}"
             if wanted in types:
                 hint = f", of type {types[wanted]}; there are: {', '.join(paths) or 'none'}"

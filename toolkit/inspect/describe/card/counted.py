@@ -10,15 +10,24 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from toolkit.aggregate.distributions import Distribution, numbers, summary, together
+from toolkit.aggregate.histogram import Histogram, merged
+from toolkit.aggregate.samples import CHARS, Sample
+from toolkit.aggregate.tables import (
+    LENGTHS,
+    NONE,
+    LengthsByLabel,
+    Table,
+    by_attribute,
+    markdown,
+    percent,
+    shown,
+    size,
+)
+from toolkit.aggregate.thresholds import Threshold, thresholds
 from toolkit.data.excerpts import columns, escaped
 from toolkit.inspect.describe.facts import Facts, Mixture
 from toolkit.inspect.describe.facts.lineage import names_key
-from toolkit.inspect.stats.distributions import Distribution, numbers, summary, together
-from toolkit.inspect.stats.groups import CHARS, Sample
-from toolkit.inspect.stats.lengths import QUANTILES, Lengths, LengthsByLabel
-from toolkit.inspect.stats.lengths import together as all_lengths
-from toolkit.inspect.stats.tables import NONE, Table, by_attribute, markdown, percent, shown, size
-from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import Role, Rule, kind_called
 from toolkit.tag.tagger import says
 from toolkit.text.languages.tables import language
@@ -112,9 +121,9 @@ def tokens(found: Numbers, facts: Facts) -> dict[str, int]:
     """Return how many tokens all documents have, by attribute."""
     grouped, totals = by_attribute(found.distributions), dict[str, int]()
     for name in tokens_of(facts):
-        total = together(grouped[name]).total if name in grouped else None
-        if total is not None:
-            totals[name] = round(total)
+        sums = together(grouped[name]).buckets if name in grouped else None
+        if sums and sums.total is not None:
+            totals[name] = round(sums.total)
     return totals
 
 
@@ -127,7 +136,7 @@ def personal(found: Numbers, facts: Facts) -> list[Spans]:
             if inner != attribute and (inner == name or inner.startswith(f"{name}.")):
                 whole = together(listed)
                 with_spans = sum(count for value, count in numbers(whole) if value) if whole.count else 0
-                result.append(Spans(inner, with_spans, round(whole.total or 0)))
+                result.append(Spans(inner, with_spans, round((whole.buckets and whole.buckets.total) or 0)))
     return result
 
 
@@ -178,9 +187,9 @@ def by_size(found: Numbers) -> list[tuple[str | None, int]]:
     return [(label, counts.bytes) for label, counts in found.labels.groups] if found.labels else []
 
 
-def lengths_of(found: Numbers, labels: Sequence[str | None]) -> list[Lengths]:
+def lengths_of(found: Numbers, labels: Sequence[str | None]) -> list[Histogram]:
     """Return the lengths of labels."""
-    return [found.lengths.get(msgspec.json.encode(label).decode(), Lengths()) for label in labels]
+    return [found.lengths.get(msgspec.json.encode(label).decode(), Histogram()) for label in labels]
 
 
 _COLUMNS = ["documents", "least", "5 %", "25 %", "median", "75 %", "95 %", "greatest"]
@@ -190,7 +199,7 @@ def lengths(found: Numbers, facts: Facts) -> str:
     """Return how long documents are: by label, with names of languages, where there are several."""
     if not found.lengths:
         return ""
-    whole = all_lengths(found.lengths)
+    whole = merged(found.lengths.values())
     labels = [label for label, _ in by_size(found)]
     if len(labels) < 2:
         return "Characters of a document.\n\n" + markdown([_COLUMNS, _row(whole)], left=0)
@@ -201,17 +210,14 @@ def lengths(found: Numbers, facts: Facts) -> str:
         rows.append([*((*named(label), title) if is_language else (title,)), *_row(each)])
     blank = ["", ""] if is_language else []
     if others := labels[ROWS:]:
-        rest = Lengths()
-        for each in lengths_of(found, others):
-            rest.merge(each)
-        rows.append([f"{len(others):,} more", *blank, *_row(rest)])
+        rows.append([f"{len(others):,} more", *blank, *_row(merged(lengths_of(found, others)))])
     rows.append(["all", *blank, *_row(whole)])
     by = "language, those with most text first" if is_language else "label, those with most text first"
     return f"Characters of a document, by {by}.\n\n" + markdown(rows, left=len(blank) + 1)
 
 
-def _row(found: Lengths) -> list[str]:
-    numbers = [found.documents, found.least, *map(found.quantile, QUANTILES), found.greatest]
+def _row(found: Histogram) -> list[str]:
+    numbers = [found.count, found.low, *map(found.quantile, LENGTHS), found.high]
     return [f"{number:,}" for number in numbers]
 
 

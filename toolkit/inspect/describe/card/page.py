@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit.aggregate.tables import markdown, mix_markdown, percent, size, without_html
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import ANY, Type
 from toolkit.errors import amount
@@ -26,7 +27,6 @@ from toolkit.inspect.describe.croissant import responsible
 from toolkit.inspect.describe.facts import Facts, Group, Mixture
 from toolkit.inspect.describe.facts.fields import bare
 from toolkit.inspect.describe.facts.splits import MEDIA_TYPES
-from toolkit.inspect.stats.tables import markdown, mix_markdown, percent, size, without_html
 from toolkit.text.languages.labels import tag_of
 
 NAME = "README.md"

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import msgspec
 import xxhash
 
+from toolkit.aggregate import drawing
+from toolkit.aggregate.histogram import Histogram, merged
+from toolkit.aggregate.tables import NONE, shown, size
 from toolkit.inspect.describe.card.counted import Numbers, by_size, lengths_of
 from toolkit.inspect.describe.facts import Facts
-from toolkit.inspect.stats import plots
-from toolkit.inspect.stats.lengths import Lengths, together
-from toolkit.inspect.stats.tables import NONE, shown, size
 from toolkit.text.languages.tables import language
 
 NAME = "card.png"
 """Of the file, beside the card."""
 
-_VERSION = 1
+_VERSION = 2
 """Of how it is drawn; a picture of another version is drawn again."""
 
 _NAMED = 5
@@ -34,13 +34,13 @@ class Picture:
     """
 
     rows: Sequence[tuple[str, int]]
-    lengths: Sequence[Lengths]
+    lengths: Sequence[Histogram]
     what: str
 
     @property
     def digest(self) -> str:
         """Return a digest of all that is drawn, which the file has in it."""
-        lengths = [sorted(each.counts.items()) for each in self.lengths]
+        lengths = [sorted(each.cells.items()) for each in self.lengths]
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode((_VERSION, self.rows, lengths)))
 
     def is_drawn_in(self, data: bytes) -> bool:
@@ -54,8 +54,8 @@ class Picture:
             MissingExtra: without matplotlib.
         """
         if self.rows:
-            return plots.sizes_and_lengths(self.rows, self.lengths, "png", note=self.digest)
-        return plots.lengths_of_all(self.lengths[0], "png", note=self.digest)
+            return drawing.sizes_and_lengths(self.rows, self.lengths, "png", note=self.digest)
+        return drawing.lengths_of_all(self.lengths[0], "png", note=self.digest)
 
     def alternative(self) -> str:
         """Return what stands in place of the picture where it is not seen."""
@@ -77,7 +77,7 @@ def picture_of(found: Numbers, facts: Facts) -> Picture | None:
     if not found.lengths:
         return None
     if len(sizes) < 2:
-        return Picture([], [together(found.lengths)], facts.label_name)
+        return Picture([], [merged(found.lengths.values())], facts.label_name)
     is_language = facts.label_name == "language"
     rows = [
         (NONE if label is None else language(label).title if is_language else shown(label), number)

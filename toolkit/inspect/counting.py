@@ -7,42 +7,57 @@ The name of the file stands there by `toolkit.storage.paths.unlike_data`: what m
 for data.
 """
 
+import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import msgspec
 import xxhash
 
+from toolkit.aggregate import groups
+from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, leaves
+from toolkit.aggregate.histogram import Histogram
+from toolkit.aggregate.keys import Keys
+from toolkit.aggregate.samples import Sample, Samples, chosen
+from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.data.schema import Type
-from toolkit.errors import DAMAGED, DataError
+from toolkit.errors import DAMAGED, ConfigError, DataError, ToolkitError
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
-from toolkit.inspect.stats import groups
-from toolkit.inspect.stats.distributions import Distribution, Distributions, Leaf, leaves
-from toolkit.inspect.stats.groups import Sample, Samples
-from toolkit.inspect.stats.keys import Keys
-from toolkit.inspect.stats.lengths import Lengths, LengthsByLabel
-from toolkit.inspect.targets import Format
+from toolkit.inspect.targets import Format, Home
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import names_for_rules
+from toolkit.mix.settings import work_folder
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.checker import Name
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
-from toolkit.storage import Stat, json_files
-from toolkit.storage.paths import join, lacking, remove, stat, unlike_data
+from toolkit.storage import Stat, json_files, store_of
+from toolkit.storage.models import cache_folder
+from toolkit.storage.paths import (
+    BOOKKEEPING,
+    join,
+    lacking,
+    parent_of,
+    remove,
+    remove_empty_folders,
+    remove_tree,
+    stat,
+    unlike_data,
+)
 from toolkit.storage.reading import content_digest, version_read
 from toolkit.text.batch import in_blocks
 from toolkit.text.counting import COLUMNS, measure, measure_json
 from toolkit.text.kernels.signatures import Array
 
-VERSION = 2
+VERSION = 3
 """Of what is counted; files that were counted by another version are counted anew."""
 
 
@@ -50,12 +65,12 @@ class Settings(ConfigStruct, kw_only=True):
     """The settings of a count.
 
     Attributes:
-        by: `toolkit.inspect.stats.keys.NAMED` or expressions.
+        by: `toolkit.aggregate.keys.NAMED` or expressions.
         label: expression of the label, None for what a file says by itself.
         unicode: whether Unicode's words are counted.
         attributes: of which distributions are made: paths, or parts of them.
         lengths: whether it is counted how long documents are, by label.
-        samples: documents that are kept as samples, see `toolkit.inspect.stats.groups`.
+        samples: documents that are kept as samples, see `toolkit.aggregate.samples`.
         first: at most so many documents of a file.
     """
 
@@ -309,7 +324,7 @@ def _add_lengths(found: LengthsByLabel, block: Sequence[tuple[Document, list[Any
         places[keys.label(*values, document)].append(place)
     column = COLUMNS.index("chars")
     for label, some in places.items():
-        found.setdefault(label, Lengths()).add(sizes[some, column])
+        found.setdefault(label, Histogram()).add(sizes[some, column])
 
 
 class _Rows:
@@ -360,3 +375,83 @@ class _Rows:
                 for document in shard_documents(lines, work.path):
                     yield document, []
             self.content = lines.content or ""
+
+
+# --- where counts are kept, and what those of all files come to -------------------------------------------------------
+
+_FORMER = re.compile(r"[0-9a-f]{32}|v(\d+)")
+
+
+def base_folder(home: Home) -> str:
+    """Return the bookkeeping folder that counts of what lies in a home are kept below; the cache for files of others.
+
+    Raises:
+        ConfigError: if it is the cache of a user who has none.
+    """
+    if home.kind == "files":
+        try:
+            return cache_folder()
+        except RuntimeError:
+            raise ConfigError("expected a home folder, got a user without one; set TOOLKIT_CACHE") from None
+    return work_folder(home.root) if home.kind == "output" else join(home.root, BOOKKEEPING)
+
+
+def counts_folder(folder: str) -> str:
+    """Return the folder below a bookkeeping folder for what this version counts."""
+    return join(folder, "stats", f"v{VERSION}")
+
+
+def forget_former(folder: str) -> None:
+    """Delete what an earlier version has kept below a bookkeeping folder, which nobody can ask for any more."""
+    stats = join(folder, "stats")
+    with suppress(ToolkitError, OSError):  # it may not be ours to write in
+        former = [name for name in store_of(stats).folders(stats) if _is_former(name)]
+        for name in former:
+            remove_tree(join(stats, name))
+        if former:
+            remove_empty_folders(stats, parent_of(folder))
+
+
+def _is_former(name: str) -> bool:
+    found = _FORMER.fullmatch(name)
+    return found is not None and int(found[1] or 0) < VERSION
+
+
+MERGED = 4096
+"""Groups that are merged at a time."""
+
+
+def merged_groups(works: Iterable[CountJob], number: int, folder: str) -> Iterable[groups.Group]:
+    """Return the groups of all files for the ``--by`` of that number; folder: for what does not fit into memory."""
+    merged = groups.Groups(folder)
+    for work in works:
+        rows: Iterator[groups.Group] = groups.read(work.groups_path(number))
+        while some := list(islice(rows, MERGED)):
+            merged.add_sums([key for key, _ in some], [row for _, row in some])
+    return merged
+
+
+@dataclass
+class Merged:
+    """What is counted of all documents, beside their groups."""
+
+    distributions: list[Distribution] = field(default_factory=list)
+    lengths: LengthsByLabel = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+
+
+def merged_records(works: Iterable[CountJob]) -> Merged:
+    """Return what the records of all files come to."""
+    distributions, found = Distributions(), Merged()
+    number = 0
+    for work in works:
+        number = work.settings.samples
+        if not (work.settings.attributes or work.settings.lengths or number):
+            continue
+        if record := json_files.load_strictly(work.record_path, Record):
+            distributions.merge(record.distributions)
+            for label, each in record.lengths.items():
+                found.lengths.setdefault(label, Histogram()).merge(each)
+            found.samples = chosen([*found.samples, *record.samples], number)
+    found.distributions = distributions.finished()
+    return found

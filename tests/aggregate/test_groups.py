@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.inspect.stats.groups import Groups, read, write
-from toolkit.inspect.stats.tables import Table
+from toolkit.aggregate.groups import Groups, read, write
+from toolkit.aggregate.tables import Table
 
 
 @pytest.mark.parametrize("held", [1, 7, 1000])

@@ -1,22 +1,21 @@
-"""Distributions of the values of attributes, by label: exact where there are few values, else by a sketch."""
+"""Distributions of the values of attributes, by label: exact where there are few values, else by a histogram."""
 
-import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
 
+from toolkit.aggregate.histogram import Histogram, quantile
 from toolkit.data.schema import FLOAT, INT, SPANS, Type, field_name
 from toolkit.errors import DataError
-from toolkit.inspect.stats.lengths import Buckets, Sketch, quantile
 
 EXACT = 256
 """Different values up to which each is counted."""
 
 HELD = 4096
-"""Different numbers that are in memory before they go into a sketch."""
+"""Different numbers that are in memory before they go into a histogram."""
 
 MOST = 20_000
 """Distributions, of attributes by label, at a time."""
@@ -118,7 +117,6 @@ class Distribution(msgspec.Struct, kw_only=True):
         nulls: documents (or elements) without a value.
         no_lists: lists that are null, for the values of elements.
         count: values.
-        total: sum of numbers; None where it is too large.
         values: how often each value is there, sorted; None if there are more than `EXACT`.
         buckets: of numbers.
     """
@@ -129,9 +127,8 @@ class Distribution(msgspec.Struct, kw_only=True):
     nulls: int
     no_lists: int = 0
     count: int
-    total: float | None = 0.0
     values: list[tuple[Value, int]] | None
-    buckets: Buckets | None = None
+    buckets: Histogram | None = None
 
 
 class _Held:
@@ -140,45 +137,44 @@ class _Held:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.nulls = self.no_lists = self.count = 0
-        self.total = 0.0
         self.exact: Counter[Any] | None = Counter()
         self.held: Counter[Any] = Counter()
-        self.sketch = Sketch() if kind == "number" else None
+        self.numbers = Histogram()
 
     def add(self, values: Iterable[Any]) -> None:
         found = Counter(values)
         self.nulls += found.pop(None, 0)
         self.no_lists += found.pop(NO_LIST, 0)
         self.count += found.total()
-        if self.exact is not None:
-            self.exact.update(found)
-            self.exact = self.exact if len(self.exact) <= EXACT else None
+        self.count_exactly(found)
         if self.kind == "number":
             self.held.update(found)
             if len(self.held) > HELD:
                 self.fold()
 
+    def count_exactly(self, found: Mapping[Any, int]) -> None:
+        if self.exact is not None:
+            self.exact.update(found)
+            self.exact = self.exact if len(self.exact) <= EXACT else None
+
     def fold(self) -> None:
-        """Put the numbers that are held into the sketch."""
-        if self.sketch and self.held:
-            for value, count in self.held.items():
-                number = min(max(value, -_GREATEST), _GREATEST) * 1.0  # JSON has integers of any size
-                self.sketch.add(number, count)
-                self.total += number * count
-            self.held = Counter()
+        """Put the numbers that are held into the histogram."""
+        import numpy as np
+
+        numbers = [float(min(max(value, -_GREATEST), _GREATEST)) for value in self.held]  # JSON has any integers
+        self.numbers.add(np.array(numbers), np.array(list(self.held.values())))
+        self.held = Counter()
 
     def merge(self, other: Distribution) -> None:
         self.nulls += other.nulls
         self.no_lists += other.no_lists
         self.count += other.count
-        self.total += other.total if other.total is not None else math.inf
         if other.values is None:
             self.exact = None
-        elif self.exact is not None:
-            self.exact.update(dict(other.values))
-            self.exact = self.exact if len(self.exact) <= EXACT else None
-        if self.sketch and other.buckets:
-            self.sketch.merge(other.buckets)
+        else:
+            self.count_exactly(dict(other.values))
+        if other.buckets:
+            self.numbers.merge(other.buckets)
 
     def finished(self, label: str, attribute: str) -> Distribution:
         self.fold()
@@ -189,9 +185,8 @@ class _Held:
             nulls=self.nulls,
             no_lists=self.no_lists,
             count=self.count,
-            total=self.total if math.isfinite(self.total) else None,
             values=sorted(self.exact.items()) if self.exact is not None else None,
-            buckets=self.sketch.buckets() if self.sketch and self.count else None,
+            buckets=self.numbers if self.numbers.count else None,
         )
 
 
@@ -248,7 +243,7 @@ def summary(found: Distribution) -> dict[str, Any]:
         result |= {
             "min": found.buckets.low,
             "max": found.buckets.high,
-            "mean": None if found.total is None else found.total / found.count,
+            "mean": None if found.buckets.total is None else found.buckets.total / found.count,
             "quantiles": {share: quantile(listed, found.count, share) for share in QUANTILES},
         }
     result["counts"] = None if found.values is None else [{"value": v, "count": n} for v, n in found.values]
@@ -256,10 +251,8 @@ def summary(found: Distribution) -> dict[str, Any]:
 
 
 def numbers(found: Distribution) -> list[tuple[float, int]]:
-    """Return the numbers of a distribution, sorted, each with its count; of a sketch one for each bucket."""
+    """Return the numbers of a distribution, sorted, each with its count; of many one for each bucket."""
     if found.values is not None:
         return cast("list[tuple[float, int]]", found.values)
     assert found.buckets
-    sketch = Sketch()
-    sketch.merge(found.buckets)
-    return list(sketch.numbers())
+    return list(found.buckets.numbers())

@@ -7,11 +7,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from toolkit.data import schema
-from toolkit.data.schema import FLOAT, INT, SPAN, SPANS, STR, Type, list_of, nullable
-from toolkit.errors import DataError
-from toolkit.inspect.stats import distributions
-from toolkit.inspect.stats.distributions import (
+from toolkit.aggregate import distributions
+from toolkit.aggregate.distributions import (
     EXACT,
     QUANTILES,
     Distribution,
@@ -21,7 +18,10 @@ from toolkit.inspect.stats.distributions import (
     summary,
     together,
 )
-from toolkit.inspect.stats.lengths import ACCURACY
+from toolkit.aggregate.histogram import ACCURACY
+from toolkit.data import schema
+from toolkit.data.schema import FLOAT, INT, SPAN, SPANS, STR, Type, list_of, nullable
+from toolkit.errors import DataError
 
 NUMBER = Leaf("x", "number", lambda value: (value,))
 TEXT = Leaf("t", "text", lambda value: (value,))

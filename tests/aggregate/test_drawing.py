@@ -5,15 +5,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from toolkit.aggregate import drawing
+from toolkit.aggregate.distributions import EXACT, Distributions, Leaf
+from toolkit.aggregate.drawing import BINS, Bars, draw, text
+from toolkit.aggregate.histogram import Histogram
+from toolkit.aggregate.thresholds import Threshold, thresholds
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError
-from toolkit.inspect.stats.distributions import EXACT, Distributions, Leaf
-from toolkit.inspect.stats.plots import BINS, Histogram, draw, text
-from toolkit.inspect.stats.thresholds import Threshold, thresholds
 from toolkit.rules import read_rules
 from toolkit.storage.outputs import NamedOutput
 
@@ -35,10 +38,10 @@ RULES: list[Any] = [
 ]
 
 
-def histogram(values: list[Any], kind: Any = "number", marks: list[Threshold] | None = None) -> Histogram:
+def histogram(values: list[Any], kind: Any = "number", marks: list[Threshold] | None = None) -> Bars:
     found = Distributions()
     found.add("null", Leaf("x", kind, lambda value: (value,)), values)
-    return Histogram.of(found.finished()[0], marks or [])
+    return Bars.of(found.finished()[0], marks or [])
 
 
 def test_thresholds_are_found_in_expressions() -> None:
@@ -96,7 +99,7 @@ def test_every_value_is_in_one_bin(values: list[float]) -> None:
     check_bins(histogram(values), values)
 
 
-def check_bins(found: Histogram, values: list[float]) -> None:
+def check_bins(found: Bars, values: list[float]) -> None:
     """Every value is in one bin, where it belongs."""
     assert sum(each.count for each in found.bins) == len(values)
     assert all(a.high == b.low for a, b in itertools.pairwise(found.bins))
@@ -163,3 +166,25 @@ def test_a_picture_has_the_same_bytes_each_time(tmp_path: Path, suffix: str) -> 
     a, b = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab")
     assert a == b
     assert (b"x &lt; 0.5" in a) == (suffix == "svg")
+
+
+def of_lengths(numbers: list[int]) -> Histogram:
+    found = Histogram()
+    found.add(np.array(numbers))
+    return found
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_pictures_are_the_same_each_time_and_take_any_text(suffix: str) -> None:
+    pytest.importorskip("matplotlib")
+    sizes = [("$x_$ \u202ea\x00 中文 <b>", 10**9), *((f"label {i}", 10**6) for i in range(30))]
+    lengths = [of_lengths([10, 1000, 5000]), *[Histogram()] * 30]
+    first = drawing.sizes_and_lengths(sizes, lengths, suffix)
+    assert first == drawing.sizes_and_lengths(sizes, lengths, suffix)
+    if suffix == "svg":
+        text = first.decode()
+        assert "$x_$" in text
+        assert "\u202e" not in text
+        assert "<b>" not in text
+        assert "7 more" in text
+        assert "<dc:date>" not in text

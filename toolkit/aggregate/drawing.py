@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
+from toolkit.aggregate.distributions import Distribution, numbers
+from toolkit.aggregate.histogram import Histogram, binned, merged, quantile
+from toolkit.aggregate.tables import LENGTHS, percent, shown, size
+from toolkit.aggregate.thresholds import Threshold
 from toolkit.data.excerpts import head
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, amount
-from toolkit.inspect.stats.distributions import Distribution, numbers
-from toolkit.inspect.stats.lengths import Lengths, binned, binned_lengths, quantile
-from toolkit.inspect.stats.tables import percent, shown, size
-from toolkit.inspect.stats.thresholds import Threshold
 from toolkit.storage.outputs import NamedOutput
 
 BINS = 24
@@ -39,7 +39,7 @@ class Bin(msgspec.Struct, frozen=True):
     high: float = 0.0
 
 
-class Histogram(msgspec.Struct, kw_only=True):
+class Bars(msgspec.Struct, kw_only=True):
     """A histogram as it is drawn.
 
     Attributes:
@@ -59,7 +59,7 @@ class Histogram(msgspec.Struct, kw_only=True):
     numbers: bool
 
     @classmethod
-    def of(cls, found: Distribution, thresholds: Sequence[Threshold]) -> "Histogram":
+    def of(cls, found: Distribution, thresholds: Sequence[Threshold]) -> "Bars":
         """Return the histogram of a distribution.
 
         Raises:
@@ -153,7 +153,7 @@ def _float(number: Decimal) -> float:
 # --- the terminal -----------------------------------------------------------------------------------------------------
 
 
-def text(found: Histogram) -> str:
+def text(found: Bars) -> str:
     """Return bars of letters, a line for each bin; where a threshold lies, a line says whose."""
     whole = sum(each.count for each in found.bins)
     most = max(each.count for each in found.bins)
@@ -254,7 +254,7 @@ def rendered(found: Any, suffix: str, note: str = "") -> bytes:
     return data.getvalue()
 
 
-def draw(found: Histogram, output: NamedOutput) -> None:
+def draw(found: Bars, output: NamedOutput) -> None:
     """Write a picture of a histogram.
 
     Raises:
@@ -287,7 +287,7 @@ def draw(found: Histogram, output: NamedOutput) -> None:
 
 def sizes_and_lengths(
     sizes: Sequence[tuple[str, int]],
-    lengths: Sequence[Lengths],
+    lengths: Sequence[Histogram],
     suffix: str,
     note: str = "",
 ) -> bytes:
@@ -326,25 +326,22 @@ def _few() -> Any:
     return MaxNLocator(4)
 
 
-def _first(sizes: Sequence[tuple[str, int]], lengths: Sequence[Lengths]) -> tuple[list[tuple[str, int]], list[Lengths]]:
+def _first(
+    sizes: Sequence[tuple[str, int]], lengths: Sequence[Histogram]
+) -> tuple[list[tuple[str, int]], list[Histogram]]:
     """Return the first labels, and all others as one."""
     rows, of_rows = list(sizes[:MOST]), list(lengths[:MOST])
     if others := sizes[MOST:]:
         rows.append((f"{len(others):,} more", sum(number for _, number in others)))
-        together = Lengths()
-        for each in lengths[MOST:]:
-            together.merge(each)
-        of_rows += [together] if lengths else []
+        of_rows += [merged(lengths[MOST:])] if lengths else []
     return rows, of_rows
 
 
-def _draw_ranges(axes: Any, lengths: Sequence[Lengths]) -> None:
+def _draw_ranges(axes: Any, lengths: Sequence[Histogram]) -> None:
     """Draw for each label a thin line that nine of ten documents lie on, a thick one for half of them, the median."""
     for place, each in enumerate(lengths):
-        if each.counts:
-            low, lower, middle, upper, high = (
-                each.quantile(share) for share in ("0.05", "0.25", "0.5", "0.75", "0.95")
-            )
+        if each.count:
+            low, lower, middle, upper, high = map(each.quantile, LENGTHS)
             axes.plot([low, high], [place, place], color=BAR, linewidth=1)
             axes.plot([lower, upper], [place, place], color=BAR, linewidth=5, solid_capstyle="butt")
             axes.plot([middle], [place], color=MARK, marker="o", markersize=4, linestyle="none")
@@ -353,13 +350,18 @@ def _draw_ranges(axes: Any, lengths: Sequence[Lengths]) -> None:
     axes.set_xlabel("characters of a document: half of all, nine of ten")
 
 
-def lengths_of_all(found: Lengths, suffix: str, note: str = "") -> bytes:
+def lengths_of_all(found: Histogram, suffix: str, note: str = "") -> bytes:
     """Return a picture of how long documents are; arguments as of `sizes_and_lengths`.
 
     Raises:
         MissingExtra: without matplotlib.
     """
-    edges, counts = binned_lengths(found)
+    edges = [
+        0,
+        *(digit * 10**power for power in range(len(str(found.high))) for digit in (1, 2, 5)),
+        10 ** len(str(found.high)),
+    ]
+    counts = binned(found.numbers(), edges)
     with figure((8, 4)) as picture:
         axes = picture.subplots()
         axes.stairs(counts, edges, fill=True, color=BAR)

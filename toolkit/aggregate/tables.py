@@ -9,11 +9,10 @@ from typing import Any
 
 import msgspec
 
+from toolkit.aggregate.distributions import Distribution, summary, together
+from toolkit.aggregate.groups import Group, counts_of
+from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.data.excerpts import harmless, unlike_formula
-from toolkit.inspect.stats.distributions import Distribution, summary, together
-from toolkit.inspect.stats.groups import Group, counts_of
-from toolkit.inspect.stats.lengths import QUANTILES, LengthsByLabel
-from toolkit.inspect.stats.lengths import together as all_lengths
 from toolkit.mix.effects.counts import SizesByLabel
 from toolkit.text.counting import Counts
 
@@ -217,26 +216,42 @@ def mix_csv(found: SizesByLabel, both: tuple[str, str] = ("before", "after")) ->
 
 # --- lengths ----------------------------------------------------------------------------------------------------------
 
-_LENGTHS = {"0.05": "5 %", "0.25": "25 %", "0.5": "median", "0.75": "75 %", "0.95": "95 %"}
+LENGTHS = {"0.05": "5 %", "0.25": "25 %", "0.5": "median", "0.75": "75 %", "0.95": "95 %"}
+"""Quantiles that are shown of lengths."""
+
+LengthsByLabel = dict[str, Histogram]
+"""How long documents are, in code points, by label, as JSON text."""
+
+
+def _summary(found: Histogram) -> dict[str, Any]:
+    """Return lengths in numbers, for programs."""
+    return {
+        "documents": found.count,
+        "chars": found.total,
+        "min": found.low,
+        "max": found.high,
+        "mean": (found.total or 0) / found.count if found.count else None,
+        "quantiles": {share: found.quantile(share) for share in LENGTHS},
+    }
 
 
 def ranked_lengths(found: LengthsByLabel) -> list[tuple[str, dict[str, Any]]]:
     """Return labels, as JSON text, with their lengths in numbers, those with most characters first."""
-    listed = [(label, each.summary()) for label, each in found.items()]
+    listed = [(label, _summary(each)) for label, each in found.items()]
     return sorted(listed, key=lambda each: (-each[1]["chars"], each[0]))
 
 
 def lengths_data(found: LengthsByLabel) -> dict[str, Any]:
     """Return lengths for programs: of all documents, and by label."""
     labels = [{"label": msgspec.json.decode(label), **numbers} for label, numbers in ranked_lengths(found)]
-    return {"all": all_lengths(found).summary(), "labels": labels}
+    return {"all": _summary(merged(found.values())), "labels": labels}
 
 
 def lengths_markdown(found: LengthsByLabel) -> str:
     """Return a line for each label, then all together; lengths are in code points."""
-    rows = [["label", "documents", "least", *_LENGTHS.values(), "greatest", "mean"]]
+    rows = [["label", "documents", "least", *LENGTHS.values(), "greatest", "mean"]]
     listed = [(shown(msgspec.json.decode(label)), numbers) for label, numbers in ranked_lengths(found)]
-    for title, each in [*listed, ("all", all_lengths(found).summary())]:
+    for title, each in [*listed, ("all", _summary(merged(found.values())))]:
         numbers = [each["documents"], each["min"], *each["quantiles"].values(), each["max"], round(each["mean"] or 0)]
         rows.append([title, *(f"{number:,}" for number in numbers)])
     return markdown(rows)
@@ -244,10 +259,10 @@ def lengths_markdown(found: LengthsByLabel) -> str:
 
 def lengths_csv(found: LengthsByLabel) -> str:
     """Return a line for each label; that with an empty label is of all together."""
-    rows: list[list[Any]] = [["label", "documents", "chars", "min", *QUANTILES, "max", "mean"]]
+    rows: list[list[Any]] = [["label", "documents", "chars", "min", *LENGTHS, "max", "mean"]]
     listed = [(msgspec.json.decode(label), numbers) for label, numbers in ranked_lengths(found)]
     named = [(NONE if label is None else _raw(label), numbers) for label, numbers in listed]
-    for title, each in [*named, ("", all_lengths(found).summary())]:
+    for title, each in [*named, ("", _summary(merged(found.values())))]:
         numbers = [
             each["documents"],
             each["chars"],

@@ -1,0 +1,157 @@
+"""The sampler: of each of some keys the items of least rank, the same for any number of shards and processes.
+
+A document drawn by lot has a hash (of source and id) as rank; one near a threshold the distance to it, then the hash;
+one in which two sets differ the negative difference. Each shard keeps those that may be among the least of all.
+"""
+
+import heapq
+from bisect import insort
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+import xxhash
+
+from toolkit.data.addresses import url_of
+from toolkit.data.documents import Document
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+Item = TypeVar("Item", bound=Any)
+
+
+class Rank(NamedTuple):
+    """A document of a shard, with what it is chosen by.
+
+    Attributes:
+        distance: to a threshold; 0 of what is drawn.
+        hash: of source and id.
+        row: from 1.
+    """
+
+    distance: float
+    hash: int
+    row: int
+
+
+class Least(Generic[Item]):
+    """The items of least rank, for each of some keys; items are compared by their order.
+
+    Attributes:
+        found: by key, the least first.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[Item]] = {}
+
+    def has_room(self, key: str, most: int, rank: Any) -> bool:
+        """Return whether an item would be kept that begins with this rank; both are tuples."""
+        kept = self.found.get(key, [])
+        return len(kept) < most or bool(most and rank < kept[-1])
+
+    def add(self, key: str, most: int, items: Iterable[Item]) -> None:
+        """Add items, of which so many are kept for the key."""
+        kept = self.found.setdefault(key, [])
+        for each in items:
+            if len(kept) < most or (most and each < kept[-1]):
+                insort(kept, each)
+                del kept[most:]
+
+
+def add_ranks(
+    least: Least[Rank],
+    key: str,
+    most: int,
+    hashes: "np.ndarray[Any, Any]",
+    rows: "np.ndarray[Any, Any]",
+    distances: "np.ndarray[Any, Any] | None" = None,
+) -> None:
+    """Add documents.
+
+    Args:
+        least: takes them.
+        key: that they are chosen for.
+        most: of them that are kept.
+        hashes: uint64 of each.
+        rows: likewise.
+        distances: likewise; none where they are drawn.
+    """
+    import numpy as np
+
+    if not len(hashes):
+        return
+    far = np.zeros(len(hashes)) if distances is None else distances
+    kept = least.found.get(key, [])
+    if len(kept) == most:
+        last = kept[-1]
+        able = (far < last.distance) | ((far == last.distance) & (hashes <= np.uint64(last.hash)))
+        hashes, rows, far = hashes[able], rows[able], far[able]
+    if len(hashes) > most:
+        first = np.lexsort((hashes, far))[:most]
+        hashes, rows, far = hashes[first], rows[first], far[first]
+    least.add(key, most, map(Rank, far.tolist(), hashes.tolist(), rows.tolist()))
+
+
+# --- documents that are shown -----------------------------------------------------------------------------------------
+
+CHARS = 600
+"""Of a text that are kept."""
+
+_SEED = b"sample\0"
+
+
+class Sample(msgspec.Struct, frozen=True, order=True):
+    """A document.
+
+    Attributes:
+        digest: of its id, by which samples are chosen.
+        label: JSON text.
+        id: empty if it has none.
+        url: of its metadata; empty if there is none.
+        chars: code points of the whole text.
+        text: the first of them.
+    """
+
+    digest: str
+    label: str
+    id: str
+    url: str
+    chars: int
+    text: str
+
+
+class Samples:
+    """The samples of one file.
+
+    Args:
+        number: that are wanted.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._least = Least[tuple[str, Sample]]()
+
+    def add(self, name: str, label: str, document: Document) -> None:
+        """Add a document; name: what it is called where it has no id."""
+        digest = xxhash.xxh3_64_hexdigest(_SEED + (document.id or name).encode(errors="surrogatepass"))
+        if self._least.has_room(label, self._number, (digest,)):
+            url, text = url_of({"metadata": document.metadata}) or "", document.text
+            sample = Sample(digest, label, document.id, url, len(text), text[:CHARS])
+            self._least.add(label, self._number, [(digest, sample)])
+
+    def kept(self) -> list[Sample]:
+        """Return the samples, sorted."""
+        return chosen((each for some in self._least.found.values() for _, each in some), self._number)
+
+
+def chosen(samples: Iterable[Sample], number: int) -> list[Sample]:
+    """Return so many samples, sorted, of as many labels as there can be; those of some files are enough for all."""
+    ranked = sorted(samples)
+    first: dict[str, Sample] = {}
+    for each in ranked:
+        first.setdefault(each.label, each)
+    taken = heapq.nsmallest(number, first.values())
+    others = (each for each in ranked if each not in taken)
+    return sorted([*taken, *heapq.nsmallest(number - len(taken), others)])
