@@ -42,6 +42,7 @@ from toolkit.records import ingested, sets
 from toolkit.records import sets as records
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
+from toolkit.storage.artifact import state
 from toolkit.storage.journal import Group
 from toolkit.storage.paths import remove_with_folders
 from toolkit.tag import plan as tag_plan
@@ -467,12 +468,10 @@ def attributes_by_record(work: join.ShardToMix, documents: str) -> dict[str, str
     digests = {}
     for joined in work.sets:
         record = records.load_record(work.dataset, joined.set, work.shard)
-        if record is None or record.input.content != documents:
+        read = {name: records.load_record(work.dataset, name, work.shard) for name in (record.reads if record else ())}
+        inputs = [("", documents), *((name, each.output.content if each else None) for name, each in read.items())]
+        if record is None or not state(record, inputs).is_done:
             return None
-        for other, digest in record.reads.items():
-            read = records.load_record(work.dataset, other, work.shard)
-            if read is None or read.output.content != digest:
-                return None
         digests[joined.set] = record.output.content
     return digests
 

@@ -21,7 +21,8 @@ from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import Stream
 from toolkit.records.foreign import Seen, look_at, values_of
 from toolkit.runs.executors import Result, Task
-from toolkit.stages import State, state_of
+from toolkit.stages import state_of
+from toolkit.storage.artifact import State
 from toolkit.storage.paths import looking
 
 Check = Literal["strict", "warn"]

@@ -21,7 +21,8 @@ from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.runs.executors import Report
-from toolkit.storage import Stat, json_files
+from toolkit.storage import json_files
+from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import join, lacking, stat
@@ -60,7 +61,7 @@ class InputToRead(ConfigStruct):
         return join(self.folder, "inputs", f"{self.number:06d}")
 
 
-class InputRead(ConfigStruct):
+class InputRead(Artifact, frozen=True, kw_only=True):
     """The record of an input whose values have been read.
 
     Attributes:
@@ -80,6 +81,10 @@ class InputRead(ConfigStruct):
     runs: int
     counts: dict[str, int] = {}
 
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {self.path: self.made_of}
+
 
 def hash_of(source: str | None, id: str, shard: str | None = None) -> bytes:
     """Return what an id is found by: xxh3-128 of it, with its source where that counts, and its shard likewise."""
@@ -98,7 +103,12 @@ def read_input(work: InputToRead, report: Report) -> InputRead:
         raise DataError(f"expected a file with values, got {lacking(work.path)}", path=work.path)
     made_of = json_digest((work.entry.recorded(), work.types))
     done = json_files.load(work.stem + ".json", InputRead)
-    if done and (done.path, done.made_of, Stat(done.size, done.stamp)) == (work.path, made_of, found):
+    if (
+        done
+        and state(
+            done, [(work.path, made_of)], files=lambda read: [FileRecord(work.path, read.size, read.stamp)]
+        ).is_done
+    ):
         report(0, found.size)
         return done
     stored = InputBytes(work.path, found)

@@ -35,7 +35,8 @@ from toolkit.mix.stage import check_shard, shard_tasks
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.runs.executors import Result, Task
-from toolkit.stages import State, state_of
+from toolkit.stages import state_of
+from toolkit.storage.artifact import State
 from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared

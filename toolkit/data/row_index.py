@@ -29,7 +29,8 @@ from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.data.places import normal
 from toolkit.errors import DataError
-from toolkit.storage import Stat
+from toolkit.storage import Stat, artifact
+from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of
 from toolkit.storage.journal import Group, apart
 from toolkit.storage.json_files import json_digest, load
@@ -55,7 +56,7 @@ VERSION = 4
 """Of row indexes; one of another version is made anew."""
 
 
-class ShardState(msgspec.Struct, frozen=True, kw_only=True):
+class ShardState(Artifact, frozen=True, kw_only=True):
     """Which version of a shard was read.
 
     Attributes:
@@ -91,6 +92,10 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, int] = {}
     web_fields: dict[str, int] = {}
     root: str = ""
+
+    @property
+    def made_with(self) -> str:
+        return self.reader
 
     @property
     def all_fields(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -312,14 +317,13 @@ class RowIndexOutput:
 
 def current(dataset: Dataset, shard: str) -> ShardState | None:
     """Return the state of a shard as indexed, if it has not changed since by the quick test; else None."""
-    state = recorded(dataset, shard)
-    if state is None or state.reader != reader_of(dataset):
-        return None
-    found = stat(dataset.shard_path(shard))
-    if found != Stat(state.size, state.stamp):
-        return None
-    binary = stat(path_of(dataset, shard))
-    return state if binary and binary.size == state.rows * _ROW.size else None
+    record = recorded(dataset, shard)
+
+    def files(indexed: ShardState) -> list[FileRecord]:
+        documents = FileRecord(dataset.shard_path(shard), indexed.size, indexed.stamp)
+        return [documents, FileRecord(path_of(dataset, shard), indexed.rows * _ROW.size)]
+
+    return record if artifact.state(record, settings=reader_of(dataset), files=files).is_done else None
 
 
 def counts(dataset: Dataset, shards: Iterable[str]) -> dict[str, int]:

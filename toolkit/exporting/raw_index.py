@@ -12,6 +12,7 @@ from toolkit.errors import DataError
 from toolkit.exporting.shard import journal_of
 from toolkit.runs.executors import Report
 from toolkit.storage import Stat
+from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import compression_in
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join, lacking, stat
@@ -20,7 +21,7 @@ from toolkit.storage.reading import open_stored
 _BLOCK = 1 << 20
 
 
-class Indexed(msgspec.Struct, frozen=True, kw_only=True):
+class Indexed(Artifact, frozen=True, kw_only=True):
     """The record that an index is complete: states of the raw file and of the index, and the number of lines."""
 
     raw: Stat
@@ -51,7 +52,9 @@ class RawFileToIndex(ConfigStruct):
     def is_done(self) -> bool:
         """Return whether the index is there, and its raw file has not changed since."""
         record = journal_of(self.folder).load("raw index", self.name, Indexed)
-        return record is not None and stat(self.path) == record.raw and stat(self.index) == record.index
+        return state(
+            record, files=lambda made: [FileRecord.of(self.path, made.raw), FileRecord.of(self.index, made.index)]
+        ).is_done
 
 
 def index_file(work: RawFileToIndex, report: Report) -> bool:

@@ -26,15 +26,15 @@ from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import origins
 from toolkit.records import sets as records
-from toolkit.records.foreign import look_at, seen_before
+from toolkit.records.freshness import digest_now
 from toolkit.records.origins import Origin
-from toolkit.records.outdated import check_lineage
 from toolkit.runs.executors import Report
-from toolkit.storage import Stat, store_of
+from toolkit.storage import store_of
+from toolkit.storage.artifact import Derived, FileRecord, State, state
 from toolkit.storage.journal import Journal, Place
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import BOOKKEEPING, join, list_files, remove, size_of, stat, strip_suffix
+from toolkit.storage.paths import BOOKKEEPING, join, list_files, remove, size_of, strip_suffix
 
 VERSION = 1
 """Of the files; those of another are made again."""
@@ -52,7 +52,7 @@ LEVEL = 3
 """Of zstd."""
 
 
-class Exported(msgspec.Struct, frozen=True, kw_only=True):
+class Exported(Derived, frozen=True, kw_only=True):
     """The record that a file is complete.
 
     Attributes:
@@ -61,7 +61,6 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
         rows: in it.
     """
 
-    made_of: str
     size: int
     stamp: str
     sha256: str
@@ -146,29 +145,20 @@ def _made_of(joined: JoinedSet, content: str) -> str:
     return json_digest((VERSION, content, {key.key: to_json(key.declared) for key in joined.keys}))
 
 
-def is_done(shard: ShardToExport) -> bool:
-    """Return whether the file is there, of attributes and documents of now, by the quick tests."""
-    work, joined, dataset = shard.work, shard.joined, shard.work.dataset
+def state_of(shard: ShardToExport, made_of: str | None = None) -> State:
+    """Return the state of a file, by the quick tests; `made_of` if that is known."""
     record = journal_of(shard.folder).load(*shard.place, Exported)
-    if record is None or stat(shard.path) != Stat(record.size, record.stamp):
-        return False
-    if joined.ours:
-        made, now = records.load_record(dataset, joined.set, work.shard), row_index.current(dataset, work.shard)
-        if made is None or now is None or _is_stale(work, joined, now):
-            return False
-        is_there = records.is_as_recorded(dataset, joined.set, work.shard)
-        return is_there and record.made_of == _made_of(joined, made.output.content)
-    if not seen_before(dataset, joined.set, work.shard):
-        return False
-    return record.made_of == _made_of(joined, look_at(dataset, joined.set, work.shard).content)
 
+    def now() -> Iterator[tuple[str, str | None]]:
+        dataset, name = shard.work.dataset, shard.work.shard
+        content = digest_now(dataset, shard.joined.set, name, row_index.current(dataset, name), quick=True)
+        yield "", content and _made_of(shard.joined, content)
 
-def _is_stale(work: JoinedShard, joined: JoinedSet, documents: row_index.ShardState) -> bool:
-    try:
-        check_lineage(work.dataset, joined.set, work.shard, documents)
-    except DataError:  # which the task tells
-        return True
-    return False
+    return state(
+        record,
+        [("", made_of)] if made_of else now(),
+        files=lambda record: [FileRecord(shard.path, record.size, record.stamp)],
+    )
 
 
 def export_shard(shard: ShardToExport, report: Report) -> bool:
@@ -178,20 +168,19 @@ def export_shard(shard: ShardToExport, report: Report) -> bool:
         DataError: as a mix of the set would; or if a value does not fit its declared type.
     """
     work, joined = shard.work, shard.joined
-    state, digests = inputs_of(work)
+    documents, digests = inputs_of(work)
     made_of, journal = _made_of(joined, digests[joined.set]), journal_of(shard.folder)
-    record = journal.load(*shard.place, Exported)
-    if record and record.made_of == made_of and stat(shard.path) == Stat(record.size, record.stamp):
-        report(state.rows, 0)
+    if state_of(shard, made_of).is_done:
+        report(documents.rows, 0)
         return False
     journal.forget([shard.place])
     with Output(shard.path) as output:
         _write(shard, output)
     found = Exported(
-        made_of=made_of, size=output.stat.size, stamp=output.stat.stamp, sha256=output.sha256, rows=state.rows
+        made_of=made_of, size=output.stat.size, stamp=output.stat.stamp, sha256=output.sha256, rows=documents.rows
     )
     journal.save({shard.place: msgspec.json.encode(found)})
-    report(state.rows, size_of(work.attributes_of(joined)))
+    report(documents.rows, size_of(work.attributes_of(joined)))
     return True
 
 

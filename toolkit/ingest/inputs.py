@@ -10,7 +10,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-import xxhash
 
 from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
@@ -20,10 +19,11 @@ from toolkit.ingest.attempts import attempts
 from toolkit.ingest.plan import InputToIngest, as_listed, makers
 from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
+from toolkit.records.freshness import files_in
 from toolkit.records.ingested import InputOfPack, InputRecord
 from toolkit.storage import Stat, store_of
+from toolkit.storage.artifact import FileRecord, State, files_state, state, stored_xxh3
 from toolkit.storage.paths import exists, lacking, list_files, stat
-from toolkit.storage.reading import stored_digest
 
 
 def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[InputRecord, InputToIngest]] = ()) -> None:
@@ -109,19 +109,47 @@ def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> dict[str, s
     return {path: key for key in sorted(listed) for name, path in listed[key].items() if name not in known}
 
 
-def still_done(work: InputToIngest, record: InputRecord, found: Sequence[Stat], *, reads: bool = True) -> bool:
-    """Return whether what was made of an input, or pack, is as it was, and so is the input, and the settings.
+def input_state(
+    work: InputToIngest,
+    record: InputRecord | None,
+    found: Sequence[Stat | None],
+    *,
+    begun: bool = False,
+    quick: bool = False,
+) -> State:
+    """Return the state of what was made of an input, or pack; it is `missing` if only the documents have gone.
 
     Args:
-        work: the input.
-        record: of it.
-        found: what there is of each file.
-        reads: whether to read a file of which only the stamp has changed; else it counts as another.
+        work: Input.
+        record: Record of it.
+        found: What there is of each file.
+        begun: True if there is an attempt that did not end.
+        quick: As of `toolkit.storage.artifact.state`; what is on the web is not read in any case.
     """
+    if lacks := [file.path for file, there in zip(work.files, found, strict=True) if there is None]:
+        return State("stale", f"there is {lacking(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else ""))
+    settings = settings_of(work.entry)
+    made = state(record, settings=settings, begun=begun)
+    if record is None:
+        return INTERRUPTED_INPUT if begun else NOT_BEGUN
+    if not made.is_done:
+        return State("stale", "ingested " + _otherwise(record.settings, settings).partition(":\n")[0])
+    if not is_of_these(work, record):
+        return State("stale", f"{_CHANGED}: it has other inputs")
+    there = {file.path: stat for file, stat in zip(work.files, found, strict=True)}
+    if not files_state(_inputs(work, record), quick=quick, stat=there.get).is_done:
+        folder = next((file.path for file in work.files if stat(file.path) is None), "")
+        return State("stale", f"there is {lacking(folder)}" if folder else _CHANGED)
     if record.types is not None and work.types is not None and not is_within(record.types, work.types):
-        return False  # rules count on types that its documents were not held against
-    same = record.settings == settings_of(work.entry) and _is_same(work, record, found, reads=reads)
-    return same and _is_whole(work, record)
+        return State("stale", "rules count on types that its documents were not held against")
+    if not _tolerates(work, record):
+        return State("stale", "its bad items were treated otherwise")
+    return _documents_state(work, record, quick=quick)
+
+
+_CHANGED = "it has changed since it was ingested"
+NOT_BEGUN = State("missing", "not begun")
+INTERRUPTED_INPUT = State("interrupted", "its ingest was interrupted")
 
 
 def _tolerates(work: InputToIngest, record: InputRecord) -> bool:
@@ -131,20 +159,24 @@ def _tolerates(work: InputToIngest, record: InputRecord) -> bool:
     return not (rejected and on_error == "error") and not (record.salvaged and on_error != "salvage")
 
 
-def _is_whole(work: InputToIngest, record: InputRecord) -> bool:
-    """Return whether what was made of an input is as it was, and its bad items were treated as is wanted now."""
-    if not _tolerates(work, record):
-        return False
-    names = work.entry.reader().attribute_sets()
-    for shard, output in record.shards.items():
-        now = stat(work.dataset.shard_path(shard))
-        if now is None or now.size != output.size:
-            return False
-        for name in names:
-            made = sets.load_record(work.dataset, name, shard)
-            if made is None or not sets.is_intact(work.dataset, name, shard, made):
-                return False
-    return True
+def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -> State:
+    """Return the state of the shards of an input, and of their attributes that it carries: done, or missing."""
+    made = files_state(
+        FileRecord(work.dataset.shard_path(shard), output.size) for shard, output in record.shards.items()
+    )
+    if made.is_done:
+        pairs = [(name, shard) for shard in record.shards for name in work.entry.reader().attribute_sets()]
+        states = (
+            state(sets.load_record(work.dataset, *pair), files=files_in(work.dataset, *pair), quick=quick)
+            for pair in pairs
+        )
+        made = next((each for each in states if not each.is_done), made)
+    if made.is_done:
+        return made
+    if record.deleted:
+        return State("missing", "its documents were deleted when they had been mixed")
+    gone = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
+    return State("missing", f"its documents are gone: {gone[0]}" if gone else "its documents have changed")
 
 
 def is_of_these(work: InputToIngest, record: InputRecord) -> bool:
@@ -165,22 +197,12 @@ def _inputs_in(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
     return record.inputs or [one]
 
 
-def _is_same(work: InputToIngest, record: InputRecord, found: Sequence[Stat], *, reads: bool = True) -> bool:
-    """Return whether inputs are those that were ingested; what is on the web is not read for that."""
-    if not is_of_these(work, record):
-        return False
-    each = zip(work.files, _inputs_in(work, record), found, strict=True)
-    other = [(file.path, was, now) for file, was, now in each if Stat(was.size, was.stamp) != now]
-    if any(not store_of(path).can_list or was.size != now.size for path, was, now in other):
-        return False
-    return not other or (reads and all(was.content == stored_digest(path, xxhash.xxh3_128()) for path, was, _ in other))
-
-
-def _changed(work: InputToIngest, record: InputRecord) -> str:
-    """Return what has become of an input; a folder that is called as a file stands in listings, too."""
-    if folders := [file.path for file in work.files if stat(file.path) is None]:
-        return f"there is {lacking(folders[0])}" + (f" at {folders[0]}" if work.is_pack else "")
-    return "it has changed since it was ingested" + ("" if is_of_these(work, record) else ": it has other inputs")
+def _inputs(work: InputToIngest, record: InputRecord) -> list[FileRecord]:
+    """Return the files that a record is about, by the work that has made it; those on the web are not read."""
+    return [
+        FileRecord(file.path, was.size, was.stamp, was.content if store_of(file.path).can_list else "", stored_xxh3)
+        for file, was in zip(work.files, _inputs_in(work, record), strict=True)
+    ]
 
 
 def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
@@ -190,34 +212,16 @@ def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
         work: the input.
         begun: keys of inputs with an attempt that did not end.
     """
-    there = as_listed(work.files)
-    if lacks := [file.path for file, found in zip(work.files, there, strict=True) if found is None]:
-        return f"there is {lacking(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else "")
-    found = [each for each in there if each]
     record, damaged = ingested.load_told(work.dataset, work.key)
-    if damaged:
-        return "its record is damaged"
-    if record is None:
-        return "its ingest was interrupted" if work.key in begun else "not begun"
-    if record.settings != (settings := settings_of(work.entry)):
-        return "ingested " + _otherwise(record.settings, settings).partition(":\n")[0]
-    if not _is_same(work, record, found):
-        return _changed(work, record)
-    if _is_whole(work, record):
-        return ""
-    if record.deleted:
-        return "its documents were deleted when they had been mixed"
-    gone = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
-    return f"its documents are gone: {gone[0]}" if gone else "its documents have changed"
+    there = as_listed(work.files)
+    found = input_state(work, record, there, begun=work.key in begun)
+    return "its record is damaged" if damaged and None not in there else found.why
 
 
 def recorded(work: InputToIngest) -> InputRecord | None:
     """Return the record of an input that is done, but whose documents may be gone."""
-    record, there = ingested.load(work.dataset, work.key), as_listed(work.files)
-    found = [each for each in there if each]
-    if record is None or len(found) < len(there) or record.settings != settings_of(work.entry):
-        return None
-    return record if _tolerates(work, record) and _is_same(work, record, found) else None
+    record = ingested.load(work.dataset, work.key)
+    return record if input_state(work, record, as_listed(work.files)).name in ("done", "missing") else None
 
 
 def noted(work: InputToIngest) -> InputRecord | None:

@@ -19,15 +19,20 @@ from toolkit.ingest.reading.preview import Unkept
 from toolkit.ingest.section import Entry
 from toolkit.records.ingested import load_undamaged
 from toolkit.storage import json_files, store_of
+from toolkit.storage.artifact import Artifact, state
 from toolkit.storage.paths import join, list_files
 
 
-class StoredTypes(msgspec.Struct, frozen=True, kw_only=True):
+class StoredTypes(Artifact, frozen=True, kw_only=True):
     """The types of an entry of ``ingest:``; the stamp is a digest of its options and the stamps of all inputs."""
 
     entry: str
     stamp: str
     types: OwnTypes | None
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.stamp}
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
         digest.update(f"{file.key}\0{found}\n".encode())
     stamp = digest.hexdigest()
     stored = json_files.load(path, StoredTypes)
-    if stored is not None and stored.stamp == stamp:
+    if stored is not None and state(stored, [("", stamp)]).is_done:
         return stored
     source = entry.settings().source
     sample = Sample()

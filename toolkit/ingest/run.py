@@ -18,7 +18,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
 from toolkit.ingest.attempts import Claims, Grouped, forget_attempt, forget_shards
-from toolkit.ingest.inputs import is_of_these, of_entry, still_done
+from toolkit.ingest.inputs import input_state, is_of_these, of_entry
 from toolkit.ingest.plan import InputToIngest, as_listed
 from toolkit.ingest.reader import Rejects
 from toolkit.ingest.reading import downloads, sources
@@ -104,8 +104,7 @@ def as_it_was(work: InputToIngest) -> IngestedInput | None:
     record = ingested.load(work.dataset, work.key) if store_of(work.path).can_list and not _keep(work) else None
     if record is None or of_entry(work, record) is not record:
         return None
-    found = [each for each in as_listed(work.files) if each]
-    done = len(found) == len(work.files) and still_done(work, record, found, reads=False)
+    done = input_state(work, record, as_listed(work.files), quick=True).is_done
     return _done(record, skipped=True) if done else None
 
 
@@ -131,7 +130,7 @@ def ingest_input(
     start = time.perf_counter()
     found = _there(work)
     record, damaged = ingested.load_told(work.dataset, work.key)
-    if record is not None and still_done(work, record, found):
+    if record is not None and input_state(work, record, found).is_done:
         forget_attempt(work)
         sources.Sources(work, found, _keep(work), None).discard()
         if (noted := of_entry(work, record)) is not record:

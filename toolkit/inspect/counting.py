@@ -39,7 +39,8 @@ from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.checker import Name
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
-from toolkit.storage import Stat, json_files, store_of
+from toolkit.storage import json_files, store_of
+from toolkit.storage.artifact import Artifact, FileRecord, State, state
 from toolkit.storage.models import cache_folder
 from toolkit.storage.paths import (
     BOOKKEEPING,
@@ -52,7 +53,7 @@ from toolkit.storage.paths import (
     stat,
     unlike_data,
 )
-from toolkit.storage.reading import content_digest, version_read
+from toolkit.storage.reading import version_read
 from toolkit.text.batch import in_blocks
 from toolkit.text.counting import COLUMNS, measure, measure_json
 from toolkit.text.kernels.signatures import Array
@@ -127,7 +128,7 @@ class CountJob(ConfigStruct, kw_only=True):
         return join(self.folder, f"{unlike_data(self.name)}.{number}.groups")
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(Artifact, frozen=True, kw_only=True):
     """The counts of a file.
 
     Attributes:
@@ -150,6 +151,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     distributions: list[Distribution]
     lengths: LengthsByLabel = {}
     samples: list[Sample] = []
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.content, **self.attributes}
+
+    @property
+    def made_with(self) -> tuple[str | None]:
+        return (self.label,)
 
 
 class CountResult(ConfigStruct):
@@ -219,9 +228,10 @@ def count_file(work: CountJob, report: Report) -> CountResult:
         raise DataError(f"expected a file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
     content, attributes = "", dict[str, str]()
     if work.shard and work.shard.sets:
-        state, attributes = inputs_of(work.shard)
-        content = state.content
-    if (old := json_files.load(work.record_path, Record)) and _is_of(work, old, before, content, attributes):
+        documents, attributes = inputs_of(work.shard)
+        content = documents.content
+    old = json_files.load(work.record_path, Record)
+    if old and _state(work, old, content, attributes).is_done:
         report(old.documents, 0)
         return CountResult(documents=old.documents, skipped=True)
     remove(work.record_path)
@@ -266,14 +276,16 @@ def count_file(work: CountJob, report: Report) -> CountResult:
     return CountResult(documents=count, skipped=False)
 
 
-def _is_of(work: CountJob, old: Record, now: Stat, content: str, attributes: Mapping[str, str]) -> bool:
-    if (old.attributes, old.label, old.size) != (attributes, work.label, now.size):
-        return False
-    if any(stat(work.groups_path(number)) is None for number in range(len(work.settings.by))):
-        return False
-    if content or old.stamp != now.stamp:
-        return old.content == (content or content_digest(work.path))
-    return True
+def _state(work: CountJob, record: Record | None, content: str, attributes: Mapping[str, str]) -> State:
+    """Return the state of the counts of a file; its content is only known where sets are joined to it."""
+
+    def files(record: Record) -> list[FileRecord]:
+        of_groups = [FileRecord(work.groups_path(number)) for number in range(len(work.settings.by))]
+        stamp = None if content else record.stamp
+        return [*of_groups, FileRecord(work.path, record.size, stamp, record.content)]
+
+    inputs = [("", content or (record.content if record else "")), *attributes.items()]
+    return state(record, inputs, (work.label,), files)
 
 
 def _sizes(documents: Sequence[Document], work: CountJob, before: int) -> Any:

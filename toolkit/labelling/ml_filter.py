@@ -21,11 +21,12 @@ from toolkit.errors import DataError
 from toolkit.evaluating.rows import ShardAsked
 from toolkit.records import ingested
 from toolkit.runs.executors import Report
-from toolkit.storage import Stat, json_files
+from toolkit.storage import json_files
+from toolkit.storage.artifact import Derived, FileRecord, state
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import BOOKKEEPING, join, remove, stat, strip_suffix
+from toolkit.storage.paths import BOOKKEEPING, join, remove, strip_suffix
 
 
 class RawFile(ConfigStruct):
@@ -160,17 +161,15 @@ class WrittenFile(msgspec.Struct, frozen=True):
     stamp: str
 
 
-class WrittenFiles(ConfigStruct):
+class WrittenFiles(Derived, frozen=True, kw_only=True):
     """The record of annotation files.
 
     Attributes:
-        made_of: digest of all that decides their bytes.
         files: that there are.
         without: documents that have no value, and no line.
         written: whether this run has written them.
     """
 
-    made_of: str
     files: list[WrittenFile]
     without: int
     written: bool = True
@@ -186,7 +185,11 @@ def write_files(work: FilesToWrite, report: Report) -> WrittenFiles:
     asked = [each.questions for each in looked_at[:1]]
     made_of = json_digest([asked, work.files, work.names, work.wanted, [each.made_of() for each in looked_at]])
     before = json_files.load(work.record, WrittenFiles)
-    if before and before.made_of == made_of and all(_is_there(work.experiment, each) for each in before.files):
+
+    def files(before: WrittenFiles) -> list[FileRecord]:
+        return [FileRecord(join(work.experiment, file.path), file.size, file.stamp) for file in before.files]
+
+    if before and state(before, [("", made_of)], files=files).is_done:
         return msgspec.structs.replace(before, written=False)
     with _Writing(work) as writing:
         for file, document_id, value in _values(work, report):
@@ -196,10 +199,6 @@ def write_files(work: FilesToWrite, report: Report) -> WrittenFiles:
     for path in {each.path for each in before.files} - {each.path for each in found.files} if before else ():
         remove(join(work.experiment, path))
     return found
-
-
-def _is_there(experiment: str, file: WrittenFile) -> bool:
-    return stat(join(experiment, file.path)) == Stat(file.size, file.stamp)
 
 
 def _values(work: FilesToWrite, report: Report) -> Iterator[tuple[RawFile, str, Any]]:

@@ -26,13 +26,12 @@ from toolkit.data.documents import (
     to_document,
 )
 from toolkit.decoders import decoder_of
-from toolkit.errors import DataError
+from toolkit.errors import DataError, StaleError
 from toolkit.mix.binding import Binding
 from toolkit.mix.joined_sets import ChosenText, JoinedSet, chosen_text_of, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.records import outdated
 from toolkit.records import sets as records
-from toolkit.records.foreign import look_at
+from toolkit.records.freshness import content_of
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
 from toolkit.session import current
@@ -116,7 +115,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
 
     Args:
         work: the shard and the sets.
-        learn: as in `toolkit.records.sets.is_intact`.
+        learn: as of `toolkit.records.freshness.attributes_state`.
 
     Raises:
         DataError: if a file is missing, damaged, not complete, or stale; rows that do not match are named by line.
@@ -134,20 +133,14 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
         path = work.attributes_of(joined)
         if not exists(path):
             raise records.missing_attributes(dataset, joined.set, shard)
-        if not joined.ours:
-            digests[joined.set] = look_at(dataset, joined.set, shard).content
-            continue
-        record = records.load_record(dataset, joined.set, shard)
-        if record is None or not records.is_intact(dataset, joined.set, shard, record, learn=learn):
-            _find_fault(work, joined)
-            run = f"run `toolkit {records.command_of(dataset, joined.set)}`"
-            if record is None:
-                raise DataError(f"expected a complete file, got one without its completion record; {run}", path=path)
-            raise DataError(
-                f"expected the file that its record describes, got one that was changed later; {run}", path=path
-            )
-        outdated.check_lineage(dataset, joined.set, shard, state)
-        digests[joined.set] = record.output.content
+        try:
+            digests[joined.set] = content_of(dataset, joined.set, shard, state, learn=learn)
+        except StaleError:
+            raise
+        except DataError:
+            if joined.ours:
+                _find_fault(work, joined)
+            raise
     return state, digests
 
 

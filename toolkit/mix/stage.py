@@ -27,10 +27,11 @@ from toolkit.records.identity import NOTED, IndexedDocuments, NotedDocuments
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
+from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.journal import Group, Journal
 from toolkit.storage.outputs import Compressing, Output
-from toolkit.storage.paths import join, size_of, stat, unlike_data
+from toolkit.storage.paths import join, size_of, unlike_data
 from toolkit.storage.paths import looking as looking_at
 from toolkit.storage.threads import for_each
 
@@ -68,7 +69,7 @@ VERSION = 6
 """Of indexes; a shard with one of another version is encoded anew."""
 
 
-class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
+class StageRecord(Artifact, frozen=True, kw_only=True):
     """One shard is encoded.
 
     Attributes:
@@ -114,6 +115,14 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     noted: dict[str, int] = {}
     seconds: float
 
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.documents, **self.attributes}
+
+    @property
+    def made_with(self) -> tuple[int, str]:
+        return self.version, self.settings
+
 
 _KEPT, _COPIES, WRITTEN = ".kept", ".copies", ".written"
 """What is behind the name of an intermediate in those of the files that its documents are noted in."""
@@ -149,15 +158,16 @@ def records_of(output: str, digest: str) -> Journal:
 
 def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
     """Return the index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
-    record = load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
-    if record is None or (record.version, record.documents, record.attributes) != (VERSION, documents, attributes):
+    output, digest = work.settings.output.path, work.settings.stage_digest()
+    record, path = load_stage(output, digest, work.key), stage_path(output, digest, work.key)
+    if attributes is None or (record and work.settings.notes_ids and WRITTEN not in record.noted):
         return None
-    path = stage_path(work.settings.output.path, record.settings, work.key)
-    if work.settings.notes_ids and WRITTEN not in record.noted:
-        return None
-    sizes = {"": record.size} | record.noted
-    found = {suffix: stat(path + suffix) for suffix in sizes}
-    return record if {suffix: each.size for suffix, each in found.items() if each} == sizes else None
+
+    def files(record: StageRecord) -> list[FileRecord]:
+        return [FileRecord(path + suffix, size) for suffix, size in {"": record.size, **record.noted}.items()]
+
+    inputs = [("", documents), *attributes.items()]
+    return record if state(record, inputs, (VERSION, digest), files).is_done else None
 
 
 def noted_of(output: str, key: str, record: StageRecord) -> Noted | None:
@@ -189,11 +199,11 @@ def looking(settings: MixSettings) -> Iterator[None]:
 
 def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
     """Return the content digests of a shard's documents, and of its attributes by set; None if they are not right."""
-    state = row_index.current(work.dataset, work.shard)
-    if state is None:
+    documents = row_index.current(work.dataset, work.shard)
+    if documents is None:
         return None
     try:
-        return state.content, inputs_of(work)[1]
+        return documents.content, inputs_of(work)[1]
     except DataError:
         return None
 
@@ -247,8 +257,8 @@ def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> S
         DataError: if an input is not what it should be, or a rule or the writer cannot use a value; the document is
             named, nothing was written.
     """
-    state, inputs = inputs_of(work, learn=True)
-    if made := made_from(work, state.content, inputs):
+    documents, inputs = inputs_of(work, learn=True)
+    if made := made_from(work, documents.content, inputs):
         report(made.totals.rows, 0)
         return ShardMixed(shard=work.shard, skipped=True, documents=made.totals.rows)
     with nullcontext(group) if group else _group(work) as own:
@@ -256,8 +266,8 @@ def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> S
             output = stack.enter_context(StageOutput(work, own))
             for encoded in _encoded(work, stack, report):
                 output.write(encoded)
-        output.record(state, inputs)
-    return ShardMixed(shard=work.shard, skipped=False, documents=state.rows)
+        output.record(documents, inputs)
+    return ShardMixed(shard=work.shard, skipped=False, documents=documents.rows)
 
 
 def check_shard(work: ShardToMix, report: Report) -> None:

@@ -4,15 +4,13 @@
 """
 
 import msgspec
-import xxhash
 
 from toolkit.data.dataset import Dataset
 from toolkit.errors import StaleError
 from toolkit.records.sets import set_folder
-from toolkit.storage import Stat
+from toolkit.storage.artifact import FileRecord, files_state, stored_xxh3
 from toolkit.storage.json_files import load
 from toolkit.storage.paths import join, stat_each
-from toolkit.storage.reading import stored_digest
 
 
 class AlignedInput(msgspec.Struct, frozen=True):
@@ -46,15 +44,12 @@ def load_aligned(dataset: Dataset, set_name: str) -> Aligned | None:
     return load(path_of(dataset, set_name), Aligned)
 
 
-def changed_input(found: Aligned) -> str:
+def changed_input(aligned: Aligned) -> str:
     """Return the path of an input that is another now; one that is not there any more has not changed."""
-    now = stat_each([each.path for each in found.inputs])
-    for was, there in zip(found.inputs, now, strict=True):
-        if there is None or Stat(was.size, was.stamp) == there:
-            continue
-        if was.size != there.size or stored_digest(was.path, xxhash.xxh3_128()) != was.content:
-            return was.path
-    return ""
+    paths = [each.path for each in aligned.inputs]
+    there = {path: found for path, found in zip(paths, stat_each(paths), strict=True) if found}
+    files = [FileRecord(each.path, each.size, each.stamp, each.content, stored_xxh3) for each in aligned.inputs]
+    return files_state((file for file in files if file.path in there), stat=there.get).changed
 
 
 def check_inputs(dataset: Dataset, set_name: str) -> None:

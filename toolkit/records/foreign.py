@@ -18,6 +18,7 @@ from toolkit.data.tables.attributes import TABLE
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.storage import Stat
+from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.journal import Place, apart
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import stat
@@ -27,7 +28,7 @@ _SPANS = (schema.SPANS, schema.list_of(schema.NEVER))
 _DECODER = msgspec.json.Decoder(AttributesRow)
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class Seen(Artifact, frozen=True, kw_only=True):
     """An attribute file that another program wrote, as it was read once."""
 
     size: int
@@ -42,10 +43,10 @@ External = Callable[[str], list[Seen]]
 """A function that returns the contents of the files of an external set, by its name."""
 
 
-def seen_before(dataset: Dataset, set_name: str, shard: str) -> bool:
-    """Return whether an attribute file that another program wrote is as it was when `look_at` read it."""
-    seen = _load(dataset, set_name, shard)
-    return seen is not None and Stat(seen.size, seen.stamp) == stat(dataset.attribute_file(set_name, shard))
+def seen_now(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
+    """Return what `look_at` found in an attribute file that another program wrote, if the file is as it was then."""
+    seen, path = _load(dataset, set_name, shard), dataset.attribute_file(set_name, shard)
+    return seen if state(seen, files=lambda seen: [FileRecord(path, seen.size, seen.stamp)]).is_done else None
 
 
 def place_of(set_name: str, shard: str) -> Place:
@@ -63,9 +64,9 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     found = stat(path)
     if found is None:
         raise missing_file(path, dataset, shard, None)
-    seen = _load(dataset, set_name, shard)
-    if seen is None or Stat(seen.size, seen.stamp) != found:
-        before = seen
+    seen = seen_now(dataset, set_name, shard)
+    if seen is None:
+        before = _load(dataset, set_name, shard)
         seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
         if before and seen.rows and (gone := _gone(before, seen)):
             raise DataError(

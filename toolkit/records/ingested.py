@@ -16,6 +16,7 @@ from toolkit.data.journals import INGEST, MAKES_INPUTS
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import DataError, in_words
 from toolkit.records.sets import OutputState
+from toolkit.storage.artifact import Artifact
 from toolkit.storage.journal import Journal
 
 
@@ -37,7 +38,7 @@ class InputOfPack(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
 
 
-class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
+class InputRecord(Artifact, frozen=True, kw_only=True):
     """The record that an input file is ingested, or a pack of them.
 
     Attributes:

@@ -16,13 +16,12 @@ from toolkit.data.alignment import missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.journals import place_in_set
 from toolkit.data.row_index import ShardState
-from toolkit.errors import AlignmentError, DataError
-from toolkit.storage import Stat
+from toolkit.errors import AlignmentError
+from toolkit.storage.artifact import Artifact
 from toolkit.storage.journal import Group
 from toolkit.storage.json_files import load, load_strictly, save
 from toolkit.storage.outputs import RowOutput, write_file
 from toolkit.storage.paths import join, read_once, stat
-from toolkit.storage.reading import content_digest
 
 
 class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,7 +109,7 @@ def output_state(output: RowOutput) -> OutputState:
     )
 
 
-class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ShardRecord(Artifact, frozen=True, kw_only=True):
     """The record that a shard of a set is complete; if what it names has changed, the shard is done again.
 
     Attributes:
@@ -131,6 +130,10 @@ class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     output: OutputState
     seconds: float
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.input.content, **self.reads}
 
 
 def set_folder(dataset: Dataset, set_name: str) -> str:
@@ -218,40 +221,6 @@ def save_records(dataset: Dataset, shard: str, records: Mapping[str, ShardRecord
         return
     for place, record in encoded.items():
         group.save(place, record, journals.of(dataset))
-
-
-def is_intact(dataset: Dataset, set_name: str, shard: str, record: ShardRecord, *, learn: bool = False) -> bool:
-    """Return whether an attribute file is the one that its record describes.
-
-    By size and stamp; if only the stamp differs (the file was copied, or touched), by its content.
-
-    Args:
-        dataset: of the file.
-        set_name: of the set.
-        shard: of the dataset.
-        record: of the shard in the set.
-        learn: whether the record is to learn another stamp; those who only look write nothing.
-    """
-    path = dataset.attribute_path(set_name, shard)
-    found = stat(path)
-    if found is None or found.size != record.output.size:
-        return False
-    if found.stamp == record.output.stamp:
-        return True
-    try:
-        same = content_digest(path) == record.output.content
-    except DataError:
-        return False
-    if same and learn:
-        output = msgspec.structs.replace(record.output, stamp=found.stamp)
-        save_records(dataset, shard, {set_name: msgspec.structs.replace(record, output=output)})
-    return same
-
-
-def is_as_recorded(dataset: Dataset, set_name: str, shard: str) -> bool:
-    """Return whether there is an attribute file with size and stamp of its record: else `is_intact` reads it."""
-    record, found = load_record(dataset, set_name, shard), stat(dataset.attribute_path(set_name, shard))
-    return record is not None and found == Stat(record.output.size, record.output.stamp)
 
 
 def forget(dataset: Dataset, set_name: str, shard: str) -> None:

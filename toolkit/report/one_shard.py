@@ -39,9 +39,10 @@ from toolkit.report.fields import Fields
 from toolkit.rules import WHOLE, Outcome, RuleSet
 from toolkit.runs.executors import Report
 from toolkit.storage import store_of
+from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join, remove, stat, unlike_data
+from toolkit.storage.paths import join, remove, unlike_data
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +86,7 @@ class ShardToCount(ConfigStruct):
         return join(self.folder, self.settings, unlike_data(self.work.shard))
 
 
-class ShardCounts(msgspec.Struct, kw_only=True):
+class ShardCounts(Artifact, frozen=True, kw_only=True):
     """The counts of a shard; what belongs to labels is in the order of these.
 
     Attributes:
@@ -117,6 +118,10 @@ class ShardCounts(msgspec.Struct, kw_only=True):
     ranks: dict[str, list[Rank]]
     fates: int | None = None
 
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.content, **self.attributes}
+
 
 _DECODER = msgspec.msgpack.Decoder(ShardCounts)
 
@@ -127,27 +132,25 @@ def count_shard(task: ShardToCount, report: Report) -> int:
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
     """
-    state, inputs = inputs_of(task.work)
-    found = load(task)
-    if not (found and (found.content, found.attributes) == (state.content, inputs) and _has_all(task, found)):
+    documents, inputs = inputs_of(task.work)
+
+    def files(found: ShardCounts) -> list[FileRecord]:
+        suffixes = ("groups",) if found.fates is None else ("groups", "kept", "copies")
+        return [FileRecord(f"{task.base}.{suffix}") for suffix in suffixes]
+
+    if not state(load(task), [("", documents.content), *inputs.items()], files=files).is_done:
         remove(f"{task.base}.counts")
         columns = columns_of(task.work, join(task.folder, "columns"), report)
         counting = _Counting(task, columns)
         counting.run()
         groups.write(f"{task.base}.groups", counting.groups())
-        made = counting.counts(state.content, inputs)
+        made = counting.counts(documents.content, inputs)
         if made.fates is not None:
             write_file(f"{task.base}.kept", counting.fates.kept)
             write_file(f"{task.base}.copies", counting.fates.copies)
         write_file(f"{task.base}.counts", zlib.compress(msgspec.msgpack.encode(made), 1))
-    report(state.rows, 0)
-    return state.rows
-
-
-def _has_all(task: ShardToCount, found: ShardCounts) -> bool:
-    """Return whether the files are there that belong to the counts of a shard."""
-    suffixes = ("groups",) if found.fates is None else ("groups", "kept", "copies")
-    return all(stat(f"{task.base}.{suffix}") for suffix in suffixes)
+    report(documents.rows, 0)
+    return documents.rows
 
 
 def load(task: ShardToCount) -> ShardCounts | None:

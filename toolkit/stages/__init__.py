@@ -1,5 +1,5 @@
 """What has been made, and whether it still is what it should be."""
 
-from toolkit.stages.state import State, state_of
+from toolkit.stages.state import state_of
 
-__all__ = ["State", "state_of"]
+__all__ = ["state_of"]

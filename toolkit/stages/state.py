@@ -2,27 +2,15 @@
 
 import os
 from collections.abc import Collection
-from typing import Literal, NamedTuple
 
 from toolkit.annotate.section import is_prompt_of
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, StaleError
 from toolkit.records import aligned, sets
 from toolkit.storage import models
+from toolkit.storage.artifact import DONE, State
 from toolkit.train import folder as models_of_ours
 from toolkit.whole import check as resolutions
-
-
-class State(NamedTuple):
-    """The state of a set.
-
-    Attributes:
-        name: `done`; `missing`, if no such set is there; `external`, if another program made it; `stale`.
-        error: the reason why a set is stale, with the next step.
-    """
-
-    name: Literal["done", "missing", "external", "stale"]
-    error: StaleError | None = None
 
 
 def state_of(
@@ -48,7 +36,7 @@ def state_of(
     """
     known = {} if known is None else known
     if set_name not in known:
-        known[set_name] = State("done")  # no set reads itself
+        known[set_name] = DONE  # no set reads itself
         known[set_name] = _state(dataset, set_name, shards, complete=complete, known=known)
     return known[set_name]
 
@@ -64,13 +52,13 @@ def _state(
         resolutions.check_resolved(dataset, set_name, shards, whole=complete)
         learnt_from = _check_files(dataset, set_name, schema, shards)
     except StaleError as error:
-        return State("stale", error)
+        return State("stale", str(error), error=error)
     for name in (*schema.reads, *learnt_from):
         state = state_of(dataset, name, shards, complete=complete, known=known)
         if state.error:
             message = f"{set_name} was made from {name}, which is out of date: {state.error}"
-            return State("stale", StaleError(message))
-    return State("done")
+            return State("stale", message, error=StaleError(message))
+    return DONE
 
 
 def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards: Collection[str]) -> list[str]:

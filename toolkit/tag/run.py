@@ -21,7 +21,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Rows, Span, to_document
 from toolkit.errors import DataError, did_you_mean, in_words
 from toolkit.records import foreign, sets
-from toolkit.records.outdated import check_lineage, content_of, is_outdated
+from toolkit.records.freshness import attributes_state, content_of
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
@@ -72,16 +72,17 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     return {f"the set {name}": json_digest(found) for name, found in settings.items()}
 
 
-def outdated(work: ShardToTag, state: row_index.ShardState | None, *, learn: bool = False) -> list[str]:
-    """Return the sets of the plan that must be (re)done for a shard; `learn` as in `is_outdated`."""
-    dataset, shard = work.dataset, work.shard
+def outdated(
+    work: ShardToTag, documents: row_index.ShardState | None, *, quick: bool = False, learn: bool = False
+) -> list[str]:
+    """Return the sets of the plan to make for a shard; `quick` and `learn` as of `attributes_state`."""
     todo: list[str] = []
     steps = build(work.plan)
-    for set_name in dict.fromkeys(step.set for step in steps):
-        wanted = {r.set for step in steps if step.set == set_name for r in step.references} - {set_name}
-        settings = work.settings[set_name]
-        if wanted & set(todo) or is_outdated(dataset, set_name, shard, state, settings, wanted, learn=learn):
-            todo.append(set_name)
+    for name in dict.fromkeys(step.set for step in steps):
+        reads = {r.set for step in steps if step.set == name for r in step.references} - {name}
+        now = partial(attributes_state, work.dataset, name, work.shard, documents, work.settings[name], reads)
+        if reads & set(todo) or not now(quick=quick, learn=learn).is_done:
+            todo.append(name)
     return todo
 
 
@@ -97,11 +98,7 @@ def as_it_was(work: ShardToTag) -> TaggedShard | None:
     """
     dataset, shard = work.dataset, work.shard
     state = row_index.current(dataset, shard)
-    as_recorded = (sets.is_as_recorded(dataset, name, shard) for name in sets_of(work.plan))
-    try:
-        if state is None or not all(as_recorded) or outdated(work, state):
-            return None
-    except DataError:  # told when the shard is worked on
+    if state is None or outdated(work, state, quick=True):
         return None
     return TaggedShard(shard=shard, written=[], documents=state.rows, seconds=0.0)
 
@@ -136,19 +133,12 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> T
     external = sorted({r.set for step in _steps(work, todo) for r in step.references} - set(todo))
     if external and state is None:
         state = row_index.build(dataset, shard, work.max_document_bytes)
-    contents = {name: _content_read(dataset, name, shard, state) for name in external}
+    contents = {name: content_of(dataset, name, shard, state) for name in external}
     sets.forget_all(dataset, todo, [shard])
     with nullcontext(group) if group else Group(journals.of(dataset)) as own:
         output, state = _write(work, todo, external, state, report, own)
         output.record(state, contents)
     return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=time.perf_counter() - start)
-
-
-def _content_read(dataset: Dataset, name: str, shard: str, state: row_index.ShardState | None) -> str:
-    """Return the digest of a set that is read, which must be of the documents that the shard has."""
-    assert state
-    check_lineage(dataset, name, shard, state)
-    return content_of(dataset, name, shard)
 
 
 class AttributesOutput:
@@ -385,7 +375,7 @@ def asked(work: ShardToTag) -> Iterator[tuple[list[Numbered], int]]:
     if external:
         state = row_index.current(dataset, shard) or row_index.build(dataset, shard, work.max_document_bytes)
         for name in external:
-            _content_read(dataset, name, shard, state)
+            content_of(dataset, name, shard, state)
     with ExitStack() as stack:
         lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes))
         others = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]

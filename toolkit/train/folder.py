@@ -19,8 +19,9 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import current
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.records import origins
-from toolkit.records.outdated import content_of
+from toolkit.records.freshness import content_of
 from toolkit.storage import json_files, store_of
+from toolkit.storage.artifact import Artifact, FileRecord, State, state, stored_sha256
 from toolkit.storage.models import CARD, ModelFile, digest_of_files
 from toolkit.storage.outputs import Output, Together
 from toolkit.storage.paths import join, remove
@@ -28,7 +29,7 @@ from toolkit.storage.paths import join, remove
 SUMS = "SHA256SUMS"
 
 
-class Card(msgspec.Struct, frozen=True, kw_only=True):
+class Card(Artifact, frozen=True, kw_only=True):
     """What a model is, how it was made, and how good it is.
 
     Attributes:
@@ -61,6 +62,10 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     files: dict[str, ModelFile]
     learnt_from: dict[str, dict[str, str]] = {}
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.made_from}
 
     @property
     def digest(self) -> str:
@@ -96,6 +101,16 @@ def with_files(dataset: Dataset, digests: Collection[str]) -> list[Card]:
     return [card for card in cards if card and card.digest in digests]
 
 
+def state_of(folder: str, card: Card | None, made_from: str | None) -> State:
+    """Return the state of the model in a folder, whose files are read."""
+
+    def files(card: Card) -> list[FileRecord]:
+        listed = card.files.items()
+        return [FileRecord(join(folder, name), file.size, "", file.sha256, stored_sha256) for name, file in listed]
+
+    return state(card, [("", made_from)], files=files)
+
+
 def load(folder: str) -> Card | None:
     """Return the card in a folder; None if there is none, or a damaged one."""
     return json_files.load(join(folder, CARD), Card)
@@ -109,7 +124,7 @@ def check_free(
     Raises:
         ConfigError: if it may not.
     """
-    if found is None or found.made_from == made_from:
+    if found is None or state(found, [("", made_from)]).is_done:
         return
     learnt = sum(found.documents.get("train", {}).values())
     goes = f"the model {found.name} ({amount(learnt, 'document')} to learn from)"

@@ -1,6 +1,5 @@
 """Makes a model of the section: examples per shard, then the whole."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,8 +15,7 @@ from toolkit.errors import DataError, ToolkitError
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
 from toolkit.mix.stage import tasks_of
 from toolkit.runs.executors import Report, Task
-from toolkit.storage.paths import exists, join, remove_tree
-from toolkit.storage.reading import stored_digest
+from toolkit.storage.paths import join, remove_tree
 from toolkit.text.batch import Batch
 from toolkit.train import folder, metrics, section
 from toolkit.train.examples import DECODER, EXAMPLES, Example, Examples
@@ -104,12 +102,6 @@ class Making:
     def clear(self, entry: Entry) -> None:
         """Delete what was kept to train a model that is whole now; also what an earlier run could not delete."""
         remove_tree(set_folder(self.dataset, entry.set))
-
-    @staticmethod
-    def is_whole(where: str, card: folder.Card) -> bool:
-        """Return whether the files of a model are those that its card describes."""
-        paths = {join(where, name): file.sha256 for name, file in card.files.items()}
-        return all(exists(path) and stored_digest(path, hashlib.sha256()) == sha256 for path, sha256 in paths.items())
 
     def _run(self, what: str, function: Callable[[Any, Report], Any], tasks: Sequence[Task[Any]]) -> list[Any]:
         unit = "shards" if tasks and tasks[0].key in self.shards else "tasks"

@@ -11,7 +11,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import current
 from toolkit.errors import ConfigError, UnknownPlugin
 from toolkit.records.foreign import External
-from toolkit.records.outdated import check_lineage, content_of
+from toolkit.records.freshness import content_of
 from toolkit.records.sets import SetSchema
 from toolkit.storage.paths import is_set_name, join
 from toolkit.train.folder import models_folder
@@ -92,9 +92,6 @@ def made_from(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> str | No
         state = current(dataset, shard)
         if state is None:
             return None
-        reads = {}
-        for name in entry.reads:
-            check_lineage(dataset, name, shard, state)
-            reads[name] = content_of(dataset, name, shard)
+        reads = {name: content_of(dataset, name, shard, state) for name in entry.reads}
         digest.update(msgspec.json.encode([shard, state.content, reads]))
     return digest.hexdigest()

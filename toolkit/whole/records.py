@@ -6,7 +6,7 @@
 ``resolved.json``           a `Resolution`: which signatures the fates were made from, and what became of each shard
 """
 
-import hashlib
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -15,10 +15,10 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
+from toolkit.storage.artifact import Artifact, FileRecord, state, stored_sha256
 from toolkit.storage.journal import Place
 from toolkit.storage.json_files import load
-from toolkit.storage.paths import absolute, join, parent_of, stat
-from toolkit.storage.reading import stored_digest
+from toolkit.storage.paths import absolute, join, parent_of
 
 NAMES = "names.jsonl.gz"
 """Of each row ``{"source":…,"id":…}``, in order: what is needed of the documents to write attributes."""
@@ -32,7 +32,7 @@ class FileState(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class SignatureRecord(msgspec.Struct, frozen=True, kw_only=True):
+class SignatureRecord(Artifact, frozen=True, kw_only=True):
     """The record that the signatures of a shard are complete.
 
     Attributes:
@@ -57,6 +57,10 @@ class SignatureRecord(msgspec.Struct, frozen=True, kw_only=True):
     details: Any = None
 
     @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.input.content, **self.reads}
+
+    @property
     def digest(self) -> str:
         """Return what tells these signatures from others."""
         files = {name: file.sha256 for name, file in self.files.items()}
@@ -70,7 +74,7 @@ class Model(msgspec.Struct, frozen=True):
     digest: str
 
 
-class Resolution(msgspec.Struct, frozen=True, kw_only=True):
+class Resolution(Artifact, frozen=True, kw_only=True):
     """What was resolved.
 
     Attributes:
@@ -93,6 +97,10 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     tables: dict[str, list[dict[str, Any]]] = {}
     model: Model | None = None
     files: str = ""
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.key, "files": self.files, "fit": self.model.digest if self.model else ""}
 
 
 class SignedShard(ConfigStruct):
@@ -152,37 +160,28 @@ def place_of(set_name: str, shard: str) -> Place:
     return f"signatures {set_name}", shard
 
 
-def load_signatures(
-    dataset: Dataset, set_name: str, shard: str, *, learn: bool = False, as_recorded: bool = False
-) -> SignatureRecord | None:
-    """Return the record of a shard's signatures, if the files are those that it describes; else None.
+def load_signatures(dataset: Dataset, set_name: str, shard: str) -> SignatureRecord | None:
+    """Return the record of a shard's signatures, if the files are those that it describes; else None."""
+    record = load_record(dataset, set_name, shard)
+    return record if state(record, files=files_in(dataset, set_name, shard)).is_done else None
 
-    By size and stamp; if only a stamp differs (the file was copied), by the content.
 
-    Args:
-        dataset: Dataset of the shard.
-        set_name: Name of the set.
-        shard: Shard of the dataset.
-        learn: whether the record is to learn other stamps; those who only look write nothing.
-        as_recorded: whether files with another stamp are others, whatever they have: none is read.
-    """
-    place, folder = place_of(set_name, shard), signatures_folder(dataset, set_name)
-    record = journals.of(dataset).load(*place, SignatureRecord)
-    if record is None:
-        return None
-    learnt = dict(record.files)
-    for name, state in record.files.items():
-        path = join(folder, shard, name)
-        found = stat(path)
-        if found is None or found.size != state.size:
-            return None
-        if found.stamp != state.stamp:
-            if as_recorded or stored_digest(path, hashlib.sha256()) != state.sha256:
-                return None
-            learnt[name] = FileState(state.size, found.stamp, state.sha256)
-    if learn and learnt != record.files:
-        journals.of(dataset).save({place: msgspec.json.encode(msgspec.structs.replace(record, files=learnt))})
-    return record
+def load_record(dataset: Dataset, set_name: str, shard: str) -> SignatureRecord | None:
+    """Return the record of a shard's signatures, whatever has become of the files."""
+    return journals.of(dataset).load(*place_of(set_name, shard), SignatureRecord)
+
+
+def files_in(dataset: Dataset, set_name: str, shard: str) -> Callable[[SignatureRecord], list[FileRecord]]:
+    """Return the function that returns the files of a record of a shard's signatures."""
+    folder = join(signatures_folder(dataset, set_name), shard)
+
+    def files(record: SignatureRecord) -> list[FileRecord]:
+        return [
+            FileRecord(join(folder, name), file.size, file.stamp, file.sha256, stored_sha256)
+            for name, file in record.files.items()
+        ]
+
+    return files
 
 
 def resolution_path(dataset: Dataset, set_name: str) -> str:

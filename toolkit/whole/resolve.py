@@ -14,10 +14,11 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.records import sets
-from toolkit.records.outdated import is_outdated
+from toolkit.records.freshness import attributes_state
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.progress import Share
 from toolkit.storage import json_files, store_of
+from toolkit.storage.artifact import State, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, looking, remove_tree
@@ -74,8 +75,8 @@ def key_of(entry: Entry, signed: Sequence[SignedShard]) -> str:
     return digest.hexdigest()
 
 
-def is_current(entry: Entry, found: Resolution, key: str, folder: str) -> bool:
-    """Return whether a resolution is one of these signatures, and of what was fitted last, and its files are there.
+def resolution_state(entry: Entry, found: Resolution | None, key: str, folder: str) -> State:
+    """Return the state of a resolution: of these signatures, with its files there, and of what was fitted last.
 
     Args:
         entry: of the section.
@@ -83,11 +84,13 @@ def is_current(entry: Entry, found: Resolution, key: str, folder: str) -> bool:
         key: of the signatures (see `key_of`).
         folder: of the fates.
     """
-    return found.key == key and found.files == _files_of(folder) and _is_of_last_fit(entry, found, folder)
 
+    def inputs() -> Iterator[tuple[str, str]]:
+        yield "", key
+        yield "files", _files_of(folder)
+        yield "fit", entry.configured().fitted(folder)
 
-def _is_of_last_fit(entry: Entry, found: Resolution, folder: str) -> bool:
-    return entry.configured().fitted(folder) == (found.model.digest if found.model else "")
+    return state(found, inputs())
 
 
 def _files_of(folder: str) -> str:
@@ -107,11 +110,11 @@ def resolve(
     old = load_resolution(dataset, entry.set)
     folder = fates_folder(dataset, entry.set, key)
     kind = entry.configured()
-    if old and old.key == key:
-        if old.files != _files_of(folder):
-            remove_tree(folder)  # what is left of it may be of no use
-        elif not refit and _is_of_last_fit(entry, old, folder):
-            return old
+    known = resolution_state(entry, old, key, folder)
+    if known.changed == "files":
+        remove_tree(folder)  # what is left of it may be of no use
+    elif old and known.is_done and not refit:
+        return old
     reads = {name: digest_of(sets.load_schema(dataset, name)) for name in entry.reads}
     work = Work(
         shards=list(signed),
@@ -175,11 +178,11 @@ class WrittenShard(ConfigStruct):
     documents: int
 
 
-def outdated(work: ShardToWrite, *, learn: bool = False) -> bool:
-    """Return whether the attributes of a shard must be written."""
+def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = False) -> State:
+    """Return the state of the attributes of a shard; `quick` and `learn` as of `attributes_state`."""
     dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
-    state = row_index.current(dataset, shard)
-    return is_outdated(dataset, entry.set, shard, state, entry.recorded, entry.reads, learn=learn)
+    documents = row_index.current(dataset, shard)
+    return attributes_state(dataset, entry.set, shard, documents, entry.recorded, entry.reads, quick=quick, learn=learn)
 
 
 def works_to_write(
@@ -206,13 +209,9 @@ def as_it_was(work: ShardToWrite) -> WrittenShard | None:
 
     Nothing is read but these, and nothing written.
     """
-    dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
-    try:
-        if not all(sets.is_as_recorded(dataset, name, shard) for name in (entry.set, *entry.reads)) or outdated(work):
-            return None
-    except DataError:  # told when the shard is worked on
+    if not attributes_of(work, quick=True).is_done:
         return None
-    return WrittenShard(shard=shard, written=False, documents=work.signed.record.rows)
+    return WrittenShard(shard=work.signed.shard, written=False, documents=work.signed.record.rows)
 
 
 def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
@@ -223,7 +222,7 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     """
     signed, entry = work.signed, work.entry
     dataset, shard, record = signed.dataset, signed.shard, signed.record
-    if not outdated(work, learn=True):
+    if attributes_of(work, learn=True).is_done:
         report(record.rows, 0)
         return WrittenShard(shard=shard, written=False, documents=record.rows)
     start = time.perf_counter()
@@ -284,7 +283,8 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
 
     def is_signed(shard: str) -> bool:
         try:
-            return sign.is_signed(dataset, entry, shard, row_index.current(dataset, shard))
+            documents = row_index.current(dataset, shard)
+            return sign.signatures_state(dataset, entry, shard, documents).is_done
         except ToolkitError:
             return False
 
@@ -300,11 +300,11 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
         return dict.fromkeys(shards, UNRESOLVED)
     fates = fates_folder(dataset, entry.set, resolution.key)
     if whole:
-        resolved = is_current(entry, resolution, key_of(entry, signed), fates)
+        resolved = resolution_state(entry, resolution, key_of(entry, signed), fates).is_done
     else:
         resolved = all(resolution.shards.get(each.shard) == each.record.input.content for each in signed if each.own)
     if not resolved:
         return dict.fromkeys(shards, UNRESOLVED)
     works = [ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
-    late = for_each(outdated, works)
-    return {work.signed.shard: UNWRITTEN if is_late else "" for work, is_late in zip(works, late, strict=True)}
+    states = for_each(attributes_of, works)
+    return {work.signed.shard: "" if each.is_done else UNWRITTEN for work, each in zip(works, states, strict=True)}

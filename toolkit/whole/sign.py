@@ -21,9 +21,9 @@ from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import ShardState, current
 from toolkit.errors import DataError
 from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
-from toolkit.records.outdated import check_lineage, content_of
-from toolkit.records.sets import is_as_recorded
+from toolkit.records.freshness import inputs_now
 from toolkit.runs.executors import Report, Task
+from toolkit.storage.artifact import State, state
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, looking, remove, size_of, stat
@@ -37,7 +37,8 @@ from toolkit.whole.records import (
     NAMES,
     SignatureRecord,
     SignedShard,
-    load_signatures,
+    files_in,
+    load_record,
     place_of,
     signatures_folder,
 )
@@ -91,42 +92,36 @@ def folder_of(dataset: Dataset, entry: Entry) -> str:
     return signatures_folder(dataset, entry.set)
 
 
-def is_signed(
+def signatures_state(
     dataset: Dataset,
     entry: Entry,
     shard: str,
-    state: ShardState | None,
+    documents: ShardState | None,
     *,
+    quick: bool = False,
     learn: bool = False,
-    as_recorded: bool = False,
-) -> bool:
-    """Return whether a shard's signatures are there, made from what there is now, with these settings.
-
-    `learn` and `as_recorded` as of `load_signatures`.
-    """
-    record = load_signatures(dataset, entry.set, shard, learn=learn, as_recorded=as_recorded)
-    if record is None or state is None:
-        return False
-    if record.input.content != state.content or record.settings != entry.recorded:
-        return False
-    try:
-        for name in entry.reads:
-            check_lineage(dataset, name, shard, state)
-            if content_of(dataset, name, shard) != record.reads.get(name):
-                return False
-    except DataError:
-        return False
-    return True
+) -> State:
+    """Return the state of a shard's signatures; `quick` and `learn` as of `attributes_state`."""
+    record = load_record(dataset, entry.set, shard)
+    inputs = inputs_now(dataset, shard, documents, entry.reads, quick=quick)
+    found = state(record, inputs, entry.recorded, files_in(dataset, entry.set, shard), quick=quick)
+    if record and learn and found.stamps:
+        folder = join(folder_of(dataset, entry), shard)
+        files = {
+            name: msgspec.structs.replace(file, stamp=found.stamps.get(join(folder, name), file.stamp))
+            for name, file in record.files.items()
+        }
+        encoded = msgspec.json.encode(msgspec.structs.replace(record, files=files))
+        journals.of(dataset).save({place_of(entry.set, shard): encoded})
+    return found
 
 
-def outdated(
-    work: ShardToSign, state: ShardState | None, *, learn: bool = False, as_recorded: bool = False
-) -> list[str]:
-    """Return the sets whose signatures of a shard must be made; `learn` and `as_recorded` as of `load_signatures`."""
+def outdated(work: ShardToSign, documents: ShardState | None, *, quick: bool = False, learn: bool = False) -> list[str]:
+    """Return the sets whose signatures of a shard must be made; `quick` and `learn` as of `signatures_state`."""
     return [
         entry.set
         for entry in work.entries
-        if not is_signed(work.dataset, entry, work.shard, state, learn=learn, as_recorded=as_recorded)
+        if not signatures_state(work.dataset, entry, work.shard, documents, quick=quick, learn=learn).is_done
     ]
 
 
@@ -135,17 +130,10 @@ def as_it_was(work: ShardToSign) -> SignedRows | None:
 
     Nothing is read but these, and nothing written.
     """
-    dataset, shard = work.dataset, work.shard
-    try:
-        state = current(dataset, shard)
-        reads = {name for entry in work.entries for name in entry.reads}
-        if state is None or not all(is_as_recorded(dataset, name, shard) for name in reads):
-            return None
-        if outdated(work, state, as_recorded=True):
-            return None
-    except DataError:  # told when the shard is worked on
+    documents = current(work.dataset, work.shard)
+    if documents is None or outdated(work, documents, quick=True):
         return None
-    return SignedRows(shard=shard, written=[], documents=state.rows)
+    return SignedRows(shard=work.shard, written=[], documents=documents.rows)
 
 
 def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
@@ -162,7 +150,7 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
         report(known.rows, 0)
         return SignedRows(shard=shard, written=[], documents=known.rows)
     whole = _joined(work, todo)
-    state, digests = inputs_of(whole, learn=True)
+    indexed, digests = inputs_of(whole, learn=True)
     before = stat(whole.path)
     with Signing(work, todo) as signing, ExitStack() as stack:
         joiner = Joiner(whole, signing.keys, late=True)
@@ -171,9 +159,9 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
             signing.add(block.number, documents, values)
             report(len(documents), block.documents.stored)
         signing.finish()
-    version_read(whole.path, before, state.content)
-    signing.record(state, digests)
-    return SignedRows(shard=shard, written=todo, documents=state.rows)
+    version_read(whole.path, before, indexed.content)
+    signing.record(indexed, digests)
+    return SignedRows(shard=shard, written=todo, documents=indexed.rows)
 
 
 def _joined(work: ShardToSign, todo: Sequence[str]) -> JoinedShard:
@@ -237,21 +225,21 @@ class Signing:
         """End the signatures, behind the last document."""
         self._found = [each.signer.finish() for each in self._entries]
 
-    def record(self, state: ShardState, digests: Mapping[str, str]) -> None:
+    def record(self, documents: ShardState, digests: Mapping[str, str]) -> None:
         """Note that the signatures are complete.
 
         Args:
-            state: of the documents.
+            documents: State of the documents.
             digests: of the contents of the sets that were read, by name.
         """
         records = {}
         for each, (counts, details) in zip(self._entries, self._found, strict=True):
             record = SignatureRecord(
-                input=state,
+                input=documents,
                 settings=each.entry.recorded,
                 reads={name: digests[name] for name in each.entry.reads},
                 files=each.files.states(),
-                rows=state.rows,
+                rows=documents.rows,
                 compared=each.compared,
                 counts=counts,
                 details=details,

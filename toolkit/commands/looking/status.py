@@ -22,7 +22,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, DataError, NothingThere, StaleError, ToolkitError, Unreadable
+from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, Unreadable
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.attempts import attempts
@@ -37,7 +37,8 @@ from toolkit.records.failures import FAILED, FailureRecords
 from toolkit.records.lost import lost_shards
 from toolkit.runs import claims
 from toolkit.session import current
-from toolkit.stages import state as set_states
+from toolkit.stages import state_of
+from toolkit.storage import artifact
 from toolkit.storage.paths import exists, join, looking
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, steps
@@ -300,10 +301,7 @@ class _Look:
             work = tagging.ShardToTag(
                 dataset=dataset, plan=plan, settings=settings, shard=shard, max_document_bytes=limit
             )
-            try:
-                return tagging.outdated(work, row_index.current(dataset, shard))
-            except DataError:  # what it is made from is being made just now
-                return list(plan.sets)
+            return tagging.outdated(work, row_index.current(dataset, shard))
 
         todo = dict(zip(shards, for_each(look, shards), strict=True))
         gone = [Item(key, "done") for key in sorted(self._mixed.keys() - todo.keys())]
@@ -405,16 +403,16 @@ class _Look:
             cause = published.fault or "`toolkit mix` puts the parts together"
             yield Stage("publish", [self._item("write", output, cause)])
 
-    def _stale(self, settings: MixSettings) -> dict[str, StaleError]:
+    def _stale(self, settings: MixSettings) -> dict[str, DataError]:
         """Return why the mix would refuse a set of a stream, by stream; nothing of streams without such a set."""
-        stale: dict[str, StaleError] = {}
+        stale: dict[str, DataError] = {}
         for stream in settings.streams:
-            known: dict[str, set_states.State] = {}
+            known: dict[str, artifact.State] = {}
             whole = not self.context.in_part and not self._mixed
             with suppress(NothingThere):
                 shards = self._shards(stream.dataset)
                 for given in stream.attributes:
-                    state = set_states.state_of(stream.dataset, given.set, shards, complete=whole, known=known)
+                    state = state_of(stream.dataset, given.set, shards, complete=whole, known=known)
                     if state.error:
                         stale.setdefault(stream.name, state.error)
         return stale
@@ -463,7 +461,7 @@ def _inputs(work: joining.ShardToMix) -> tuple[str, dict[str, str]]:
         path = work.attributes_of(joined)
         if not exists(path):
             raise DataError(f"it has no attributes {joined.set}")
-        if not joined.ours and not foreign.seen_before(work.dataset, joined.set, work.shard):
+        if not joined.ours and foreign.seen_now(work.dataset, joined.set, work.shard) is None:
             raise DataError(f"its attributes {joined.set} have not been looked at, or have changed")
         if joined.ours and records.load_record(work.dataset, joined.set, work.shard) is None:
             command = records.command_of(work.dataset, joined.set)

@@ -81,7 +81,7 @@ def run(context: Context, options: Options) -> Outcome:
             ShardToExport(work=msgspec.structs.replace(work, sets=[own]), folder=folder) for work in works
         ]
     with dataset.looking(names):
-        todo = {name: [each for each in of if not exporting.is_done(each)] for name, of in listed.items()}
+        todo = {name: [each for each in of if not exporting.state_of(each).is_done] for name, of in listed.items()}
     if options.dry_run:
         types = {joined.set: {key.key: str(key.declared) for key in joined.keys} for joined in found}
         plan = {name: {"values": types[name], "files to write": [e.path for e in of]} for name, of in todo.items()}

@@ -13,6 +13,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.errors import ConfigError, amount
 from toolkit.runs.executors import Task
+from toolkit.storage.artifact import state
 from toolkit.storage.roots import note_roots
 from toolkit.whole import resolve
 from toolkit.whole.kinds.sample import Copy, Sample, copies
@@ -86,7 +87,7 @@ def _copy(
     key = resolve.key_of(entry, signed)
     made_from = xxhash.xxh3_128_hexdigest(msgspec.json.encode([key, what, copy, dataset.documents]))
     copied = copies.load(dataset, entry.set).copies.get(what)
-    if copied is None or not copies.is_current(copied, made_from):
+    if copied is None or not state(copied, [("", made_from)], files=copies.files_in).is_done:
         fates = fates_folder(dataset, entry.set, key)
         todo = copies.files_of(copy, what, kind, signed, fates, context.config.max_document_bytes)
         if copied is not None and not copied.made_from:

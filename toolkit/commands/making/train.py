@@ -96,7 +96,7 @@ def _counted(training: making.Making, entry: Entry) -> tuple[str, dict[str, Any]
 def _trained(training: making.Making, entry: Entry, made_from: str | None) -> tuple[str, dict[str, Any]]:
     where = section.folder_of(training.dataset, entry)
     card = folder.load(where)
-    already = card is not None and card.made_from == made_from and training.is_whole(where, card)
+    already = folder.state_of(where, card, made_from).is_done
     if card is None or not already:
         card = training.make(entry, where)
     training.clear(entry)

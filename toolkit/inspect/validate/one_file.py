@@ -17,13 +17,14 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, Span, to_document
-from toolkit.errors import AlignmentError, DataError, StaleError, ToolkitError
+from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
 from toolkit.mix.settings import COPY
 from toolkit.mix.writer import Writer
-from toolkit.records import foreign, outdated, sets
+from toolkit.records import foreign, sets
+from toolkit.records.freshness import content_of
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.paths import exists, stat
@@ -311,22 +312,16 @@ def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Find
         command = "ingest" if carried else sets.command_of(dataset, work.set)
         got = "one that is damaged" if sets.is_damaged(dataset, work.set, work.path) else "none"
         findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
-    elif not sets.is_intact(dataset, work.set, work.path, record):
-        findings.add(
-            DataError(
-                "expected the file that its completion record describes, got one that was changed later", path=path
-            )
-        )
     else:
         found = None if carried_shards(dataset, work.set) is not None else sets.load_schema(dataset, work.set)
         if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
             run = f"run `toolkit {sets.command_of(dataset, work.set)}`"
             message = f"expected the settings of its set, its record has others; {run}"
             findings.add(DataError(message, path=path))
+        documents = row_index.ensure(dataset, work.path, work.max_document_bytes)
         try:
-            state = row_index.ensure(dataset, work.path, work.max_document_bytes)
-            outdated.check_lineage(dataset, work.set, work.path, state)
-        except StaleError as error:
+            content_of(dataset, work.set, work.path, documents)
+        except DataError as error:
             findings.add(error)
 
 

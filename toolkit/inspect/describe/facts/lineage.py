@@ -18,7 +18,8 @@ from toolkit.inspect.describe.facts import Ingested, Mixture, Tagged
 from toolkit.inspect.validate.one_file import ValidateJob, check_file
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
-from toolkit.records import foreign, outdated, sets
+from toolkit.records import foreign, sets
+from toolkit.records.freshness import content_of
 from toolkit.records.ingested import InputRecord, load_all
 from toolkit.rules import Role, kind_called
 from toolkit.runs.executors import Report
@@ -57,12 +58,7 @@ def _check_records(work: ValidateJob, dataset: Dataset) -> None:
             command = "ingest" if carried else sets.command_of(dataset, set_name)
             got = "one that is damaged" if sets.is_damaged(dataset, set_name, shard) else "none"
             raise DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path)
-        if not sets.is_intact(dataset, set_name, shard, record):
-            raise DataError(
-                "expected the file that its completion record describes, got one that was changed later", path=path
-            )
-        if documents:
-            outdated.check_lineage(dataset, set_name, shard, documents)
+        content_of(dataset, set_name, shard, documents)
         rows = record.rows
     if documents and documents.rows != rows:
         raise DataError(

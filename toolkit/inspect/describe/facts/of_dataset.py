@@ -39,9 +39,9 @@ from toolkit.inspect.describe.facts.splits import (
 )
 from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.records import foreign, ingested, sets
-from toolkit.storage import Stat
+from toolkit.storage.artifact import FileRecord, files_state
 from toolkit.storage.compression import compression_of
-from toolkit.storage.paths import join, list_files, stat
+from toolkit.storage.paths import join, list_files
 
 _FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
 ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
@@ -142,7 +142,7 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
 
 
 def _is_current(path: str, state: sets.OutputState | None) -> bool:
-    return state is not None and stat(path) == Stat(state.size, state.stamp)
+    return state is not None and files_state([FileRecord(path, state.size, state.stamp)]).is_done
 
 
 def _rows(dataset: Dataset, shard: str, work: LookJob, looked: Looked) -> int | None:

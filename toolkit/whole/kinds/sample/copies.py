@@ -16,9 +16,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError
 from toolkit.runs.executors import Report
 from toolkit.storage import Stat, json_files
+from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of, compressor_for
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import exists, is_folder, join, list_files, remove, stat
+from toolkit.storage.paths import exists, is_folder, join, list_files, remove
 from toolkit.whole.kinds.sample import Copy, Sample
 from toolkit.whole.records import SignedShard, set_folder
 from toolkit.whole.sign import names_of
@@ -60,11 +61,15 @@ class WrittenFile(msgspec.Struct, frozen=True):
     index: Stat | None = None
 
 
-class Copied(msgspec.Struct, frozen=True):
+class Copied(Artifact, frozen=True):
     """The record of a copy: the digest of what it was made from, and its files."""
 
     made_from: str
     files: list[WrittenFile]
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.made_from}
 
 
 class CopyRecords(msgspec.Struct, frozen=True):
@@ -126,16 +131,12 @@ def files_of(
     ]
 
 
-def is_current(found: Copied | None, made_from: str) -> bool:
-    """Return whether a copy is what was written, from what there is now."""
-    if found is None or found.made_from != made_from:
-        return False
-    for file in found.files:
-        if stat(file.path) != Stat(file.size, file.stamp):
-            return False
-        if file.index and stat(line_index.path_of(file.path)) != file.index:
-            return False
-    return True
+def files_in(copied: Copied) -> Iterator[FileRecord]:
+    """Yield the files of a copy, and their indexes."""
+    for file in copied.files:
+        yield FileRecord(file.path, file.size, file.stamp)
+        if file.index:
+            yield FileRecord.of(line_index.path_of(file.path), file.index)
 
 
 def check_free(copy: Copy, before: Copied | None) -> None:

@@ -1,0 +1,174 @@
+"""Artifacts: things on disk that the record log describes, and the one function that tells the state of one.
+
+A record says what its artifact was made of, with which settings, and which files it has. Only this module compares a
+record with what there is now: files by size and stamp and, where only a stamp differs, by digest; inputs by digest;
+settings by value.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, Self, TypeVar
+
+import msgspec
+import xxhash
+
+from toolkit.errors import DataError
+from toolkit.storage import Stat
+from toolkit.storage.paths import stat
+from toolkit.storage.reading import content_digest, stored_digest
+
+
+def stored_xxh3(path: str) -> str:
+    """Return the xxh3-128 (hex) of the bytes of a file as they are stored."""
+    return stored_digest(path, xxhash.xxh3_128())
+
+
+def stored_sha256(path: str) -> str:
+    """Return the sha256 (hex) of the bytes of a file as they are stored."""
+    return stored_digest(path, hashlib.sha256())
+
+
+class FileRecord(NamedTuple):
+    """A file as a record describes it.
+
+    Attributes:
+        path: Path of the file.
+        size: Bytes as stored; None if any will do.
+        stamp: Stamp, the quick test; None if the size alone tells.
+        digest: Digest of the content; empty if a file with another stamp is another file.
+        digest_of: Function that returns the digest of a path; by default, xxh3-128 of the uncompressed bytes.
+    """
+
+    path: str
+    size: int | None = None
+    stamp: str | None = None
+    digest: str = ""
+    digest_of: Callable[[str], str] = content_digest
+
+    @classmethod
+    def of(cls, path: str, version: Stat) -> Self:
+        """Return a file with the size and the stamp of a version of it."""
+        return cls(path, version.size, version.stamp)
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of the records of artifacts."""
+
+    @property
+    def lineage(self) -> Mapping[str, str]:
+        """Return the digests of what the artifact was made of, by name."""
+        return {}
+
+    @property
+    def made_with(self) -> Any:
+        """Return the settings that the artifact was made with; None if the lineage has their digest."""
+        return getattr(self, "settings", None)
+
+
+class Derived(Artifact, frozen=True, kw_only=True):
+    """Base of the records of artifacts that are made of much; `made_of` is a digest of all of it."""
+
+    made_of: str
+
+    @property
+    def lineage(self) -> Mapping[str, str]:
+        return {"": self.made_of}
+
+
+class State(msgspec.Struct, frozen=True):
+    """The state of an artifact.
+
+    Attributes:
+        name: `done`; `missing`: there is no record, or a file of it is gone or another one; `interrupted`: an attempt
+            has begun and not ended; `stale`: an input or the settings have changed; `external`: another program made
+            it.
+        why: Reason, for people; empty if it is done.
+        changed: Name of the input that has changed, or path of the file.
+        error: Error that says why, with the next step, if an input is not what it should be itself.
+        stamps: Stamps of files, by path, which differ from those of the record while the content does not.
+    """
+
+    name: Literal["done", "missing", "interrupted", "stale", "external"]
+    why: str = ""
+    changed: str = ""
+    error: DataError | None = None
+    stamps: dict[str, str] = {}
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether nothing is to be done."""
+        return self.name == "done"
+
+
+DONE = State("done")
+MISSING = State("missing", "it has no record")
+INTERRUPTED = State("interrupted", "it was interrupted")
+
+R = TypeVar("R", bound=Artifact)
+
+
+def state(
+    record: R | None,
+    inputs: Iterable[tuple[str, str | None]] | None = None,
+    settings: Any = None,
+    files: Callable[[R], Iterable[FileRecord]] | None = None,
+    *,
+    begun: bool = False,
+    quick: bool = False,
+) -> State:
+    """Return the state of an artifact: the only answer to whether work is done.
+
+    Args:
+        record: Record of the artifact; None if there is none.
+        inputs: Names and digests of what it would be made of now, asked for one after the other until one differs;
+            None if that is not compared.
+        settings: Settings that it would be made with now; None if they are not compared.
+        files: Function that returns the files of a record.
+        begun: True if an attempt has begun and not ended.
+        quick: True if nothing is to be read: a file with another stamp counts as another file.
+    """
+    if record is None:
+        return INTERRUPTED if begun else MISSING
+    if settings is not None and record.made_with != settings:
+        return State("stale", "it was made with other settings")
+    there = files_state(files(record) if files else (), quick=quick)
+    if not there.is_done or inputs is None:
+        return there
+    left = dict(record.lineage)
+    try:
+        for name, digest in inputs:
+            if digest is None or left.pop(name, None) != digest:
+                return State("stale", f"{name or 'its input'} has changed", name)
+    except DataError as error:
+        return State("stale", str(error), error=error)
+    return State("stale", f"it was made of {min(left)}, too", min(left)) if left else there
+
+
+def files_state(
+    files: Iterable[FileRecord], *, quick: bool = False, stat: Callable[[str], Stat | None] = stat
+) -> State:
+    """Return the state of files that records describe: done, or missing.
+
+    Args:
+        files: Files.
+        quick: As of `state`.
+        stat: Function that returns what there is of a path.
+    """
+    stamps = {}
+    for file in files:
+        found = stat(file.path)
+        if found is None or file.size not in (None, found.size):
+            return State("missing", f"{file.path} is {'gone' if found is None else 'another file'}", file.path)
+        if file.stamp in (None, found.stamp):
+            continue
+        if quick or not _has_digest(file):
+            return State("missing", f"{file.path} is another file", file.path)
+        stamps[file.path] = found.stamp
+    return State("done", stamps=stamps) if stamps else DONE
+
+
+def _has_digest(file: FileRecord) -> bool:
+    try:
+        return bool(file.digest) and file.digest_of(file.path) == file.digest
+    except DataError:
+        return False
