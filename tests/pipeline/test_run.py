@@ -109,6 +109,25 @@ def test_a_dry_run_writes_nothing(pipeline: Project) -> None:
     assert tree(pipeline.root, bookkeeping=True) == before
 
 
+def test_a_dry_run_lists_what_every_stage_has_to_do(pipeline: Project) -> None:
+    """Also what follows from an earlier stage, before there are any documents."""
+
+    def planned() -> dict[str, tuple[int, int]]:
+        plan = pipeline.ok("run", "--dry-run", "--json").json["plan"]
+        return {name: (each["to_do"], each["of"]) for name, each in plan.items()}
+
+    first = planned()
+    inputs = first["ingest"][0]
+    assert inputs
+    assert all(to_do == of == inputs for to_do, of in first.values())
+    pipeline.ok("ingest", "--limit", "1")
+    found = planned()
+    assert found["ingest"] == (inputs - 1, inputs)
+    assert all(found[name] == (inputs, inputs) for name in found if name not in ("ingest", "publish"))
+    pipeline.ok("run")
+    assert all(to_do == 0 for to_do, _ in planned().values())
+
+
 def test_a_dry_run_of_a_mix_counts_what_the_mix_then_drops(pipeline: Project) -> None:
     pipeline.ok("ingest")
     pipeline.ok("tag")

@@ -1,6 +1,6 @@
 """Make attribute sets of values that others have published (Parquet, JSON Lines, CSV), matched by id."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -10,15 +10,18 @@ from toolkit.align import match, section, values, write
 from toolkit.align.match import IndexToMake, make_index
 from toolkit.align.write import Todo, progress_of, works_to_write
 from toolkit.command_line import Configured, Flag
+from toolkit.commands.steps import look as stages
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, amount
+from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records import aligned, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
+from toolkit.stages.stage import Progress
 from toolkit.storage import json_files, store_of
 from toolkit.storage.paths import join, remove, remove_tree, size_of
 from toolkit.storage.stores.local.scratch import clear_scratch, make_scratch
@@ -252,3 +255,27 @@ def _counted(count: int, what: str) -> str:
     """Return a count in words: the first one says what is counted, in the plural."""
     first, _, rest = what.partition(" ")
     return " ".join(filter(None, (f"{count:,}", first.removesuffix("s") if count == 1 else first, rest)))
+
+
+# --- as a stage -------------------------------------------------------------------------------------------------------
+
+
+def _progress(look: Look) -> Iterator[Progress]:
+    context = look.context
+    for entry in section.read_section(context.section("align")):
+        name = f"align {entry.set}"
+        try:
+            shards = look.shards(context.dataset)
+            todo = progress_of(context.dataset, entry, shards, context.config.max_document_bytes)
+        except ToolkitError as error:
+            yield Progress(name, unknown=str(error))
+        else:
+            yield Progress(name, "align", look.causes(entry.set, shards, todo.shards))
+
+
+def _folder(context: Context) -> str:
+    section.read_section(context.section("align"))
+    return context.dataset.bookkeeping
+
+
+STAGE = stages.Stage("whole", _progress, _folder)

@@ -2,19 +2,23 @@
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
 from toolkit.annotate import annotator as annotators
-from toolkit.annotate import asking, batch, estimates, section
+from toolkit.annotate import asking, batch, estimates, ledger, section
 from toolkit.annotate.annotator import SAMPLE, Annotator
 from toolkit.annotate.endpoint import authorization
 from toolkit.command_line import Configured, Flag
 from toolkit.commands import _label_files as files
+from toolkit.commands.making import tag
+from toolkit.commands.steps import look as stages
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import row_index
@@ -23,9 +27,10 @@ from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
+from toolkit.stages.stage import Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
-from toolkit.tag.plan import Plan
+from toolkit.tag.plan import Plan, build
 
 
 class Options(Configured, files.FileOptions, frozen=True, kw_only=True):
@@ -285,3 +290,36 @@ def _estimated(found: estimates.Estimate, annotator: Annotator) -> dict[str, Any
         cost = (found.prompt_tokens * prices.input + found.completion_tokens * prices.output) / 1e6
         told["cost"] = round(cost, 6)
     return told
+
+
+# --- as a stage -------------------------------------------------------------------------------------------------------
+
+
+def _progress(look: Look) -> Iterator[Progress]:
+    context = look.context
+    try:
+        plans = context.annotations()
+    except ToolkitError as error:
+        yield from (Progress(f"annotate {name}", unknown=str(error)) for name in context.config.annotate)
+        return
+    for name, plan in plans.items():
+        (step,) = build(plan)
+        assert isinstance(step.tagger, Annotator)
+        spent = ledger.spending_of(estimates.ledger_folder(context.dataset, name, step.tagger))
+        for one in tag.progress(look, "annotate", plan):
+            yield (
+                msgspec.structs.replace(
+                    one, tables=[*one.tables, _spent(spent)], data={**one.data, "spent": msgspec.to_builtins(spent)}
+                )
+                if spent.attempts
+                else one
+            )
+
+
+def _spent(spent: ledger.Spending) -> dict[str, str]:
+    columns = "requests of all runs", "without reply", "prompt tokens", "completion tokens"
+    counts = (f"{count:,}" for count in msgspec.structs.astuple(spent)[:-1])
+    return {**dict(zip(columns, counts, strict=True)), "cost": f"{spent.cost:,.6f}"}
+
+
+STAGE = stages.Stage("per shard", _progress)

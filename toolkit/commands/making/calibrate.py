@@ -29,3 +29,6 @@ def run(context: Context, options: Options) -> Outcome:
     if options.refit and options.shard is not None:
         raise ConfigError("--refit: expected a run of all shards, got a share: a map is fitted on all shards together")
     return whole_sets.run(context, options, plan, refit=options.refit)
+
+
+STAGE = whole_sets.stage("calibrate")

@@ -194,3 +194,6 @@ def run(context: Context, options: Options) -> Outcome:
         shards = context.limited(sharing.shards(context, dataset, judges=True)[0])
         return explain(dataset, plan, shards, options.explain, context.config.max_document_bytes)
     return whole_sets.run(context, options, plan)
+
+
+STAGE = whole_sets.stage("dedup")

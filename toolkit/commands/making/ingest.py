@@ -1,7 +1,7 @@
 """Make documents from WET, WARC, OSCAR, Dolma, JSON Lines, Parquet, Arrow, CSV or text files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -10,19 +10,22 @@ import msgspec
 from toolkit import one_pass
 from toolkit.command_line import Configured, Stage
 from toolkit.commands.mixing import tables
+from toolkit.commands.steps import look as stages
 from toolkit.commands.steps import places
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.first_documents import first_documents, show_preview
+from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.one_pass import Passing
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
-from toolkit.errors import amount, few
+from toolkit.errors import ToolkitError, Unreadable, amount, few
 from toolkit.ingest import attempts, in_place
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
+from toolkit.mix import stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.writer import not_carried
 from toolkit.records import ingested, rejected
@@ -30,6 +33,7 @@ from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
 from toolkit.runs.grouped import Work
 from toolkit.runs.room import Need
+from toolkit.stages.stage import Progress
 from toolkit.storage import store_of
 from toolkit.storage.threads import for_each
 
@@ -326,3 +330,67 @@ def run_inputs(
         tasks = [task for task, _ in far]
         results += context.run(what, function, tasks, unit, at_once=connections, failed=noted, needs=needs)
     return results
+
+
+# --- as a stage -------------------------------------------------------------------------------------------------------
+
+
+def _progress(look: Look) -> Iterator[Progress]:
+    """Yield how far the inputs are; a dataset has those of its share."""
+    from toolkit.commands.steps import per_shard  # which stands on this module
+
+    context = look.context
+    try:
+        passes = {work.key: work for work in per_shard.plan(context, writes=False).works}
+    except Unreadable:
+        raise
+    except ToolkitError:  # it cannot be run so
+        passes = {}
+    works = context.share.inputs if context.share else context.inputs()
+    begun = {*attempts.attempts(context.dataset)}
+
+    def cause(work: ingest_plan.InputToIngest) -> str:
+        try:
+            why = ingest_records.why_not_done(work, begun)
+            return "" if why and work.key in passes and _is_mixed(look, passes[work.key]) else why
+        except Unreadable as error:
+            return str(error)
+
+    made = ingested.load_all(context.dataset).values()
+    notes = [note for record in made for note in record.salvaged]
+    yield Progress(
+        "ingest",
+        "ingest",
+        dict(zip((work.key for work in works), for_each(cause, works), strict=True)),
+        failed={each.entry: str(each) for each in rejected.too_many(made, context.dataset.bookkeeping)},
+        shards={work.key: work.shard for work in works},
+        notes=[f"salvaged: {note}" for note in notes],
+        data={"salvaged": notes} if notes else {},
+    )
+
+
+def _is_mixed(look: Look, work: one_pass.InputToPass) -> bool:
+    """Tell whether an input whose documents may be gone is in the mix."""
+    record = ingest_records.recorded(work.input)
+    assert look.published
+    if record is None or not record.deleted:
+        return False
+    found = {}
+    for shard, output in record.shards.items():
+        mixed = work.mixed(shard)
+        attributes = one_pass.attributes_by_record(mixed, output.content)
+        if attributes is None:
+            return False
+        found[mixed.key] = look.published.has(mixed, (output.content, attributes))
+        if not found[mixed.key] and not stage.made_from(mixed, output.content, attributes):
+            return False
+    look.gone.update(found)
+    return True
+
+
+def _folder(context: Context) -> str:
+    context.inputs()
+    return context.dataset.bookkeeping
+
+
+STAGE = stages.Stage("per shard", _progress, _folder)

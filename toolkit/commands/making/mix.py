@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -12,26 +13,34 @@ from toolkit.commands import _tag_sample as using
 from toolkit.commands.mixing import budgets, editions, preparation, previews, publishing
 from toolkit.commands.mixing.preparation import PreparedMix
 from toolkit.commands.steps import dolma, shards
+from toolkit.commands.steps import look as stages
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, ToolkitError, amount, few
+from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
 from toolkit.inspect.describe.ingest_counts import counted
-from toolkit.mix import lock, publish, stage
+from toolkit.mix import join, lock, publish, stage
 from toolkit.mix.effects.counts import added
+from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.lock import Lock
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
-from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.settings import MixSettings, Stream, work_folder
+from toolkit.records import foreign, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
 from toolkit.runs.executors import Task
 from toolkit.runs.grouped import Work
+from toolkit.stages import state_of
+from toolkit.stages.stage import Progress
+from toolkit.storage import artifact
 from toolkit.storage.addresses import whole
 from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import absolute, size_of
+from toolkit.storage.paths import absolute, exists, size_of
 from toolkit.storage.roots import note_roots
+from toolkit.storage.threads import for_each
 
 
 class Locking(Configured, Stage, frozen=True, kw_only=True):
@@ -395,3 +404,116 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
     text += prepared.notes
     data = {"output": output, "published": False, "shards": len(listed), "failed": broken}
     return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)
+
+
+# --- as a stage -------------------------------------------------------------------------------------------------------
+
+
+def _progress(look: Look) -> Iterator[Progress]:
+    """Yield how far the mix is, and its publication."""
+    settings, published = look.settings, look.published
+    assert settings
+    assert published
+    if what := settings.needs_all_shards:
+        depends = f"{what} {'depend' if what.endswith('s') else 'depends'} on all shards"
+        yield Progress("mix", unknown=f"{depends}: `toolkit mix --dry-run` looks at them")
+        return
+    by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
+    listed = [work for works in by_stream.values() for work in works or () if work.key not in look.gone]
+    if None in by_stream.values() and not listed and not look.gone:
+        yield Progress("mix", unknown="there are no documents yet; run `toolkit ingest`")
+        return
+    stale = _stale(look, settings)
+
+    def cause(work: join.ShardToMix) -> tuple[str, bool]:
+        """Return why a shard is not done, and whether it is in what is published."""
+        try:
+            if why := stale.get(work.stream.name):
+                raise why
+            documents, attributes = _inputs(work)
+        except ToolkitError as error:
+            return str(error), False
+        if published.has(work, (documents, attributes)):
+            return "", True
+        if stage.made_from(work, documents, attributes):
+            return "", False
+        if published.fault:
+            return "what was made from it is damaged", False
+        return "made from something that has changed" if published.knows(work) else "not begun", False
+
+    found = for_each(cause, listed)
+    causes = {work.key: why for work, (why, _) in zip(listed, found, strict=True)}
+    yield Progress("mix", "mix", causes | dict.fromkeys(sorted(look.gone), ""))
+    if look.context.in_part:
+        return
+    output, is_in = settings.output.path, [*(is_in for _, is_in in found), *look.gone.values()]
+    done = all(is_in) and published.shards == len(is_in)
+    failed = {} if done else FailureRecords(work_folder(output), "write").load()
+    why = "" if done else published.fault or "`toolkit mix` puts the parts together"
+    broken = {key: each.message for key, each in failed.items()}
+    yield Progress("publish", "write", {} if failed else {output: why}, failed=broken, is_one=True)
+
+
+def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
+    """Return why the mix would refuse a set of a stream, by stream; nothing of streams without such a set."""
+    stale: dict[str, DataError] = {}
+    for stream in settings.streams:
+        known: dict[str, artifact.State] = {}
+        complete = not look.context.in_part and not look.gone
+        with suppress(NothingThere):
+            shards = look.shards(stream.dataset)
+            for given in stream.attributes:
+                state = state_of(stream.dataset, given.set, shards, complete=complete, known=known)
+                if state.error:
+                    stale.setdefault(stream.name, state.error)
+    return stale
+
+
+def _works(look: Look, settings: MixSettings, stream: Stream) -> list[join.ShardToMix] | None:
+    """Return the shards of a stream, without the types of attributes, which are not needed; None without documents."""
+    joined = [
+        JoinedSet(set=given.set, keys=[], ours=sets.load_schema(stream.dataset, given.set) is not None)
+        for given in stream.attributes
+    ]
+    try:
+        shards = look.shards(stream.dataset)
+    except NothingThere:
+        return None
+    whole = join.ShardToMix(
+        settings=settings,
+        stream=stream,
+        sets=joined,
+        bindings={},
+        set_bindings=[],
+        shard="",
+        max_document_bytes=look.context.config.max_document_bytes,
+    )
+    return [msgspec.structs.replace(whole, shard=shard) for shard in shards]
+
+
+def _inputs(work: join.ShardToMix) -> tuple[str, dict[str, str]]:
+    """Return the content digests of a shard's documents and attributes, from records alone.
+
+    Raises:
+        ToolkitError: if they are not known, or not what they should be.
+    """
+    state = row_index.current(work.dataset, work.shard)
+    if state is None:
+        raise DataError("its documents are not indexed, or have changed")
+    for joined in work.sets:
+        path = work.attributes_of(joined)
+        if not exists(path):
+            raise DataError(f"it has no attributes {joined.set}")
+        if not joined.ours and foreign.seen_now(work.dataset, joined.set, work.shard) is None:
+            raise DataError(f"its attributes {joined.set} have not been looked at, or have changed")
+        if joined.ours and sets.load_record(work.dataset, joined.set, work.shard) is None:
+            command = sets.command_of(work.dataset, joined.set)
+            raise DataError(f"its attributes {joined.set} are not complete; run `toolkit {command}`")
+    return state.content, join.inputs_of(work)[1]
+
+
+def _folder(context: Context) -> str:
+    return work_folder(preparation.settings_of(context, writes=False).output.path)
+
+
+STAGE = stages.Stage("per shard", _progress, _folder)

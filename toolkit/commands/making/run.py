@@ -3,14 +3,19 @@
 import importlib
 from typing import Annotated, Any
 
+import msgspec
+
 from toolkit.command_line import Configured, Flag, Stage
 from toolkit.commands.mixing import previews
 from toolkit.commands.mixing.preparation import shared_ids
 from toolkit.commands.stages import PER_SHARD, STAGES
 from toolkit.commands.steps import conflicts, one_pass, per_shard
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome
+from toolkit.config import settings
 from toolkit.errors import ConfigError
+from toolkit.stages.stage import plan
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -67,14 +72,36 @@ def run(context: Context, options: Options) -> Outcome:
         if context.is_broken and left and not _leaves_some(name, stage, left):
             left_out = left
             break
-    if options.dry_run and context.has("mix") and present[0] not in ("ingest", "mix"):
-        texts[-1] += previews.planned(context)
-        if present[0] not in context.sections:  # whose dry runs warn
-            shared_ids(context, ((context.dataset, shard) for shard in context.dataset.shards()))
+    if options.dry_run:
+        texts[-1] += _notes_of_plan(context, present)
+        if present[1:]:
+            outcome.data["plan"], text = _plan(context)
+            texts.append(text)
     if left_out:
         texts.append(f"not run: {', '.join(left_out)}")
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
     return outcome
+
+
+def _plan(context: Context) -> tuple[object, str]:
+    """Return what each stage has to do, for programs and for people."""
+    look = Look(context)
+    with look.from_listings():
+        planned = plan(look.progress(), context.options.limit)
+    lines = settings.dump({name: str(each) for name, each in planned.items()})
+    return msgspec.to_builtins(planned), f"# all stages: what there is to do, of how many\n{lines.rstrip()}"
+
+
+def _notes_of_plan(context: Context, present: list[str]) -> str:
+    """Return what a plan says of a mix that comes later: of the documents there are, and fields that it will not carry.
+
+    Where the first stage does not do so itself, this warns of ids that are not unique.
+    """
+    if not context.has("mix") or present[0] in ("ingest", "mix"):
+        return ""
+    if present[0] not in context.sections:
+        shared_ids(context, ((context.dataset, shard) for shard in context.dataset.shards()))
+    return previews.planned(context)
 
 
 def _leaves_some(name: str, stage: Outcome, left: list[str]) -> bool:

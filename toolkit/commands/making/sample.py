@@ -108,3 +108,6 @@ def _copy(
     outcome.text += f"\n{entry.set}: {rows:,} {what} in {files}: {copy.path}"
     copies_of = outcome.data["sets"][entry.set].setdefault("copies", {})
     copies_of[what] = {"path": copy.path, "rows": rows, "files": len(copied.files)}
+
+
+STAGE = whole_sets.stage("sample")

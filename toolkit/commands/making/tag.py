@@ -3,14 +3,18 @@
 Taggers write attribute files beside the documents, or are tried on some and shown.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any, ClassVar
+
+import msgspec
 
 from toolkit.command_line import Flag, Stage, Words, natural
 from toolkit.commands import _tag_sample as sampling
 from toolkit.commands.steps import dolma
+from toolkit.commands.steps import look as stages
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import row_index
@@ -18,11 +22,12 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
-from toolkit.errors import ConfigError, amount, short
+from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Result, Task
 from toolkit.runs.grouped import Work
+from toolkit.stages.stage import Progress
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
@@ -123,16 +128,8 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     context.check_sets_read(shards, schemas)
     settings = tagging.settings_of(schemas)
-    works = [
-        tagging.ShardToTag(
-            dataset=dataset,
-            plan=plan,
-            settings=settings,
-            shard=shard,
-            max_document_bytes=context.config.max_document_bytes,
-        )
-        for shard in shards
-    ]
+    whole = _work(dataset, plan, settings, context.config.max_document_bytes)
+    works = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
     if options.dry_run:
         todo = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
@@ -148,6 +145,11 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         noted.keep_only(shards)
     context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
     return _outcome(dataset, plan, results, tagged, unfinished)
+
+
+def _work(dataset: Dataset, plan: Plan, settings: dict[str, dict[str, Any]], limit: int) -> tagging.ShardToTag:
+    """Return how each shard is tagged; its name is empty."""
+    return tagging.ShardToTag(dataset=dataset, plan=plan, settings=settings, shard="", max_document_bytes=limit)
 
 
 def _tasks(dataset: Dataset, plan: Plan, works: Sequence[tagging.ShardToTag]) -> list[Task[tagging.ShardToTag]]:
@@ -278,3 +280,52 @@ def _texts(elements: list[Any], total: int, type_: Type, document: Document) -> 
 
 def _excerpt(text: str) -> str:
     return "| " + text[:TEXT_CHARS].replace("\n", "⏎") + ("…" if len(text) > TEXT_CHARS else "")
+
+
+# --- as a stage -------------------------------------------------------------------------------------------------------
+
+
+def progress(look: Look, command: str, plan: Plan) -> Iterator[Progress]:
+    """Yield how far the sets of a plan of taggers are, which a command makes."""
+    context, dataset = look.context, look.context.dataset
+    try:
+        shards = look.shards(dataset)
+        if context.share and not shards and not look.gone:  # the sets that are read need not be there yet
+            yield from (Progress(f"{command} {name}", command) for name in plan.sets)
+            return
+        schemas = declared.prepare(plan, dataset, overwrite=False, write=False, command=command)
+        settings = tagging.settings_of(schemas)
+    except ToolkitError as error:
+        yield from (Progress(f"{command} {name}", unknown=str(error)) for name in plan.sets)
+        return
+    whole = _work(dataset, plan, settings, context.config.max_document_bytes)
+
+    def todo(shard: str) -> list[str]:
+        return tagging.outdated(msgspec.structs.replace(whole, shard=shard), row_index.current(dataset, shard))
+
+    listed = dict(zip(shards, for_each(todo, shards), strict=True))
+    gone = sorted(look.gone.keys() - listed.keys())
+    worked = work_done(plan, dataset, [*listed, *gone])
+    for name in plan.sets:
+        causes = look.causes(name, shards, [shard for shard, sets in listed.items() if name in sets])
+        took = worked.get(name)
+        table = (
+            {"documents asked": f"{took.asked:,}", "of": f"{took.documents:,}", "seconds": f"{took.seconds:,.1f}"}
+            if took
+            else {}
+        )
+        yield Progress(
+            f"{command} {name}",
+            command,
+            causes | dict.fromkeys(gone, ""),
+            tables=[table] if took else [],
+            data={"worked": took and took._asdict()},
+        )
+
+
+def _folder(context: Context) -> str:
+    _ = context.tags
+    return context.dataset.bookkeeping
+
+
+STAGE = stages.Stage("per shard", lambda look: progress(look, "tag", look.context.tags), _folder)

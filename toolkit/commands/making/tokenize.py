@@ -5,6 +5,7 @@ from typing import ClassVar
 from toolkit.commands.making import mix
 from toolkit.commands.making.mix import Locking
 from toolkit.commands.mixing import editions
+from toolkit.commands.steps import look as stages
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 
@@ -22,3 +23,6 @@ def run(context: Context, options: Options) -> Outcome:
     """Make the mix whose output is what the section ``tokenize:`` says."""
     with editions.with_tokens(context) as tokens:
         return mix.run(tokens, options.as_of(mix.Options))
+
+
+STAGE = stages.Stage("per shard", lambda look: ())

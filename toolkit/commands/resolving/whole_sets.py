@@ -1,6 +1,6 @@
 """Makes the sets of a section over the whole dataset: signatures per shard, resolution, attributes per shard."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,8 +9,10 @@ import msgspec
 from toolkit.command_line import Stage
 from toolkit.commands.mixing.preparation import shared_ids
 from toolkit.commands.running import in_words
+from toolkit.commands.steps import look as stages
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data import journals
@@ -21,6 +23,7 @@ from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.room import Needs
+from toolkit.stages.stage import Progress
 from toolkit.whole import resolve, section, sign
 from toolkit.whole.records import fates_folder, load_resolution
 from toolkit.whole.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
@@ -239,3 +242,23 @@ _STEPS = {
     UNRESOLVED: "resolve, write where something has changed",
     UNWRITTEN: "write",
 }
+
+
+def stage(command: str) -> stages.Stage:
+    """Return the stage of a section over the whole dataset."""
+
+    def progress(look: Look) -> Iterator[Progress]:
+        context, dataset = look.context, look.context.dataset
+        try:
+            plan = context.whole(command)
+            shards = look.shards(dataset)
+            section.prepare(plan, dataset, overwrite=False, write=False)
+        except ToolkitError as error:
+            names = getattr(context.config, command)
+            yield from (Progress(f"{command} {name}", unknown=str(error)) for name in names)
+            return
+        for entry in plan.entries:
+            causes = states_of(dataset, entry, shards, whole=not context.in_part)
+            yield Progress(f"{command} {entry.set}", command, causes)
+
+    return stages.Stage("whole", progress)
