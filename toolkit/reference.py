@@ -184,7 +184,7 @@ def _rules() -> list[str]:
         "",
     ]
     for form in all_forms():
-        about = str(sys.modules[form.__module__].__doc__)
+        about = str(inspect.getdoc(form))
         lines += [f"## {form.KEY}{f': {form.WORD}' if form.WORD else ''}", "", about, ""]
         lines += _options(form)
     return lines

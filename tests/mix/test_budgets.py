@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError
 from toolkit.mix.budget import bounds
 from toolkit.mix.budget.bounds import Bound, Drawn, find_bounds, settled
 from toolkit.mix.budget.settings import BudgetSettings, read_budget
-from toolkit.rules.kinds.budget import EVERYTHING
+from toolkit.rules.kinds.repeat import EVERYTHING
 
 COPIES = st.lists(
     st.tuples(st.sampled_from("ab"), st.integers(0, 2**64 - 1) | st.integers(0, 5), st.integers(0, 50)), max_size=60

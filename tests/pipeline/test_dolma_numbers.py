@@ -13,8 +13,7 @@ from toolkit.data.schema import FLOAT, SPANS
 from toolkit.rules import RuleSet
 from toolkit.rules.checker import Name
 from toolkit.rules.filters import matcher
-from toolkit.rules.kinds.drop import Drop
-from toolkit.rules.kinds.keep import Keep
+from toolkit.rules.kinds.drop import Drop, Keep
 
 VALUES: list[Any] = [{"k": [[0, 1, 1]]}, {"k": [[0, 1, 1.0]]}, {"k": [[0, 1, 2]]}, {"k": [[0, 1, 0.5]]}, {}]
 

@@ -13,7 +13,7 @@ from tests.conftest import ROOT, Ran, Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit import plugins
-from toolkit.tag import describe, speed
+from toolkit.tag import describe, trial
 from toolkit.tag.tagger import TAGGERS
 
 OWN = '''
@@ -150,7 +150,7 @@ def test_a_broken_entry_point_is_one_line_in_other_commands_too(installed: Path,
 
 
 def test_a_tagger_is_described_and_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "SECONDS", 0.02)
+    monkeypatch.setattr(trial, "SECONDS", 0.02)
     (found,) = run("taggers", "line_shape", "--json").json["taggers"]
     assert found["documentation"].startswith("Numbers of lines, short lines")
     assert found["source"].startswith("ungoliant")
@@ -171,7 +171,7 @@ def test_a_tagger_is_described_and_measured(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_what_a_tagger_reads_is_computed_before_it_is_measured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "SECONDS", 0.02)
+    monkeypatch.setattr(trial, "SECONDS", 0.02)
     (found,) = run("taggers", "language", "--json").json["taggers"]
     assert found["reads"] == [{"option": "lines", "key": "line_language", "required": True, "or_value": False}]
     assert found["cost"]["ns_per_char"] > 0
@@ -234,11 +234,11 @@ def test_choices_name_their_extras() -> None:
 
 
 def test_the_sample_is_the_same_every_time_and_has_many_scripts() -> None:
-    pages = speed.sample_pages(300_000)
-    assert [page.text for page in pages] == [page.text for page in speed.sample_pages(300_000)]
+    pages = trial.sample_pages(300_000)
+    assert [page.text for page in pages] == [page.text for page in trial.sample_pages(300_000)]
     text = "".join(page.text for page in pages)
     assert 300_000 <= len(text.encode()) < 320_000
-    assert all(sentences[:5] in text for sentences in speed.SENTENCES.values())
+    assert all(sentences[:5] in text for sentences in trial.sentences().values())
 
 
 # --- tried on documents -----------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from tests.taggers.test_contract import NAMES, class_of, variants_of
 from toolkit import Document, MissingExtra, Span, Tagger
 from toolkit.data import schema
 from toolkit.errors import ConfigError
+from toolkit.tag.set_options import ShorterDocument, check_values
 from toolkit.tag.tagger import references, value_type
-from toolkit.tag.without import ShorterDocument, check_values
 from toolkit.testing.taggers import configured_tagger
 
 SHARD = "a.jsonl.gz"

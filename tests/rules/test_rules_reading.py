@@ -8,7 +8,7 @@ from toolkit.config import settings as config
 from toolkit.errors import ConfigError
 from toolkit.rules import Rule, merged, read_rules, read_scope
 from toolkit.rules.kinds.blocklist import Blocklist
-from toolkit.rules.kinds.sample import Sample
+from toolkit.rules.kinds.drop import Sample
 
 
 def read(text: str, folder: Path | str = "", outer: str = "{}") -> list[Rule]:

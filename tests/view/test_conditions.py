@@ -12,9 +12,8 @@ import toolkit
 from tests.pipeline.conftest import attributes, document, write_rows
 from tests.view.sites import Site, serving
 from tests.waiting import PATIENCE, wait_until
-from toolkit.view import queries
-from toolkit.view.corpus import Ended, Stop
-from toolkit.view.queries import Query
+from toolkit.view import corpus as browsed
+from toolkit.view.corpus import Ended, Query, Stop
 
 LANGUAGES: list[dict[str, Any] | None] = [
     {"label": "fi", "prob": 0.95}, {"label": "fi", "prob": 0.7}, {"label": "en", "prob": 0.7},
@@ -111,10 +110,10 @@ def test_a_filter_that_nobody_asks_for_ends_inside_of_a_document(
     endless: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = _at_work()
-    monkeypatch.setattr(queries, "ABANDONED", PATIENCE)
+    monkeypatch.setattr(browsed, "ABANDONED", PATIENCE)
     assert not endless.ask("rows", where=ENDLESS).json["done"]
     assert _at_work() == before + 2
-    monkeypatch.setattr(queries, "ABANDONED", 0.0)  # the browser has gone
+    monkeypatch.setattr(browsed, "ABANDONED", 0.0)  # the browser has gone
     assert wait_until(lambda: _at_work() == before)
 
 
@@ -155,7 +154,7 @@ def test_only_what_computes_is_interrupted() -> None:
 
 def test_the_end_of_a_query_is_told_to_who_waits(endless: Site) -> None:
     corpus = endless.server.answers._corpus
-    query = Query(corpus, corpus.question(ENDLESS, "", ()), queries.Asked(ENDLESS, "", False, ()))
+    query = Query(corpus, corpus.question(ENDLESS, "", ()), browsed.Asked(ENDLESS, "", False, ()))
     threading.Timer(0.01, query.end).start()
     query.wait_for(1, PATIENCE)
     assert (query.ended, query.done) == (True, False)

@@ -16,8 +16,7 @@ from tests.waiting import PATIENCE, wait_until
 from toolkit.mix.effects.preview import blocks
 from toolkit.view import questions
 from toolkit.view.answers import TEXT
-from toolkit.view.corpus import At
-from toolkit.view.queries import Query
+from toolkit.view.corpus import At, Query
 
 
 @pytest.fixture(scope="module")

@@ -20,12 +20,12 @@ from toolkit.storage import store_of
 from toolkit.storage.paths import where_looked
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
-from toolkit.tag.when import OPTION, SETS
+from toolkit.tag.set_options import SETS, WHEN
 
 ANNOTATOR = f"{Annotator.__module__}:{Annotator.__name__}"
 """The tagger, as schemas and records name it."""
 
-_OF_SETS = ("as", OPTION, SETS)
+_OF_SETS = ("as", WHEN, SETS)
 
 
 def read_section(

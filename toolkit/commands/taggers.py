@@ -20,7 +20,7 @@ from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
 from toolkit.plugins import default_name
-from toolkit.tag import describe, speed, tagger, trial
+from toolkit.tag import describe, tagger, trial
 from toolkit.tag.tagger import TAGGERS, Tagger
 
 LINE_CHARS = 90
@@ -170,7 +170,7 @@ def _cost(context: Context, options: Options, key: str, entry: Mapping[str, Any]
     try:
         documents = _documents(context, options)
         steps = trial.steps_of(trial.plan_of({key: dict(entry)}, overrides, complete=True))
-        cost = speed.measure(steps, key, documents)
+        cost = trial.measure(steps, key, documents)
     except ToolkitError as error:
         if overrides or options.sample or len(entry) > 1:
             raise
@@ -180,7 +180,7 @@ def _cost(context: Context, options: Options, key: str, entry: Mapping[str, Any]
 
 def _documents(context: Context, options: Options) -> list[Document]:
     if options.sample is None:
-        return speed.sample_pages()
+        return trial.sample_pages()
     limit = context.config.max_document_bytes
     return [t.document for t in trial.read_documents(options.sample, MEASURED, lines=options.lines, max_bytes=limit)]
 

@@ -28,8 +28,7 @@ from toolkit.mix.settings import REJECTED, MixSettings, Stream
 from toolkit.storage.paths import join
 from toolkit.view.answers import Answers
 from toolkit.view.corpus import Corpus
-from toolkit.view.dataset import DatasetCorpus
-from toolkit.view.explained import Explainer
+from toolkit.view.dataset import DatasetCorpus, Explainer
 from toolkit.view.files import FileCorpus
 from toolkit.view.labels import Labels, asking_of
 from toolkit.view.questions import AsInMix

@@ -1,8 +1,10 @@
-"""The option ``text``: a text in an attribute set that is taken for the text of each document.
+"""References ``SET[.KEY[.field]]`` to values in attribute sets; and ``text``, which is one.
 
-``text: SET.KEY[.field]`` stands beside taggers, in entries of ``dedup`` and in ``mix``; all of them read it here.
+``text: SET.KEY[.field]`` stands beside taggers, in entries of ``dedup`` and in ``mix``: a text in an attribute set that
+is taken for the text of each document.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,8 +17,8 @@ NULL = "null_text"
 """Rule of a mix that drops documents whose chosen text is null."""
 
 
-class TextReference(NamedTuple):
-    """The place of a text: its set, its key, and fields inside the value."""
+class SetReference(NamedTuple):
+    """The place of a value: its set, its key, which is empty where it is not named, and fields inside the value."""
 
     set: str
     key: str
@@ -44,16 +46,29 @@ class TextReference(NamedTuple):
         return value if isinstance(value, str) else None
 
 
-def parse_reference(text: object) -> TextReference:
-    """Return the place that the option names.
+_REFERENCE = re.compile(r"\s*([\w-]+)(?:\.(\w+)((?:\.\w+)*))?\s*")
+
+
+def split_reference(text: str) -> SetReference | None:
+    """Return the parts of ``SET[.KEY[.field]]``, whatever sets there are; None of a text that is not of this form."""
+    found = _REFERENCE.fullmatch(text)
+    return SetReference(found[1], found[2] or "", tuple((found[3] or "").split(".")[1:])) if found else None
+
+
+def parse_reference(text: object, what: str = "a text of an attribute set") -> SetReference:
+    """Return the place that an option names.
+
+    Args:
+        text: Value of the option.
+        what: Values that the option names, for the message.
 
     Raises:
         ConfigError: if it is not ``SET.KEY[.field]``.
     """
     set_name, *rest = text.split(".") if isinstance(text, str) else [""]
     if not set_name or not rest or not all(rest) or set_name in ("metadata", "document"):  # which no set is called
-        raise ConfigError(f"expected SET.KEY[.field], which names a text of an attribute set, got {text!r}")
-    return TextReference(set_name, rest[0], tuple(rest[1:]))
+        raise ConfigError(f"expected SET.KEY[.field], which names {what}, got {text!r}")
+    return SetReference(set_name, rest[0], tuple(rest[1:]))
 
 
 class TextDocument(Document):

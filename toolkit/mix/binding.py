@@ -20,7 +20,8 @@ from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import Wanted
 from toolkit.session import cached
-from toolkit.tag import tagger, when, without
+from toolkit.tag import tagger
+from toolkit.tag.set_options import WHEN, WITHOUT
 from toolkit.tag.tagger import TAGGERS, Tagger
 
 
@@ -225,9 +226,9 @@ def _after_edits(
         raise ConfigError(f"{stale}another program made its set")
     if "tagger" in key.settings and chosen_text.text_of(key.settings) != text:
         return "kept"
-    if removed := key.settings.get(without.OPTION):
+    if removed := key.settings.get(WITHOUT):
         raise ConfigError(f"{stale}its set was made `without: {removed}`")
-    if asked := key.settings.get(when.OPTION):
+    if asked := key.settings.get(WHEN):
         raise ConfigError(f"{stale}its set was made only for documents with `when: {asked}`")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
@@ -247,7 +248,7 @@ def _is_per_line(key: Key, text: str | None) -> bool:
     """Return whether all documents that are edited have a value for each line: those without a text are dropped."""
     given = key.settings or {}
     is_seen = text is not None and "tagger" in given and given.get(chosen_text.OPTION) == text
-    return schema.is_per_line(key.declared.not_null if is_seen and when.OPTION not in given else key.declared)
+    return schema.is_per_line(key.declared.not_null if is_seen and WHEN not in given else key.declared)
 
 
 def _key(binding: Binding, sets: list[JoinedSet]) -> Key:

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -88,19 +87,14 @@ class JoinedSet(ConfigStruct):
     reads: dict[str, str] = {}
 
 
-_PATH = re.compile(r"[\w-]+(?:\.\w+)*")
-
-
 def scale_of(text: str, sets: Sequence[JoinedSet]) -> Declared:
     """Return the scale that is declared for a value, `SET.KEY[.field]` or `KEY[.field]`; None of other expressions."""
-    if not _PATH.fullmatch(text.strip()):
-        return None
-    first, second = [*text.strip().split("."), ""][:2]
+    named = chosen_text.split_reference(text)
     found = [
         key.settings
         for joined in sets
         for key in joined.keys
-        if (joined.set == first and key.key == second) or (key.name == first and not key.hidden)
+        if named and ((joined.set, key.key) == named[:2] or (key.name == named.set and not key.hidden))
     ]
     return declared_in(found[0]) if found and found[0] else None
 

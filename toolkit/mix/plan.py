@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError
 from toolkit.mix.budget.bounds import Drawn, find_bounds
 from toolkit.mix.settings import REJECTED, MixSettings
 from toolkit.mix.stage import Member, StageRecord, stage_path
-from toolkit.rules.kinds.budget import EVERYTHING
+from toolkit.rules.kinds.repeat import EVERYTHING
 from toolkit.storage import store_of
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from toolkit.mix.stage import inputs_now
 from toolkit.records import origins
 from toolkit.records.origins import Origin
 from toolkit.rules import Role, kind_called
-from toolkit.rules.kinds.budget import Unit
+from toolkit.rules.kinds.repeat import Unit
 from toolkit.storage import json_files, store_of
 from toolkit.storage.outputs import Output, Together, write_file
 from toolkit.storage.paths import (

@@ -22,8 +22,8 @@ from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.shuffle import HEAD, Shuffle
 from toolkit.mix.writer import Writer, find_writer, part_name
 from toolkit.rules import Role, Rule, kind_called
-from toolkit.rules.kinds.budget import Budget
-from toolkit.rules.kinds.sample import Sample
+from toolkit.rules.kinds.drop import Sample
+from toolkit.rules.kinds.repeat import Budget
 from toolkit.session import cached
 from toolkit.storage import store_of
 from toolkit.storage.compression import COMPRESSORS

@@ -13,11 +13,11 @@ Expressions that other sections than ``mix:`` ask of documents: which sets they 
 
 import ast
 import keyword
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.data.chosen_text import SetReference, split_reference
 from toolkit.data.metadata_fields import DOCUMENT, METADATA, ROOTS
 from toolkit.data.own_types import KEYS, OwnTypes
 from toolkit.data.schema import ANY, BOOL, INT, STR, Type, is_field
@@ -125,9 +125,6 @@ def everything_known(path: str) -> Facts:
 
 _NO_TYPES = OwnTypes()
 
-_REFERENCE = re.compile(r"\s*([\w-]+)(?:\.(\w+)(?:\.\w+)*)?\s*")
-"""``SET[.KEY[.field]]``, if the set is there."""
-
 FAULTS = (KeyError, IndexError, AttributeError, TypeError, ValueError, ZeroDivisionError, DataError)
 """Errors of an expression about the values of a document."""
 
@@ -199,7 +196,7 @@ def check_form(text: str) -> None:
     Raises:
         ExpressionError: if it is neither.
     """
-    if _REFERENCE.fullmatch(text) is None:
+    if split_reference(text) is None:
         parse(text)
 
 
@@ -232,7 +229,7 @@ def sets_read(
     try:
         keys = sorted(keys_in(text))
     except ExpressionError:
-        if _REFERENCE.fullmatch(text) is None or not is_set_name(set_name):
+        if split_reference(text) is None or not is_set_name(set_name):
             raise
         hint = did_you_mean(set_name, [*here, *there()])
         raise ExpressionError(f"expected an attribute set or an expression, got {set_name!r}{hint}") from None
@@ -253,29 +250,34 @@ def is_reference(text: str, known: Mapping[str, Iterable[str]]) -> bool:
 
     Where a set is called as a key is, a text that does not go on with a key of the set begins with that key.
     """
-    match = _REFERENCE.fullmatch(text)
-    if match is None or match[1] not in known:
+    found = split_reference(text)
+    if found is None or found.set not in known:
         return False
-    return not match[2] or match[2] in known[match[1]] or not any(match[1] in keys for keys in known.values())
+    return not found.key or found.key in known[found.set] or not any(found.set in keys for keys in known.values())
 
 
-def _with(key: str, known: Mapping[str, Iterable[str]]) -> list[str]:
-    return [name for name, keys in known.items() if key in keys]
+def resolve_reference(text: str, known: Mapping[str, Iterable[str]]) -> SetReference | None:
+    """Return the value that ``SET[.KEY[.field]]`` as a whole is; None of a text that `is_reference` does not take.
 
-
-def key_of(set_name: str, key: str, keys: Iterable[str]) -> str:
-    """Return the key that ``SET[.KEY]`` names; one that is not named is the only one of the set.
+    A key that is not named is the only one of the set.
 
     Raises:
         ExpressionError: if the set has no such key, or several where none is named.
     """
-    listed = list(keys)
-    if not key and len(listed) == 1:
-        return listed[0]
-    if key not in listed:
-        hint = did_you_mean(key, listed) or f"; there are: {', '.join(listed)}"
-        raise ExpressionError(f"expected a key of the set {set_name}, got {key!r}{hint}")
-    return key
+    found = split_reference(text)
+    if found is None or not is_reference(text, known):
+        return None
+    keys = list(known[found.set])
+    if not found.key and len(keys) == 1:
+        return found._replace(key=keys[0])
+    if found.key not in keys:
+        hint = did_you_mean(found.key, keys) or f"; there are: {', '.join(keys)}"
+        raise ExpressionError(f"expected a key of the set {found.set}, got {found.key!r}{hint}")
+    return found
+
+
+def _with(key: str, known: Mapping[str, Iterable[str]]) -> list[str]:
+    return [name for name, keys in known.items() if key in keys]
 
 
 def ask(function: Callable[..., Any], arguments: Iterable[Any], what: str) -> Any:

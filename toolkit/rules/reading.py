@@ -17,7 +17,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import is_name
 from toolkit.rules.kinds import all_forms
-from toolkit.rules.rule import Form, Rule, Written, parameter_type
+from toolkit.rules.rule import Form, Rule, parameter_type
 from toolkit.storage.models import BUNDLED
 from toolkit.storage.paths import expand, where_looked
 from toolkit.text.languages.tables import thresholds
@@ -110,7 +110,7 @@ def _values(source: ConfigNode, path: tuple[str, ...], values: Any) -> dict[str,
     return values
 
 
-def check_used(place: ConfigNode, scope: Scope, rules: Iterable[Written]) -> None:
+def check_used(place: ConfigNode, scope: Scope, rules: Iterable[Rule]) -> None:
     """Check that a rule uses each parameter: else it is a slip, and would be without effect; tables may have more.
 
     Raises:

@@ -91,8 +91,8 @@ class Foreign(NamedTuple):
     strict: bool = False
 
 
-class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_case(name).replace("_", " ")):
-    """A rule as written, with what the groups around it add.
+class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_case(name).replace("_", " ")):
+    """A rule as written, with what the groups around it add: extend it with what the kind has in YAML beside that.
 
     Attributes:
         name: under which it is counted and shown; that of its group, and ``: ``, in front.
@@ -109,6 +109,9 @@ class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: sna
     when: str = ""
     parameters: dict[str, dict[str, Any]] = {}
     place: str = ""
+
+    FORM: ClassVar[type["Form"] | None]
+    """The form in which the kind is written; None if it stands in no list of rules."""
 
     ROLE: ClassVar[Role] = Role.EDITS
     """The thing that rules of the kind do. Those that drop or annotate come first, others for documents that stay."""
@@ -177,6 +180,25 @@ class Written(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: sna
         """Return whether it drops or annotates documents; all others are applied to those that stay."""
         return self.drops or self.ROLE is Role.ANNOTATES
 
+    def compile(self, compiler: "Compiler") -> "CompiledRule":
+        """Check the rule against the types of attributes, and make it ready to run.
+
+        Args:
+            compiler: knows the attributes, and notes what the rule reads.
+
+        Raises:
+            ConfigError: naming the place of a rule that cannot be used.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def strictly(self) -> Self:
+        """Return the rule as Dolma understands it: 1 and 1.0 are two numbers to its JSONPath."""
+        return self
+
+    def doubts(self, compiler: "Compiler") -> list[str]:
+        """Return the code of conditions, of which one holds for each document of which `strictly` decides otherwise."""
+        return []
+
 
 def _recorded(values: dict[str, Any]) -> dict[str, Any]:
     """Return the values of a parameter as they are recorded: a table of many languages by its digest."""
@@ -202,7 +224,7 @@ class CompiledRule:
         condition: the code of when it holds; empty if it always does.
     """
 
-    rule: Written
+    rule: Rule
     names: Mapping[str, Name]
     function: Callable[[str], Function]
     condition: str
@@ -438,7 +460,7 @@ class Compiler:
 
     # --- what kinds of rules use --------------------------------------------------------------------------------------
 
-    def decision(self, rule: Written, text: str) -> CompiledRule:
+    def decision(self, rule: Rule, text: str) -> CompiledRule:
         """Return a rule that drops or annotates a document where an expression is true.
 
         Rules behind one that drops know what is not null in the documents that it leaves.
@@ -450,13 +472,13 @@ class Compiler:
             self._learn(found.if_false)
         return CompiledRule(rule, names, self.function, _truth(found))
 
-    def decision_by_code(self, rule: Written, names: Names, code: str) -> CompiledRule:
+    def decision_by_code(self, rule: Rule, names: Names, code: str) -> CompiledRule:
         """Return a rule that drops or annotates a document where code is true that comes from no expression."""
         if condition := self.condition(rule, names):
             code = f"{condition} and {code}"
         return CompiledRule(rule, names, self.function, code)
 
-    def condition(self, rule: Written, names: Names) -> str:
+    def condition(self, rule: Rule, names: Names) -> str:
         """Return the code of a rule's `when`; empty if there is none.
 
         What it tests is known not to be null in the values of the rule that are asked for behind it.
@@ -468,7 +490,7 @@ class Compiler:
         self._if_applied[id(rule)] = found.if_true
         return _truth(found)
 
-    def value(self, rule: Written, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
+    def value(self, rule: Rule, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
         """Return a checked expression that gives a value.
 
         Args:
@@ -485,7 +507,7 @@ class Compiler:
             raise refused(rule, f"expected {wanted}, got {got}")
         return found
 
-    def checked(self, rule: Written, names: Names, text: str, how: _Check = check_condition) -> Expression:
+    def checked(self, rule: Rule, names: Names, text: str, how: _Check = check_condition) -> Expression:
         """Return a checked expression, by default a condition; what it reads is noted."""
         try:
             found = how(text, names, self.known | self._if_applied.get(id(rule), frozenset()))
@@ -496,7 +518,7 @@ class Compiler:
             self.places.setdefault(id(rule), []).extend(found.places)  # not those of a line of a document, or a piece
         return found
 
-    def noting(self, rule: Written) -> Function | None:
+    def noting(self, rule: Rule) -> Function | None:
         """Return what adds to a list, behind the values of a document, when a rule's condition compares a null."""
         code = self._noting.get(id(rule))
         return self.function(code, "seen") if code else None
@@ -509,7 +531,7 @@ class Compiler:
         """Return the code that calls a function with the document."""
         return f"{self._constant(function)}({', '.join((self._arguments[-1], *more))})"
 
-    def label_code(self, rule: Written, what: str = "") -> str:
+    def label_code(self, rule: Rule, what: str = "") -> str:
         """Return the code of the label, for what depends on labels, which must be able to differ."""
         if not (self._label and self._label.names):
             expected = "expected a label for each document, got an output format without labels"
@@ -520,7 +542,7 @@ class Compiler:
         """Note that an expression gives a field of the metadata: what it reads must be right after edits, too."""
         self.needs.to_set |= {*found.names, *(self._label_names if LABEL in found.names else ())}
 
-    def names_for(self, rule: Written) -> dict[str, Name]:
+    def names_for(self, rule: Rule) -> dict[str, Name]:
         """Return what the expressions of a rule may use, with its parameters."""
         return self.names | {name: self._parameter(rule, name, values) for name, values in rule.parameters.items()}
 
@@ -539,7 +561,7 @@ class Compiler:
             known = known | {LABEL, self._label.text}
         self.known = known
 
-    def _parameter(self, rule: Written, name: str, values: Mapping[str, Any]) -> Name:
+    def _parameter(self, rule: Rule, name: str, values: Mapping[str, Any]) -> Name:
         if name in self.names:
             raise refused(rule, f"expected another name for the parameter {name!r}, because an attribute has this name")
         if "" not in values:
@@ -554,7 +576,7 @@ class Compiler:
             code = f"get({self._constant({k: v for k, v in values.items() if k})}, {label}, {code})"
         return Name(type_, code, literal=True)
 
-    def _note_nulls(self, rule: Written, found: Expression) -> None:
+    def _note_nulls(self, rule: Rule, found: Expression) -> None:
         if found.noting:
             self._noting[id(rule)] = found.noting
 
@@ -578,7 +600,7 @@ class Compiler:
         return name
 
 
-def refused(rule: Written, why: object) -> ConfigError:
+def refused(rule: Rule, why: object) -> ConfigError:
     """Return the error of a rule that cannot be used."""
     return _config_error(f"{rule.place}: rule {quoted(rule.name)}", why)
 
@@ -611,32 +633,6 @@ def parameter_type(*values: Any) -> Type:
     return found
 
 
-class Rule(Written, kw_only=True):
-    """A rule that can be compiled: extend it with what the kind has in YAML beside `Written`."""
-
-    FORM: ClassVar[type["Form"] | None]
-    """The form in which the kind is written; None if it stands in no list of rules."""
-
-    def compile(self, compiler: Compiler) -> CompiledRule:
-        """Check the rule against the types of attributes, and make it ready to run.
-
-        Args:
-            compiler: knows the attributes, and notes what the rule reads.
-
-        Raises:
-            ConfigError: naming the place of a rule that cannot be used.
-        """
-        raise NotImplementedError(type(self).__name__)
-
-    def strictly(self) -> Self:
-        """Return the rule as Dolma understands it: 1 and 1.0 are two numbers to its JSONPath."""
-        return self
-
-    def doubts(self, compiler: Compiler) -> list[str]:
-        """Return the code of conditions, of which one holds for each document of which `strictly` decides otherwise."""
-        return []
-
-
 class Form(ConfigStruct, kw_only=True):
     """An entry of the list ``rules:`` as it stands in YAML: extend it with the options of a kind."""
 
@@ -648,6 +644,10 @@ class Form(ConfigStruct, kw_only=True):
 
     WORD: ClassVar[str] = ""
     """The word at this key where kinds share it: ``blocklist``; empty for the kind that takes everything else."""
+
+    def named(self, shown: str) -> str:
+        """Return the name of a rule: the one that is given, or what it does, and when."""
+        return self.name or shown + (f", when {self.when}" if self.when else "")
 
     def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         """Return the rules that the entry stands for, without what surrounds them.

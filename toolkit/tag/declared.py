@@ -12,15 +12,15 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, short
-from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.records import sets as records
 from toolkit.records.foreign import External, types_of
 from toolkit.storage import models, store_of
 from toolkit.storage.paths import list_files
 from toolkit.tag import plan as tag_plan
-from toolkit.tag import tagger, when, without
+from toolkit.tag import tagger
 from toolkit.tag.plan import Plan, Step, build
+from toolkit.tag.set_options import SETS, WHEN, WITHOUT, check_read
 from toolkit.tag.tagger import Reference
 
 
@@ -105,11 +105,11 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
         if digest is models.digest:  # or else the model need not be here
             tagger.check_models(step.tagger)
         found = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
-        found |= {without.OPTION: step.entry.without} if step.without else {}
+        found |= {WITHOUT: step.entry.without} if step.without else {}
         found |= {chosen_text.OPTION: step.entry.text} if step.text else {}
         asked = step.entry.when
-        found |= {when.OPTION: asked.text} if asked else {}
-        return found | {when.SETS: asked.sets} if asked and asked.sets else found
+        found |= {WHEN: asked.text} if asked else {}
+        return found | {SETS: asked.sets} if asked and asked.sets else found
     except MissingModel as error:
         raise MissingModel(f"{step.entry.place}: {error}") from None
     except ConfigError as error:
@@ -121,7 +121,7 @@ def _check_reference(
 ) -> None:
     where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
     if keys is None and reference.set in dataset.sets():  # written by another program: known when it is read
-        if reference.option != when.OPTION:
+        if reference.option != WHEN:
             _check_read(step, reference, schema.from_annotation(reference.type, where), where)
         return None
     if keys is None:
@@ -131,7 +131,7 @@ def _check_reference(
     if reference.key not in keys:
         hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
         raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
-    if reference.option == when.OPTION:
+    if reference.option == WHEN:
         return None
     type_ = _type_read(reference, keys[reference.key])
     wanted = schema.from_annotation(reference.type, where)
@@ -153,7 +153,7 @@ def _check_text(
     keys: Mapping[str, records.KeySchema],
 ) -> None:
     """Raise ConfigError if a tagger reads places in another text than the one that it sees."""
-    if reference.option in (when.OPTION, chosen_text.OPTION) or types is None or reference.key not in types:
+    if reference.option in (WHEN, chosen_text.OPTION) or types is None or reference.key not in types:
         return
     theirs = chosen_text.text_of(keys[reference.key].settings) if reference.key in keys else None
     read = _type_read(reference, types[reference.key])
@@ -182,7 +182,7 @@ def _type_read(reference: Reference, type_: schema.Type) -> schema.Type | None:
 def _check_read(step: Step, reference: Reference, type_: schema.Type, where: str) -> None:
     if step.without:
         try:
-            without.check_read(reference, type_)
+            check_read(reference, type_)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
 
@@ -370,7 +370,9 @@ def check_section(
         try:
             wanted = _wanted(dataset, name, planned, tag_plan.read_sets(section, [name], others, own))
         except (UnknownPlugin, MissingExtra) as error:
-            if _references(section, name) != {key: found.settings.get("tagger") for key, found in made.keys.items()}:
+            if tag_plan.references_in(section, name) != {
+                key: found.settings.get("tagger") for key, found in made.keys.items()
+            }:
                 raise
             warnings.append(f"the set {name!r} cannot be compared with the section `tag:` here: {error}")
             continue
@@ -404,12 +406,3 @@ def _digest_of(known: Mapping[str, str]) -> Callable[[str], str]:
             return known[name]
 
     return digest
-
-
-def _references(section: ConfigNode, name: str) -> dict[str, str]:
-    """Return the reference to each tagger of a set, by its key."""
-    found = {}
-    for place in tag_plan.places_of(section, name):
-        reference, key, _ = tag_plan.reference_of(place)
-        found[key or default_name(reference)] = reference
-    return found

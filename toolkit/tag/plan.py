@@ -15,6 +15,7 @@ from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, schema
+from toolkit.data.chosen_text import parse_reference
 from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.data.own_types import OwnTypes
 from toolkit.decoders import decoder_of
@@ -25,9 +26,18 @@ from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.session import cached
 from toolkit.storage.paths import is_set_name
-from toolkit.tag import tagger, when, without
+from toolkit.tag import tagger
+from toolkit.tag.set_options import (
+    SETS,
+    WHEN,
+    WITHOUT,
+    Condition,
+    When,
+    check_values,
+    resolve_condition,
+    spans_reference,
+)
 from toolkit.tag.tagger import TAGGERS, Reference, Tagger
-from toolkit.tag.when import Condition, When
 
 T = TypeVar("T")
 
@@ -39,9 +49,9 @@ class Entry(ConfigStruct):
         key: the top-level key that it writes.
         reference: by which the class is found.
         options: what the configuration gives.
-        without: the spans that its texts are given without (see `toolkit.tag.without`).
+        without: the spans that its texts are given without (see `toolkit.tag.set_options`).
         text: the text that it sees in place of the documents' (see `toolkit.data.chosen_text`).
-        when: of which documents it is asked (see `toolkit.tag.when`).
+        when: of which documents it is asked (see `toolkit.tag.set_options`).
         place: file, line and key, for messages.
         code: digests of the class's code when the plan was read (see `toolkit.config.plugin_code`).
         recorded: Reference in records.
@@ -60,9 +70,20 @@ class Entry(ConfigStruct):
     files: dict[str, str] = {}
 
     @property
+    def tagger(self) -> Tagger:
+        """Return the tagger with its options."""
+        return _configured(self.reference, msgspec.json.encode(self.options))
+
+    @property
     def place_of_tagger(self) -> dict[str, str]:
         """Return where the class is found, as an option `tagger`, if its reference is recorded relative to the root."""
         return {"tagger": self.reference} if self.recorded not in ("", self.reference) else {}
+
+
+@cached(256)
+def _configured(reference: str, options: bytes) -> Tagger:
+    found = ConfigNode(msgspec.json.decode(options))
+    return config.convert(found, TAGGERS.find(reference), f"tagger {reference}")
 
 
 class Plan(ConfigStruct):
@@ -184,10 +205,14 @@ def _read_set(section: ConfigNode, set_name: str, others: Others, own: Own) -> l
     entries: list[Entry] = []
     shared = _of_all(section, set_name)
     for place in places_of(section, set_name):
-        entry = _spelled_out(_read_entry(place, shared), section)
-        _check_fields(entry, own)
+        entry = _with_fields_checked(_spelled_out(_read_entry(place, shared), section), own)
         if entry.when:
-            entry = _resolved(entry, entry.when, set_name, section, others, own)
+            here = {name: [*references_in(section, name)] for name in section.value}
+            try:
+                found = resolve_condition(entry.when, (set_name, entry.key), here, others, own)
+            except ExpressionError as error:
+                raise ConfigError(f"{entry.place}: {WHEN}: {error}") from None
+            entry = msgspec.structs.replace(entry, when=found)
         if any(entry.key == other.key for other in entries):
             raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
         entries.append(entry)
@@ -201,54 +226,38 @@ def _spelled_out(entry: Entry, section: ConfigNode) -> Entry:
 
     A set of the section with one key leaves no doubt, whatever its `as:` is.
     """
-    built = config.convert(ConfigNode(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
     with suppress(ConfigError):  # which is raised with its place where the tagger is made
-        for read in tagger.references(built):
-            places = places_of(section, read.set) if read.set in section.value and read.text == read.set else []
-            if len(places) == 1:
-                reference, alias, _ = reference_of(places[0])
-                if (key := alias or default_name(reference)) != read.key and read.option in entry.options:
-                    entry = msgspec.structs.replace(entry, options={**entry.options, read.option: f"{read.set}.{key}"})
+        for read in tagger.references(entry.tagger):
+            keys = [*references_in(section, read.set)] if read.set in section.value and read.text == read.set else []
+            if len(keys) == 1 and keys != [read.key] and read.option in entry.options:
+                entry = msgspec.structs.replace(entry, options={**entry.options, read.option: f"{read.set}.{keys[0]}"})
     return entry
 
 
-def _check_fields(entry: Entry, own: Own) -> None:
-    """Raise ConfigError if an option names a field that no document has, which would be null in all of them."""
-    built = config.convert(ConfigNode(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
-    try:
-        fields = [each for each in tagger.metadata_fields(built) if each.option.partition("[")[0] in entry.options]
-    except ConfigError:  # which is raised with its place where the tagger is made
-        return
-    for field in fields:
+def _with_fields_checked(entry: Entry, own: Own) -> Entry:
+    """Return an entry; raise ConfigError if an option names a field that no document has, null in all of them."""
+    fields: list[MetadataField] = []
+    with suppress(ConfigError):  # which is raised with its place where the tagger is made
+        fields = tagger.metadata_fields(entry.tagger)
+    for field in (each for each in fields if each.option.partition("[")[0] in entry.options):
         if fault := expressions.absent(field.path, expressions.of_document(own=own())):
             raise ConfigError(f"{entry.place}: {field.option}: {fault}")
+    return entry
 
 
-def _resolved(entry: Entry, written: When, set_name: str, section: ConfigNode, others: Others, own: Own) -> Entry:
-    """Return an entry whose condition knows which attributes it reads."""
-    here = {name: _keys(section, name) for name in section.value}
-    try:
-        found = when.resolved(written, (set_name, entry.key), here, others, own)
-    except ExpressionError as error:
-        raise ConfigError(f"{entry.place}: {when.OPTION}: {error}") from None
-    return msgspec.structs.replace(entry, when=found)
-
-
-def _keys(section: ConfigNode, set_name: str) -> list[str]:
-    """Return the keys of a set of the section; what else is said of it is not looked at."""
-    references = [reference_of(place)[:2] for place in places_of(section, set_name)]
-    return [key or default_name(reference) for reference, key in references]
+def references_in(section: ConfigNode, set_name: str) -> dict[str, str]:
+    """Return the references to the taggers of a set of a section, by key; what else is said of it is not looked at."""
+    listed = [reference_of(place)[:2] for place in places_of(section, set_name)]
+    return {key or default_name(reference): reference for reference, key in listed}
 
 
 def _reads(entry: Entry) -> list[str]:
     """Return the sets that an entry reads."""
-    built = config.convert(ConfigNode(entry.options), TAGGERS.find(entry.reference), f"tagger {entry.reference}")
     try:
-        found = [reference.set for reference in tagger.references(built)]
+        found = [reference.set for reference in tagger.references(entry.tagger)]
     except ConfigError as error:
         raise ConfigError(f"{entry.place}: {error}") from None
-    found += [without.reference_of(entry.without).set] if entry.without else []
-    found += [chosen_text.parse_reference(entry.text).set] if entry.text else []
+    found += [parse_reference(text).set for text in (entry.without, entry.text) if text]
     return found + [read.set for read in entry.when.reads] if entry.when else found
 
 
@@ -277,7 +286,7 @@ def places_of(section: ConfigNode, set_name: str) -> list[ConfigNode]:
     return [place.at(i) for i in range(len(place.value))] if isinstance(place.value, list) else [place]
 
 
-OF_SETS = {without.OPTION: None, chosen_text.OPTION: None, when.OPTION: None, when.SETS: None}
+OF_SETS = {WITHOUT: None, chosen_text.OPTION: None, WHEN: None, SETS: None}
 """Options of any set, by name with their defaults. They stand beside a tagger, or beside `taggers` for all of a set."""
 
 
@@ -310,80 +319,57 @@ def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
     except ConfigError as error:
         raise place.error((), str(error)) from None
     if taken := {field.encode_name for field in msgspec.structs.fields(class_)} & {"tagger", "as", "taggers", *OF_SETS}:
-        raise place.error(
-            (),
-            f"expected a tagger without an option {min(taken)!r}, because this word has another "
-            f"meaning beside a tagger",
-        )
+        what = "because this word has another meaning beside a tagger"
+        raise place.error((), f"expected a tagger without an option {min(taken)!r}, {what}")
     own, options = config.divide(options, OF_SETS)
     if twice := own.value.keys() & shared.value.keys():
         raise own.error((min(twice),), f"expected {min(twice)} once, got it beside `taggers`, too")
     config.convert(options, class_, f"tagger {reference}")
-    removed = _without(own if without.OPTION in own.value else shared, class_, reference)
-    text = _text(own if chosen_text.OPTION in own.value else shared, removed)
-    asked = _when(own, shared)
-    where = ": ".join(part for part in (place.place(()), f"tagger {reference}") if part)
-    key = key or default_name(reference)
+
+    without, text, condition = _set_options(own, shared, class_, reference)
     return Entry(
-        key=key,
+        key=key or default_name(reference),
         reference=reference,
         options=options.value,
-        without=removed,
+        without=without,
         text=text,
-        when=asked,
-        place=where,
+        when=condition,
+        place=": ".join(part for part in (place.place(()), f"tagger {reference}") if part),
         code=code,
         recorded=recorded_reference(reference),
     )
 
 
-def _without(given: ConfigNode, class_: type[Tagger], reference: str) -> str | None:
-    """Return the option `without` of an entry, checked."""
-    text = given.value.get(without.OPTION)
-    if text is None:
-        return None
+def _set_options(
+    own: ConfigNode, shared: ConfigNode, class_: type[Tagger], reference: str
+) -> tuple[str | None, str | None, When | None]:
+    """Return the options `without`, `text` and `when` of an entry, checked, the last as it is written."""
+
+    def given(option: str) -> Any:
+        return (own if option in own.value else shared).value.get(option)
+
+    option = WITHOUT
     try:
-        without.check_values(class_, f"the tagger {reference}")
-        return without.reference_of(text).text
+        if (removed := given(WITHOUT)) is not None:
+            check_values(class_, f"the tagger {reference}")
+            spans_reference(removed)
+        option = chosen_text.OPTION
+        if (text := given(option)) is not None:
+            if removed is not None:
+                got = "got both: the spans of `without` are places in the documents' own text"
+                raise ConfigError(f"expected `text` or `without`, {got}")
+            parse_reference(text)
+        option, condition, sets = SETS, given(WHEN), given(SETS)
+        if condition is None and sets is not None:
+            raise ConfigError(f"expected `{SETS}` only beside `{WHEN}`")
+        if condition is not None and (not isinstance(condition, str) or not condition.strip()):
+            option = WHEN
+            raise ConfigError(f'expected an expression, such as `language.label == "en"`, got {condition!r}')
+        if not isinstance(sets, list | None) or not all(isinstance(each, str) for each in sets or ()):
+            raise ConfigError(f"expected a list of sets that the expression reads, got {sets!r}")
     except ConfigError as error:
-        raise given.error((without.OPTION,), str(error)) from None
-
-
-def _text(given: ConfigNode, removed: str | None) -> str | None:
-    """Return the option `text` of an entry, checked."""
-    text = given.value.get(chosen_text.OPTION)
-    if text is None:
-        return None
-    if removed is not None:
-        message = "expected `text` or `without`, got both: the spans of `without` are places in the documents' own text"
-        raise given.error((chosen_text.OPTION,), message)
-    try:
-        return chosen_text.parse_reference(text).text
-    except ConfigError as error:
-        raise given.error((chosen_text.OPTION,), str(error)) from None
-
-
-def _reference_to(text: str) -> Reference:
-    """Return the reference to a chosen text, as that to an attribute that a tagger reads."""
-    found = chosen_text.parse_reference(text)
-    return Reference(chosen_text.OPTION, text, found.set, found.key, found.path, str | None)
-
-
-def _when(own: ConfigNode, shared: ConfigNode) -> When | None:
-    """Return the option `when` of an entry, as it is written, with the sets that are named beside it."""
-    of = {key: own if key in own.value else shared for key in (when.OPTION, when.SETS)}
-    text, sets = (of[key].value.get(key) for key in of)
-    if text is None:
-        if sets is not None:
-            raise of[when.SETS].error((when.SETS,), f"expected `{when.SETS}` only beside `{when.OPTION}`")
-        return None
-    if not isinstance(text, str) or not text.strip():
-        raise of[when.OPTION].error(
-            (when.OPTION,), f'expected an expression, such as `language.label == "en"`, got {text!r}'
-        )
-    if not isinstance(sets, list | None) or not all(isinstance(each, str) for each in sets or ()):
-        raise of[when.SETS].error((when.SETS,), f"expected a list of sets that the expression reads, got {sets!r}")
-    return When(text=text, sets=sets or [])
+        raise (own if option in own.value else shared).error((option,), str(error)) from None
+    return removed, text, None if condition is None else When(text=condition, sets=sets or [])
 
 
 @cached(4)
@@ -419,28 +405,22 @@ def _step(
             f"{entry.place}: expected the same code for the whole run, got other code in {', '.join(edited)}; "
             "do not edit it during a run, and have the same code on all machines; then run again"
         )
-    built = config.convert(ConfigNode(entry.options), class_, f"tagger {entry.reference}")
     try:
-        references, fields = tuple(tagger.references(built)), tuple(tagger.metadata_fields(built))
-    except ConfigError as error:
-        raise ConfigError(f"{entry.place}: {error}") from None
-    removed = without.reference_of(entry.without) if entry.without else None
-    references += (removed,) if removed else ()
-    text = _reference_to(entry.text) if entry.text else None
-    references += (text,) if text else ()
+        references, fields = tuple(tagger.references(entry.tagger)), tuple(tagger.metadata_fields(entry.tagger))
+        asked = Condition(entry.when, types) if entry.when else None
+    except (ConfigError, ExpressionError) as error:
+        option = f"{WHEN}: " if isinstance(error, ExpressionError) else ""
+        raise ConfigError(f"{entry.place}: {option}{error}") from None
+    references += (spans_reference(entry.without),) if entry.without else ()
     if entry.text:
-        references = tuple(_proven_by_text(each, entry, entries) for each in references)
-    asked = None
-    if entry.when:
-        try:
-            asked = Condition(entry.when, types)
-        except ExpressionError as error:
-            raise ConfigError(f"{entry.place}: {when.OPTION}: {error}") from None
+        chosen = Reference(chosen_text.OPTION, entry.text, *parse_reference(entry.text), str | None)
+        references = tuple(_proven_by_text(each, entry, entries) for each in (*references, chosen))
+    if asked and entry.when:
         references = tuple(_proven(each, asked, entry.when, entries) for each in references) + asked.references
-        removed = next((each for each in references if each.option == without.OPTION), None)
-        text = next((each for each in references if each.option == chosen_text.OPTION), None)
+    by_option = {each.option: each for each in references}
+    removed, text = by_option.get(WITHOUT), by_option.get(chosen_text.OPTION) if entry.text else None
     type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-    return Step(*name, entry, built, references, fields, removed, text, asked, type_, annotation)
+    return Step(*name, entry, entry.tagger, references, fields, removed, text, asked, type_, annotation)
 
 
 def _proven_by_text(reference: Reference, own: Entry, entries: Mapping[tuple[str, str], Entry]) -> Reference:

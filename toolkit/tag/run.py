@@ -31,9 +31,9 @@ from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines, version_read
 from toolkit.tag.plan import Plan, Step, build
+from toolkit.tag.set_options import Numbered
 from toolkit.tag.steps import ASKED, Effort, values_of
 from toolkit.tag.tagger import Reference
-from toolkit.tag.when import Numbered
 from toolkit.text.batch import Batch
 
 

@@ -15,9 +15,8 @@ from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.records import sets as records
 from toolkit.storage.threads import for_each
 from toolkit.tag.plan import Plan, Step
+from toolkit.tag.set_options import Asked, Numbered, Shorter
 from toolkit.tag.tagger import Reference
-from toolkit.tag.when import Asked, Numbered
-from toolkit.tag.without import Shorter
 from toolkit.text.batch import Batch, Column
 
 LONGEST = 200

@@ -1,9 +1,12 @@
-"""Taggers that the command line names, and documents to try them on; nothing is written."""
+"""Taggers that the command line names, documents to try them on, and how fast they are there; nothing is written."""
 
 import copy
 import os
+import random
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,7 +26,7 @@ from toolkit.tag import plan as tag_plan
 from toolkit.tag.plan import Plan, Step
 from toolkit.tag.steps import run_steps
 from toolkit.tag.tagger import TAGGERS
-from toolkit.text.batch import Batch, Column
+from toolkit.text.batch import Batch, Column, in_blocks
 
 STANDARD_INPUT = "standard input"
 
@@ -226,3 +229,122 @@ def values_of(steps: Sequence[Step], tried: Sequence[Tried], path: str) -> list[
         for each, value in zip(found, stored, strict=True):
             each[step.set, step.key] = msgspec.json.decode(value)
     return found
+
+
+SAMPLE_BYTES = 1 << 20
+SECONDS = 0.4
+"""That a measurement takes, about."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How fast a tagger is, alone and in one process, with the words and lines that it needs.
+
+    Attributes:
+        mb_per_s: 1,000,000 bytes of UTF-8 in a second of the processor.
+        ns_per_char: nanoseconds a code point.
+        start_seconds: until the first values are there, if they take long: models are read, code is compiled.
+        documents, bytes, chars: that were measured.
+    """
+
+    mb_per_s: float
+    ns_per_char: float
+    start_seconds: float
+    documents: int
+    bytes: int
+    chars: int
+
+
+def measure(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> Cost:
+    """Return the cost of the tagger that writes a key.
+
+    Args:
+        steps: the tagger, after those that it reads, whose time is not counted.
+        key: of the tagger.
+        documents: to measure with, as many as there is time for.
+    """
+    begin = time.perf_counter()
+    _seconds(steps, key, documents[:4])
+    start = time.perf_counter() - begin
+    few = documents[:16]
+    share = SECONDS / max(_seconds(steps, key, few), 1e-6)
+    some = documents[: max(len(few), int(share * len(few)))]
+    seconds = min(_seconds(steps, key, some) for _ in range(2))
+    chars, size = sum(len(d.text) for d in some), sum(len(d.text.encode()) for d in some)
+    return Cost(
+        mb_per_s=_rounded(size / 1e6 / max(seconds, 1e-9)),
+        ns_per_char=_rounded(seconds * 1e9 / max(chars, 1)),
+        start_seconds=round(start, 2),
+        documents=len(some),
+        bytes=size,
+        chars=chars,
+    )
+
+
+def _rounded(number: float) -> float:
+    return round(number) if number >= 100 else float(f"{number:.3g}")
+
+
+def _seconds(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> float:
+    """Return the processor's seconds for the values of one key and their JSON; blocks are as a worker has them."""
+    total = 0.0
+    for block in in_blocks(documents, lambda document: len(document.text)):
+        batch = Batch([Document(d.text, id=d.id, source=d.source, metadata=d.raw_metadata, row=d.row) for d in block])
+        numbered = [(document, 1_000_000) for document in batch]  # behind those whose values are checked
+        begin = time.process_time()
+        for step, values, *_ in run_steps(batch, numbered, steps, ""):
+            if step.key == key:
+                raws = values.raw() if isinstance(values, Column) else values
+                for value in raws:
+                    msgspec.json.encode(value)
+                total += time.process_time() - begin
+            begin = time.process_time()
+    return total
+
+
+# --- the sample -------------------------------------------------------------------------------------------------------
+
+AROUND = (
+    "Home | About us | Contact",
+    "» Menu",
+    "Read more …",
+    "© 2024 Example Ltd. All rights reserved",
+    "Share:",
+    "",
+)
+
+
+def sentences() -> dict[str, str]:
+    """Return some sentences, by language."""
+    path = os.path.join(os.path.dirname(__file__), "tables", "sample-sentences.tsv")
+    with open(path, encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split("\t") for line in file)
+
+
+def sample_pages(size: int = SAMPLE_BYTES) -> list[Document]:
+    """Pages in several languages, nearly half of them English, the same every time.
+
+    Args:
+        size: bytes of UTF-8 at which it is enough.
+    """
+    chance = random.Random(1)  # noqa: S311  # nothing to keep secret
+    pages: list[Document] = []
+    total, known = 0, sentences()
+    while total < size:
+        language = chance.choice([*["en"] * 8, *known])
+        lines = chance.choices(AROUND, k=3)
+        lines += [_line(known[language], chance) for _ in range(chance.randint(3, 30))]
+        lines += [f"info{chance.randrange(10_000)}@example.org", f"https://www.example.org/{chance.randrange(10**6)}"]
+        pages.append(Document("\n".join(lines), id=f"page-{len(pages)}", source="sample"))
+        total += len(pages[-1].text.encode())
+    return pages
+
+
+def _line(text: str, chance: random.Random) -> str:
+    words = text.split(" ")
+    for _ in range(len(words) // 8):  # some in other places, so that not all is a repetition
+        i, j = chance.randrange(len(words)), chance.randrange(len(words))
+        words[i], words[j] = words[j], words[i]
+    begin = chance.randrange(len(words))
+    number = f"{chance.choice(['-', '•', str(chance.randrange(2000))])} " if chance.random() < 0.2 else ""
+    return number + " ".join(words[begin:] + words[: chance.randrange(begin + 1)])

@@ -7,10 +7,9 @@ import msgspec
 
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
-from toolkit.view.corpus import At, Corpus, Found, Question, Values
-from toolkit.view.explained import DroppedBy, Explainer
+from toolkit.view.corpus import MOST, Asked, At, Corpus, Found, Queries, Query, Question, Values
+from toolkit.view.dataset import DroppedBy, Explainer
 from toolkit.view.labels import Labels
-from toolkit.view.queries import MOST, Asked, Queries, Query
 
 HEAD = 400
 """Code points of the beginning of a text in a list."""

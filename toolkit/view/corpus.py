@@ -2,12 +2,17 @@
 
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from toolkit.data.schema import Type
+from toolkit.errors import ToolkitError
+from toolkit.storage.threads import Thread
 
 
 class Ended(BaseException):
@@ -184,3 +189,216 @@ class Corpus(Protocol):
         Raises:
             ConfigError: if they are no expressions over what is here.
         """
+
+
+MOST = 1_000_000
+"""Places that a query keeps. To order them takes 200 MB for a moment."""
+
+KEPT = 8
+"""Queries whose answers are kept."""
+
+ABANDONED = 20.0
+"""Seconds after which a query ends that nobody asks for: the page asks more often."""
+
+_ROW_BITS = 40
+
+
+class Asked(NamedTuple):
+    """What a query looks for.
+
+    Attributes:
+        where: the condition.
+        sort: the expression that gives scores.
+        descending: whether the highest scores come first.
+        sets: whose keys are meant where several have one.
+        rule: of the mix, that drops the documents, by its number; -1 for those that stay, None for all.
+    """
+
+    where: str
+    sort: str
+    descending: bool
+    sets: tuple[str, ...]
+    rule: int | None = None
+
+
+class Query:
+    """A query that is being answered.
+
+    Args:
+        corpus: that it looks at.
+        question: of it.
+        asked: what it is.
+
+    Attributes:
+        scanned: documents that were looked at.
+        found: documents that fit.
+        without: of these, those without a score, which are not listed.
+        faults: of shards that could not be looked at.
+        done: whether all has been looked at.
+    """
+
+    def __init__(self, corpus: Corpus, question: Question, asked: Asked) -> None:
+        self.asked, self._corpus, self._question = asked, corpus, question
+        self.scanned = self.found = self.without = 0
+        self.faults: list[str] = []
+        self.done = False
+        self._stop = Stop()
+        self.reads_documents = question.reads_documents
+        self._places = array("Q")
+        self._best: _Best | None = _Best(descending=asked.descending) if asked.sort else None
+        self._changed = threading.Condition()
+        self._last_asked = time.monotonic()
+        for work in (self._run, self._watch):
+            Thread(target=work, name="query", daemon=True).start()
+
+    def end(self) -> None:
+        """End the work."""
+        if not self.done:
+            self._stop.end()
+
+    @property
+    def ended(self) -> bool:
+        """Return whether it has ended before all has been looked at."""
+        return self._stop.ended and not self.done
+
+    @property
+    def is_cut(self) -> bool:
+        """Return whether more documents fit than are kept."""
+        return self.found - self.without > MOST
+
+    def wait_for(self, count: int, seconds: float) -> None:
+        """Wait until so many places are there to be shown, or the work is done; at most some seconds."""
+        self._last_asked = time.monotonic()
+        with self._changed:
+            self._changed.wait_for(lambda: self.done or self.ended or len(self._places) >= count, timeout=seconds)
+
+    def places(self, first: int, count: int) -> list[tuple[At, float | None]]:
+        """Return some of the places that were found, from the first one's number, with their scores.
+
+        Those that are ordered by scores are there when all has been looked at.
+        """
+        if self._best is None:
+            with self._changed:
+                return [(_at(each), None) for each in self._places[first : first + count]]
+        return self._best.listed(first, count) if self.done else []
+
+    def _run(self) -> None:
+        try:
+            for number in range(len(self._corpus.shards)):
+                try:
+                    for block in self._question.scan(number, self._stop):
+                        self._stop.check()
+                        self._add(number, block)
+                except ToolkitError as error:
+                    self.faults.append(str(error))
+            done = True
+        except Ended:
+            done = False
+        except BaseException as error:  # which nobody else would hear of
+            self.faults.append(f"{type(error).__name__}: {error}")
+            done = True
+            raise
+        finally:
+            with self._changed:
+                if self._best:
+                    self._best.order()
+                self.done = done
+                self._changed.notify_all()
+
+    def _watch(self) -> None:
+        """End the work when nobody asks for it any more: the browser has gone, or asks for something else."""
+        with self._changed:
+            while not (self.done or self.ended):
+                left = self._last_asked + ABANDONED - time.monotonic()
+                if left <= 0:
+                    self._stop.end()
+                self._changed.wait(min(max(left, 0.01), 1.0))
+
+    def _add(self, number: int, block: Scanned) -> None:
+        base = number << _ROW_BITS
+        with self._changed:
+            self.scanned += block.looked_at
+            self.found += len(block.rows)
+            if self._best is None:
+                room = MOST - len(self._places)
+                self._places.extend([base | row for row in block.rows[:room]])
+                self._changed.notify_all()
+                return
+        pairs = [(base | row, each) for row, each in zip(block.rows, block.scores, strict=True) if each is not None]
+        self.without += len(block.rows) - len(pairs)
+        self._best.add(pairs)
+
+
+class _Best:
+    """The places with the best scores; of equal ones those that come first."""
+
+    def __init__(self, *, descending: bool) -> None:
+        import numpy as np
+
+        self._sign = -1.0 if descending else 1.0
+        self._places = np.empty(0, dtype=np.uint64)
+        self._scores = np.empty(0, dtype=np.float64)
+        self._new_places = array("Q")
+        self._new_scores = array("d")
+
+    def add(self, pairs: list[tuple[int, float]]) -> None:
+        self._new_places.extend([place for place, _ in pairs])
+        self._new_scores.extend([float(score) * self._sign for _, score in pairs])
+        if len(self._new_places) >= MOST:
+            self.order()
+
+    def order(self) -> None:
+        """Order what there is, and keep the best."""
+        import numpy as np
+
+        places: np.ndarray = np.concatenate([self._places, np.array(self._new_places, dtype=np.uint64)])
+        scores: np.ndarray = np.concatenate([self._scores, np.array(self._new_scores, dtype=np.float64)])
+        order = np.lexsort((places, scores))[:MOST]
+        self._places, self._scores = places[order], scores[order]
+        self._new_places, self._new_scores = array("Q"), array("d")
+
+    def listed(self, first: int, count: int) -> list[tuple[At, float | None]]:
+        end = first + count
+        places, scores = self._places[first:end].tolist(), (self._scores[first:end] * self._sign).tolist()
+        return [(_at(place), value) for place, value in zip(places, scores, strict=True)]
+
+
+def _at(place: int) -> At:
+    return At(place >> _ROW_BITS, place & ((1 << _ROW_BITS) - 1))
+
+
+class Queries:
+    """The queries that were asked last.
+
+    Args:
+        corpus: that they look at.
+        made: makes the question of what is asked, checked.
+    """
+
+    def __init__(self, corpus: Corpus, made: Callable[[Asked], Question]) -> None:
+        self._corpus, self._made = corpus, made
+        self._kept: OrderedDict[Asked, Query] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, asked: Asked) -> Query:
+        """Return the query, which is begun if it is new.
+
+        Raises:
+            ConfigError: if its expressions are none.
+        """
+        with self._lock:
+            if asked in self._kept and not self._kept[asked].ended:
+                self._kept.move_to_end(asked)
+                return self._kept[asked]
+            query = self._kept[asked] = Query(self._corpus, self._made(asked), asked)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)[1].end()
+            return query
+
+    def forget(self) -> None:
+        """End all, and forget what they have found."""
+        with self._lock:
+            queries = list(self._kept.values())
+            self._kept.clear()
+        for query in queries:
+            query.end()

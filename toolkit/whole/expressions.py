@@ -122,15 +122,12 @@ def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -
     Raises:
         ExpressionError: if the set has no such key, or several where none is named.
     """
-    sets = list(sets)
-    if not expressions.is_reference(text, {each.set: [key.key for key in each.keys] for each in sets}):
+    keys = {each.set: {key.key: key.name for key in each.keys} for each in sets}
+    meant = expressions.resolve_reference(text, keys)
+    if meant is None:
         return None
-    set_name, _, path = text.strip().partition(".")
-    joined = next(each for each in sets if each.set == set_name)
-    key, _, fields = path.partition(".")
-    keys = {each.key: each.name for each in joined.keys}
-    name = keys[expressions.key_of(set_name, key, keys)]
-    path = f"{name}.{fields}" if fields else name
+    name = keys[meant.set][meant.key]
+    path = ".".join((name, *meant.path))
     found = null_safe(path, names)
     if found is None:
         check(f"{path} if {name} is not None else None", names)  # which says what is wrong

@@ -2,5 +2,5 @@
 
 `settings` is the section ``budget:``. `drawing` writes, for each shard, the hash and the amount of each copy that the
 rules leave. `bounds` finds in these, for each group, the greatest hash that is taken; the rule
-`toolkit.rules.kinds.budget` then takes what is up to it.
+`toolkit.rules.kinds.repeat` then takes what is up to it.
 """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from toolkit.rules.kinds.budget import EVERYTHING
+from toolkit.rules.kinds.repeat import EVERYTHING
 
 if TYPE_CHECKING:
     import numpy as np

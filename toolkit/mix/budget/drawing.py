@@ -23,7 +23,7 @@ from toolkit.mix.budget.bounds import Drawn
 from toolkit.mix.effects.preview import Block, blocks
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.rules import RuleSet
-from toolkit.rules.repeating import copy_hash
+from toolkit.rules.kinds.repeat import copy_hash
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
 from toolkit.storage import store_of

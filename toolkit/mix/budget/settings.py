@@ -13,7 +13,7 @@ from toolkit.config.sizes import Size
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, amount
-from toolkit.rules.kinds.budget import Budget, Unit, group_text
+from toolkit.rules.kinds.repeat import Budget, Unit, group_text
 
 UNITS: tuple[Unit, ...] = ("documents", "bytes", "characters", "words", "tokens")
 

@@ -1,18 +1,19 @@
-"""The kinds of rules, a file each (see `toolkit.rules.rule`); they are found in this folder, there is no list."""
+"""The kinds of rules (see `toolkit.rules.rule`): the classes in the files of this folder; there is no list."""
 
 import functools
 import importlib
 import pkgutil
 
-from toolkit.plugins import camel_case
 from toolkit.rules.rule import Form, Rule
 
 
 @functools.cache
 def all_kinds() -> tuple[type[Rule], ...]:
-    """Return the kinds, sorted by the names of their files, with those that stand in no list of rules."""
-    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    return tuple(getattr(importlib.import_module(f"{__name__}.{name}"), camel_case(name)) for name in names)
+    """Return the kinds, sorted by name, with those that stand in no list of rules."""
+    modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
+    classes = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
+    kinds = [each for each in classes - {Rule} if issubclass(each, Rule)]
+    return tuple(sorted(kinds, key=lambda kind: str(kind.__struct_config__.tag)))
 
 
 def all_forms() -> list[type[Form]]:

@@ -18,7 +18,7 @@ from toolkit.storage.reading import content_digest
 
 
 class BlocklistForm(Form):
-    """The entry in YAML."""
+    """``{drop: blocklist, files: takedowns.txt}`` drops the documents that the files list by id, host or URL."""
 
     drop: Annotated[str, Description(description="the word `blocklist`")]
     files: Annotated[

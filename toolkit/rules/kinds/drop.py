@@ -1,7 +1,13 @@
-"""``drop: E`` drops the documents for which E is true; with ``syntax:``, those that a pattern matches."""
+"""Rules that drop documents by an expression, a pattern or a draw; and ``annotate``, which notes what they are.
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal, Self
+``drop: E`` drops the documents for which E is true, ``keep: E`` those for which it is not; with ``syntax:``, the
+documents that a pattern matches, or does not. ``sample: 0.1`` keeps a tenth of the documents, the same ones on every
+machine; each label can have its own share. ``{annotate: short, when: E}`` adds an annotation where E is true.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -10,7 +16,11 @@ from toolkit.errors import ConfigError
 from toolkit.rules import filters
 from toolkit.rules.checker import Name
 from toolkit.rules.filters import Syntax
-from toolkit.rules.rule import CompiledRule, Compiler, Foreign, Form, Role, Rule, of_joined, refused
+from toolkit.rules.rule import CompiledRule, Compiler, Foreign, Form, Role, Rule, document_hash, of_joined, refused
+
+Patterns = Annotated[
+    str | list[str], Description(description="an expression; with `syntax` a pattern, or a list of patterns")
+]
 
 
 class PatternForm(Form, kw_only=True):
@@ -19,42 +29,47 @@ class PatternForm(Form, kw_only=True):
     syntax: Annotated[Syntax | None, Description(description="the language of the patterns")] = None
     strict: Annotated[bool, Description(description="compare numbers as Dolma does, 1 unequal to 1.0")] = False
 
-    def rule(self, kind: type["Drop"], given: str | list[str], place: ConfigNode) -> "Drop":
-        """Return the rule of an expression, or with `syntax` of patterns."""
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
+        kind, given = (Keep if self.KEY == "keep" else Drop), getattr(self, self.KEY)
         if isinstance(given, list) and not (self.syntax and given):
             raise place.error((), f"expected an expression, or with `syntax:` a pattern or a list of them, got {given}")
         patterns = given if isinstance(given, list) else [given]
         shown = f"not ({' or '.join(patterns)})" if kind.KEEPS else " or ".join(patterns)
-        return kind(
-            name=self.name or shown + (f", when {self.when}" if self.when else ""),
-            expression="" if self.syntax else patterns[0],
-            patterns=patterns if self.syntax else [],
-            syntax=self.syntax or "",
-            strict=self.strict,
-            when=self.when,
-        )
+        return [
+            kind(
+                name=self.named(shown),
+                expression="" if self.syntax else patterns[0],
+                patterns=patterns if self.syntax else [],
+                syntax=self.syntax or "",
+                strict=self.strict,
+                when=self.when,
+            )
+        ]
 
 
 class DropForm(PatternForm):
-    """The entry in YAML."""
+    """``drop: E`` drops the documents for which E is true; with ``syntax:``, those that a pattern matches."""
 
-    drop: Annotated[
-        str | list[str], Description(description="an expression; with `syntax` a pattern, or a list of patterns")
-    ]
+    drop: Patterns
 
     KEY = "drop"
 
-    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
-        return [self.rule(Drop, self.drop, place)]
+
+class KeepForm(PatternForm):
+    """``keep: E`` drops the documents for which E is not true, the opposite of ``drop: E``."""
+
+    keep: Patterns
+
+    KEY = "keep"
 
 
 class Drop(Rule):
-    """The rule.
+    """The rule `drop`.
 
     Attributes:
-        patterns: a document goes that one of them matches.
-        syntax: of the patterns.
-        strict: whether numbers are compared as Dolma does, 1 unequal to 1.0.
+        patterns: Patterns, of which one matches the documents that go.
+        syntax: Language of the patterns.
+        strict: True if numbers are compared as Dolma does, 1 unequal to 1.0.
     """
 
     patterns: list[str] = []
@@ -106,3 +121,100 @@ class Drop(Rule):
             raise refused(self, error) from None
         compiler.needs.run_by_library(pattern)
         return compiler.called(of_joined(found))
+
+
+class Keep(Drop):
+    """The rule `keep`: as `Drop`, of the documents that the expression or the patterns do not tell."""
+
+    FORM: ClassVar[type[Form]] = KeepForm
+    KEEPS = True
+
+
+class AnnotateForm(Form):
+    """``{annotate: short, when: E}`` adds an annotation to the documents for which E is true."""
+
+    annotate: Annotated[str, Description(description="the annotation to add")]
+    when: Annotated[str, Description(description="an expression: which documents get the annotation")]
+
+    KEY = "annotate"
+
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
+        return [Annotate(name=self.name or self.annotate, expression=self.when, annotation=self.annotate)]
+
+
+class Annotate(Rule):
+    """The rule `annotate`: adds `annotation` where `expression` is true."""
+
+    annotation: str
+
+    FORM = AnnotateForm
+    ROLE = Role.ANNOTATES
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        return compiler.decision(self, self.expression)
+
+
+class SampleForm(Form):
+    """``sample: 0.1`` keeps a tenth of the documents, the same ones everywhere; each label can have its own share."""
+
+    sample: Annotated[
+        int | float | dict[str, Any],
+        Description(
+            title="a share, or {LABEL: SHARE}",
+            description="a share; or {LABEL: SHARE}, where `default` is the share of all other labels",
+        ),
+    ]
+    seed: Annotated[str | int, Description(description="another seed draws other documents")] = ""
+
+    KEY = "sample"
+
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
+        by_label = isinstance(self.sample, dict)
+        shares = dict(self.sample) if isinstance(self.sample, dict) else {"default": self.sample}
+        if not shares:
+            raise place.error(("sample",), "expected a share, or {LABEL: SHARE}, got none")
+        for label, share in shares.items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+                at = ("sample", label) if by_label else ("sample",)
+                raise place.error(at, f"expected a share between 0 and 1, got {share!r}")
+        shown = " ".join(f"{label}={share}" for label, share in shares.items()) if by_label else str(self.sample)
+        name = self.name or f"sample {shown}" + (f" of {self.when}" if self.when else "")
+        share, seed = float(shares.pop("default", 1)), str(self.seed)
+        of_labels = {label: float(each) for label, each in shares.items()}
+        return [Sample(name=name, when=self.when, share=share, shares=of_labels, seed=seed)]
+
+
+class Sample(Rule):
+    """The rule `sample`.
+
+    Attributes:
+        share: Share of the documents that stay.
+        shares: Shares of some labels.
+        seed: Seed of the draw.
+    """
+
+    share: float
+    shares: dict[str, float] = {}
+    seed: str = ""
+
+    FORM = SampleForm
+    ROLE = Role.DROPS
+    DRAWS = True
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        names = compiler.names_for(self)
+        label = compiler.label_code(self) if self.shares else "None"
+        compiler.needs.source = True
+        limits = {label: share * 2**64 for label, share in self.shares.items()}
+        code = compiler.called(partial(_falls_out, self.seed, limits, self.share * 2**64), label)
+        return compiler.decision_by_code(self, names, code)
+
+
+def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: Any, label: str | None) -> bool:
+    """Return True if a document is not in a sample: its hash is not below the limit of its label, or of all others."""
+    if document.source is None:
+        raise ValueError(
+            "expected a document with a source, because source and id decide whether it is in the "
+            "sample, got one without"
+        )
+    return document_hash(seed, document) >= (limit if label is None else limits.get(label, limit))

@@ -1,16 +1,26 @@
-"""``repeat: 2.5`` writes a document twice, and half of them a third time; by a number, an expression, or a curve."""
+"""Rules about how often a document is written: ``repeat``, and what a budget leaves of that."""
 
+import dataclasses
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
-from functools import partial
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError
-from toolkit.rules.repeating import MOST, SEED, Repeats, check_curve, checked_amount
-from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule, refused
+from toolkit.rules.rule import CompiledRule, Compiler, Form, Function, Role, Rule, Values, document_hash, refused
+
+MOST = 100
+"""The largest amount: copies of a document are in memory together."""
+
+SEED = "repeat"
+"""The seed where a rule gives none; it is not that of `sample`, so that the two draw independently."""
 
 
 class Curve(ConfigStruct):
@@ -26,7 +36,7 @@ class Curve(ConfigStruct):
 
 
 class RepeatForm(Form):
-    """The entry in YAML."""
+    """``repeat: 2.5`` writes a document twice, and half of them a third time: a number, an expression, or a curve."""
 
     repeat: Annotated[
         int | float | str | dict[str, Any],
@@ -51,12 +61,11 @@ class RepeatForm(Form):
                 points = check_curve(form.curve)
             except ConfigError as error:
                 raise at.error(("curve",), str(error)) from None
-            name = self.name or f"repeat by {form.score}" + (f", when {self.when}" if self.when else "")
+            name = self.named(f"repeat by {form.score}")
             return [Repeat(name=name, when=self.when, expression=form.score, curve=points, seed=seed)]
         if isinstance(given, bool) or (isinstance(given, int | float) and not 0 <= given <= MOST):
             raise place.error(("repeat",), f"expected a number between 0 and {MOST}, or an expression, got {given!r}")
-        name = self.name or f"repeat {given}" + (f", when {self.when}" if self.when else "")
-        return [Repeat(name=name, when=self.when, expression=str(given), seed=seed)]
+        return [Repeat(name=self.named(f"repeat {given}"), when=self.when, expression=str(given), seed=seed)]
 
 
 class Repeat(Rule):
@@ -93,7 +102,7 @@ def _amount(xs: Sequence[float], ys: Sequence[float], document: Any, value: Any)
     """Return the amount of a value: itself; with a curve that of the point there, and beyond its ends that of these."""
     if not xs:
         return checked_amount(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if not is_number(value) or math.isnan(value):
         raise ValueError(f"expected a number, the score, got {value!r}")
     i = bisect_right(xs, value)
     if i == 0:
@@ -101,3 +110,282 @@ def _amount(xs: Sequence[float], ys: Sequence[float], document: Any, value: Any)
     if i == len(xs):
         return ys[-1]
     return ys[i - 1] + (ys[i] - ys[i - 1]) * (value - xs[i - 1]) / (xs[i] - xs[i - 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats(CompiledRule):
+    """A rule that says how often a document is written.
+
+    Attributes:
+        amount: the code of the number; 1 where the rule does not apply.
+        applies: the code of whether it does.
+        seed: of the draw.
+        count: gives the copies that all rules together make of a document; known when all are compiled.
+    """
+
+    amount: str
+    applies: str
+    seed: str
+    count: Function | None = None
+
+    def times(self, values: Values) -> float:
+        """Return how often the rule has a document written."""
+        return float(self.run(self._times, values))
+
+    @cached_property
+    def _times(self) -> Function:
+        return self.function(self.amount)
+
+    def rules_out(self, values: Values) -> bool:
+        """Return True if the amount is 0."""
+        return self.times(values) == 0
+
+    def verdict(self, values: Values) -> str:
+        """Return how often it has the document written, and what all such rules come to."""
+        if self.times(values) == 1:
+            return "repeats nothing"
+        copies = self.run(self.count, values) if self.count else 0
+        times = "drops it" if copies == 0 else "it is written once" if copies == 1 else f"it is written {copies} times"
+        return f"repeats it x {self.times(values):g}: {times}"
+
+
+@dataclass(frozen=True, eq=False)
+class Takes(CompiledRule):
+    """A budget: it takes the copies of documents whose hashes are not above the bound of their group.
+
+    Attributes:
+        bound: the code of the bound; that of None while bounds are looked for, and all copies are taken.
+        group: the code of the group.
+        amount: the code of the amount of one copy; empty if that is told by the size of the text.
+        unit: of amounts.
+        seed: of the hashes.
+        draws_documents: True if it takes all copies of a document or none.
+        count: gives the copies that it takes; known when all rules are compiled.
+    """
+
+    bound: str
+    group: str
+    amount: str
+    unit: str
+    seed: str
+    draws_documents: bool
+    count: Function | None = None
+
+    def of(self, values: Values, chars: int, size: int) -> tuple[str, float]:
+        """Return the group of a document, and the amount of one copy of it.
+
+        Args:
+            values: of the document.
+            chars: code points of its text before edits.
+            size: bytes of that.
+
+        Raises:
+            DataError: if an expression cannot use a value.
+        """
+        group = str(self.run(self._functions[0], values))
+        if not self.amount:
+            return group, {"documents": 1, "bytes": size, "characters": chars}[self.unit]
+        amount = self.run(self._functions[1], values)
+        if not is_number(amount) or not 0 <= amount < 2**53:
+            raise self.fault(f"of: expected a number of 0 or more, the {self.unit} of a document, got {amount!r}")
+        return group, amount
+
+    @cached_property
+    def _functions(self) -> tuple[Function, Function]:
+        return self.function(self.group), self.function(self.amount or "None")
+
+    def verdict(self, values: Values) -> str:
+        """Return how many of the copies of the document it takes."""
+        copies = self.run(self.count, values) if self.count else 0
+        return f"takes it {copies} times" if copies > 1 else "takes it" if copies else "drops it"
+
+
+def copy_hash(seed: str, document: Any, copy: int) -> int:
+    """Return the hash by which a copy, counted from 1, is drawn; that of the first is the document's."""
+    return document_hash(seed if copy == 1 else f"{seed}\0{copy}", document)
+
+
+class Combined(NamedTuple):
+    """Rules with the conditions under which those about copies drop a document.
+
+    Attributes:
+        compiled: the rules, in order.
+        copies: the code of how often a document is written; empty if that is once.
+        blamed: for the rule that draws, the code of the index of the one that counts what the draw leaves out.
+    """
+
+    compiled: list[CompiledRule]
+    copies: str
+    blamed: dict[int, str]
+
+
+def combined(compiled: Sequence[CompiledRule], compiler: Compiler) -> Combined:
+    """Return rules that know how often all of them together have a document written.
+
+    An amount of 0 drops where it stands. The draw is where the last rule `repeat` stands, when nothing that the rules
+    before it rule out is asked for; what it leaves out is counted by the last of these rules that applies.
+
+    Args:
+        compiled: the rules, in order.
+        compiler: that compiled them.
+
+    Raises:
+        ConfigError: if rules give two seeds for the one draw.
+    """
+    repeats = {i: each for i, each in enumerate(compiled) if isinstance(each, Repeats)}
+    takes = {i: each for i, each in enumerate(compiled) if isinstance(each, Takes)}
+    found = list(compiled)
+    if not repeats and not takes:
+        return Combined(found, "", {})
+    code, blamed = "1", dict[int, str]()
+    if repeats:
+        amounts, last = [each.amount for each in repeats.values()], max(repeats)
+        code = compiler.called(partial(_drawn, _seed([*repeats.values()])), *amounts)
+        for i, repeat in repeats.items():
+            condition = f"{code} == 0" if i == last else f"{repeat.amount} == 0"
+            found[i] = dataclasses.replace(repeat, condition=condition, count=compiler.function(code))
+        applying = [f"{i} if {repeat.applies}" for i, repeat in reversed(repeats.items())]
+        blamed[last] = " else ".join([*applying, "-1"])
+    for i, each in takes.items():
+        code = compiler.called(partial(_taken, each.seed, each.draws_documents), code, each.bound)
+        found[i] = dataclasses.replace(each, condition=f"{code} == 0", count=compiler.function(code))
+    compiler.needs.source = True
+    return Combined(found, code, blamed)
+
+
+def _seed(repeats: Sequence[Repeats]) -> str:
+    for each in repeats:
+        if each.seed != repeats[0].seed:
+            got = f"{repeats[0].seed!r} and {each.seed!r}"
+            raise refused(each.rule, f"expected one seed for all rules `repeat`, which draw together, got {got}")
+    return repeats[0].seed
+
+
+def checked_amount(value: Any) -> float:
+    """Return an amount; a ValueError if it is none."""
+    if not is_number(value) or not 0 <= value < math.inf:
+        raise ValueError(f"expected a number of 0 or more, how often it is written, got {value!r}")
+    return value
+
+
+def _drawn(seed: str, document: Any, *amounts: float) -> int:
+    """Return the copies of a document: the whole part of the product, and one more if the draw is below the rest."""
+    amount = math.prod(amounts)
+    if amount > MOST:
+        raise ValueError(f"expected an amount of at most {MOST}, got {amount:g}; write `min(…, {MOST})`")
+    whole = int(amount)
+    if amount == whole:
+        return whole
+    _check_source(document)
+    return whole + (document_hash(seed, document) < (amount - whole) * 2**64)
+
+
+def _taken(seed: str, all_or_none: bool, document: Any, copies: int, bound: int | None) -> int:
+    """Return how many of the copies of a document have hashes up to the bound; all of them, if the first one has."""
+    if bound is None:
+        return copies
+    _check_source(document)
+    if all_or_none:
+        return copies if copy_hash(seed, document, 1) <= bound else 0
+    return sum(copy_hash(seed, document, n) <= bound for n in range(1, copies + 1))
+
+
+def _check_source(document: Any) -> None:
+    if document.source is None:
+        raise ValueError(
+            "expected a document with a source, because source and id decide how often it is written, got one without"
+        )
+
+
+def check_curve(curve: Any) -> list[tuple[float, float]]:
+    """Return the points of a curve, as numbers.
+
+    Raises:
+        ConfigError: if they are not pairs of a score and an amount, or the scores do not rise.
+    """
+    shape = "expected points [score, amount] such as [[0.0, 0], [0.5, 0.4], [1.0, 7]]"
+    if not isinstance(curve, list) or not curve:
+        raise ConfigError(f"{shape}, got {curve!r}")
+    points: list[tuple[float, float]] = []
+    for point in curve:
+        numbers = [each for each in point if is_number(each) and math.isfinite(each)] if isinstance(point, list) else []
+        if len(numbers) != 2 or numbers != point:
+            raise ConfigError(f"{shape}, got {point!r}")
+        score, amount = point
+        if points and score <= points[-1][0]:
+            raise ConfigError(f"expected scores that rise, got {score!r} after {points[-1][0]!r}")
+        if not 0 <= amount <= MOST:
+            raise ConfigError(f"expected amounts between 0 and {MOST}, got {amount!r}")
+        points.append((score, amount))
+    return points
+
+
+Unit = Literal["documents", "bytes", "characters", "words", "tokens"]
+
+EVERYTHING = 2**64 - 1
+"""The bound with which all copies are taken."""
+
+NO_GROUP = "(none)"
+"""The group of documents for which the expression gives null."""
+
+
+class Budget(Rule):
+    """The rule: `expression` gives the group of a document; without one all are in the group "".
+
+    Attributes:
+        unit: that amounts are in.
+        of: the expression of the words or tokens of a document.
+        bounds: by group, the greatest hash that is taken; -1 for none. None while they are looked for.
+        seed: of the hashes.
+        draws_documents: True if it takes all copies of a document or none.
+    """
+
+    unit: Unit
+    of: str = ""
+    bounds: dict[str, int] | None = None
+    seed: str = "budget"
+    draws_documents: bool = False
+
+    FORM = None
+    ROLE = Role.DROPS
+    DRAWS = True
+
+    @property
+    def expressions(self) -> list[str]:
+        """Return the texts that are expressions of ours."""
+        return [text for text in (self.expression, self.of) if text]
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        names = compiler.names_for(self)
+        group = "''"
+        if self.expression:
+            found = compiler.value(self, names, self.expression)
+            if found.type.not_null.kind not in ("str", "int", "float", "bool", "any"):
+                raise refused(self, f"by: expected a text, a number, true or false, got a value of type {found.type}")
+            group = compiler.called(lambda _, value: group_text(value), found.code)
+        amount = ""
+        if self.of:
+            found = compiler.value(self, names, self.of)
+            if found.type.kind not in ("int", "float", "any"):
+                null = found.type.not_null.kind in ("int", "float", "any")
+                tested = f"a value that may be null; write `0 if {self.of} is None else {self.of}`"
+                got = tested if null else f"a value of type {found.type}"
+                raise refused(self, f"of: expected a number, the {self.unit} of a document, got {got}")
+            amount = found.code
+        bound = "None" if self.bounds is None else compiler.called(partial(_bound, self.bounds), group)
+        return Takes(
+            self, names, compiler.function, "", bound, group, amount, self.unit, self.seed, self.draws_documents
+        )
+
+
+def group_text(value: Any) -> str:
+    """Return a group as text; NO_GROUP of null."""
+    if value is None:
+        return NO_GROUP
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _bound(bounds: Mapping[str, int], document: Any, group: str) -> int:
+    if group not in bounds:  # nothing else was met when the bounds were found
+        raise ValueError(f"expected one of the groups {', '.join(sorted(bounds))}, got {group!r}")
+    return bounds[group]

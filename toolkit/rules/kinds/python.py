@@ -1,4 +1,4 @@
-"""``{drop: python, function: "my.py:function"}`` drops the documents for which a function returns True."""
+"""``{drop: python, function: "my.py:function"}`` drops the documents for which it returns True; ``keep``, False."""
 
 import inspect
 import os
@@ -12,6 +12,8 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import find_function
 from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule
 
+Word = Annotated[str, Description(description="the word `python`")]
+
 
 class PythonForm(Form, kw_only=True):
     """The options in YAML that `drop: python` and `keep: python` share."""
@@ -23,7 +25,7 @@ class PythonForm(Form, kw_only=True):
 
     WORD = "python"
 
-    def rule(self, kind: type["DropPython"], place: ConfigNode, base: str) -> "DropPython":
+    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         """Return the rule of the function, which lies beside the configuration, or below the working directory."""
         beside = os.path.join(base, self.function)
         is_beside = os.path.isfile(beside.rpartition(":")[0])
@@ -35,23 +37,29 @@ class PythonForm(Form, kw_only=True):
             code = code_of_module(found.module)
         except ConfigError as error:
             raise type(error)(str(place.error(("function",), str(error)))) from None
-        name = self.name or os.path.basename(self.function) + (f", when {self.when}" if self.when else "")
-        return kind(name=name, function=reference, code=code, when=self.when)
+        kind = KeepPython if self.KEY == "keep" else DropPython
+        name = self.named(os.path.basename(self.function))
+        return [kind(name=name, function=reference, code=code, when=self.when)]
 
 
 class DropPythonForm(PythonForm, kw_only=True):
-    """The entry in YAML."""
+    """``{drop: python, function: "my.py:function"}`` drops the documents for which a function returns True."""
 
-    drop: Annotated[str, Description(description="the word `python`")]
+    drop: Word
 
     KEY = "drop"
 
-    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
-        return [self.rule(DropPython, place, base)]
+
+class KeepPythonForm(PythonForm, kw_only=True):
+    """``{keep: python, function: "my.py:function"}`` drops the documents for which a function returns False."""
+
+    keep: Word
+
+    KEY = "keep"
 
 
 class DropPython(Rule):
-    """The rule.
+    """The rule `drop: python`.
 
     Attributes:
         function: Path of the file, or name of the module, and the name of the function.
@@ -72,6 +80,13 @@ class DropPython(Rule):
         compiler.needs.joined = compiler.needs.documents = True
         call = compiler.called(_decision(find_function(self.function).function, self.function))
         return compiler.decision_by_code(self, compiler.names_for(self), f"{'not ' if self.KEEPS else ''}{call}")
+
+
+class KeepPython(DropPython):
+    """The rule `keep: python`: as `DropPython`, of the documents for which the function returns False."""
+
+    FORM: ClassVar[type[Form]] = KeepPythonForm
+    KEEPS = True
 
 
 def _check(function: Callable[..., Any], reference: str) -> None:
@@ -109,12 +124,9 @@ def _decision(function: Callable[..., Any], reference: str) -> Callable[[Any], b
         try:
             result = function(document, document.joined.get("attributes") or {})
         except (Exception, SystemExit) as error:
-            frames = [
-                each for each in traceback.extract_tb(error.__traceback__)[1:] if each.filename.startswith(folder)
-            ]
-            place = (
-                f"{frames[-1].filename}:{frames[-1].lineno}" if frames else defined
-            )  # the user's, of all that failed
+            frames = traceback.extract_tb(error.__traceback__)[1:]
+            places = [f"{each.filename}:{each.lineno}" for each in frames if each.filename.startswith(folder)]
+            place = places[-1] if places else defined  # the user's, of all that failed
             raise DataError(f"{place}: {type(error).__name__}: {error}") from None
         if not isinstance(result, bool):
             raise DataError(f"{defined}: expected True or False from {reference}, got {result!r}")
