@@ -146,8 +146,11 @@ class Text(Writer):
         return super().stem(label) if self.layout == "folders" else label
 
 
-_MAY_BE_BLANK = tuple(b" \t\n\v\f\r\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3")
-"""Bytes with which white space begins; ``bytes.strip`` leaves some that ``str.isspace`` knows."""
+_MAY_BE_BLANK = bytes(byte in b" \t\n\v\f\r\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3" for byte in range(256))
+"""Of each byte, whether white space begins with it; ``bytes.strip`` leaves some that ``str.isspace`` knows."""
+
+_MULTIBYTE, _SECOND = 0x80, tuple(b"\x80\x81\x85\x9a\xa0")
+"""From which byte on a code point has several, and the second bytes of those that are white space."""
 
 
 def _blank(lines: LineTable, places: Array) -> Array:
@@ -156,7 +159,12 @@ def _blank(lines: LineTable, places: Array) -> Array:
 
     starts, ends = lines.starts[places], lines.ends[places]
     found: Array = starts == ends
-    for i in np.flatnonzero(~found & np.isin(lines.utf8[starts].view(np.uint8), _MAY_BE_BLANK)).tolist():
+    may_be_blank = np.frombuffer(_MAY_BE_BLANK, np.bool_)
+    looked_at = np.flatnonzero(~found & may_be_blank[lines.utf8[starts].view(np.uint8)])
+    if len(looked_at):
+        first, second = (lines.utf8[starts[looked_at] + i].view(np.uint8) for i in range(2))
+        looked_at = looked_at[(first < _MULTIBYTE) | np.isin(second, _SECOND)]
+    for i in looked_at.tolist():
         line = lines.utf8[starts[i] : ends[i]].tobytes()
         found[i] = not line.strip() or line.decode().isspace()
     return found

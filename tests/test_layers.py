@@ -148,3 +148,8 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
     code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_what_all_commands_import_needs_no_numpy() -> None:
+    code = "import sys, toolkit.commands.steps.context; print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -13,6 +13,7 @@ shard was indexed. ``.toolkit/rows/<shard>.begins`` has places of a file of othe
 members, row groups.
 """
 
+import contextlib
 import os
 import struct
 from collections import Counter
@@ -24,7 +25,7 @@ import xxhash
 
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.data.places import normal
@@ -145,6 +146,28 @@ def root_of(dataset: Dataset) -> str:
 def row_hash(source: str, id: str) -> int:
     """Return the xxh3-64 of (source, id)."""
     return xxhash.xxh3_64_intdigest(f"{source}\0{id}".encode())
+
+
+class _Metadata(msgspec.Struct):
+    copy: Any = None
+
+
+_METADATA = msgspec.json.Decoder(_Metadata)
+
+
+def key_of(source: str, id: str, metadata: msgspec.Raw) -> bytes:
+    """Return the xxh3-128 of source, id and copy: a mix that repeats documents numbers the copies."""
+    copy = None
+    if b'"copy"' in bytes(metadata):
+        with contextlib.suppress(*BAD_ROW):
+            copy = _METADATA.decode(metadata).copy
+    number = copy if isinstance(copy, int) else None
+    return xxhash.xxh3_128_digest(msgspec.json.encode((source, id, number)))
+
+
+def noted(row: int, source: str, id: str, metadata: msgspec.Raw) -> bytes:
+    """Return a record of `toolkit.records.identity.NOTED`: the key of a document, and its row, from 1."""
+    return key_of(source, id, metadata) + row.to_bytes(4, "little")
 
 
 BEGINS = ".begins"

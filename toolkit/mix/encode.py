@@ -10,6 +10,7 @@ import msgspec
 from toolkit.data import schema
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import Document
+from toolkit.data.row_index import noted
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
@@ -29,7 +30,6 @@ from toolkit.mix.settings import COPY, REJECTED, split_of
 from toolkit.mix.shuffle import framed
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records.freshness import content_of
-from toolkit.records.identity import noted
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch, Column
 from toolkit.text.counting import COLUMNS

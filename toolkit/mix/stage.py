@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 
@@ -23,7 +23,6 @@ from toolkit.mix.orphans import Copies, Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.writer import not_carried
-from toolkit.records.identity import NOTED, IndexedDocuments, NotedDocuments
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
@@ -34,6 +33,9 @@ from toolkit.storage.outputs import Compressing, Output
 from toolkit.storage.paths import join, size_of, unlike_data
 from toolkit.storage.paths import looking as looking_at
 from toolkit.storage.threads import for_each
+
+if TYPE_CHECKING:
+    from toolkit.records.identity import NotedDocuments
 
 P = TypeVar("P")
 
@@ -178,8 +180,10 @@ def noted_of(output: str, key: str, record: StageRecord) -> Noted | None:
     return Noted(path + _KEPT, path + _COPIES, record.noted[_KEPT] + record.noted[_COPIES])
 
 
-def written_of(work: ShardToMix, record: StageRecord) -> NotedDocuments:
+def written_of(work: ShardToMix, record: StageRecord) -> "NotedDocuments":
     """Return the documents of a shard that are in the output, where these are noted."""
+    from toolkit.records.identity import NOTED, IndexedDocuments, NotedDocuments
+
     path = stage_path(work.settings.output.path, record.settings, work.key) + WRITTEN
     indexed = IndexedDocuments(work.dataset, work.shard, record.totals.rows)
     return NotedDocuments(work.name, record.noted[WRITTEN] // NOTED.itemsize, path, indexed)

@@ -3,7 +3,6 @@
 row indexes, 8 bytes a document ──ranges of hashes, on local disk──> sorted ──equal hashes──> their documents are read
 """
 
-import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import xxhash
 from toolkit.data import journals, row_index
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import DataError, ToolkitError
 from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored
@@ -35,7 +34,7 @@ _COST = 24
 """Bytes of memory that a document takes while its range of hashes is sorted."""
 
 KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
-"""xxh3-128 of source, id and copy: documents with equal ones are the same."""
+"""What `toolkit.data.row_index.key_of` gives: documents with equal ones are the same."""
 
 _PLACE = ("identity", "ids")
 
@@ -109,10 +108,10 @@ def repeated_hashes(shards: Sequence[Documents], memory: int = MEMORY) -> Iterat
     """Yield the hashes that several documents have, sorted; arguments as of `find_duplicate_ids`."""
     for hashes in _ranges(shards, memory):
         hashes.sort()
-        repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        repeated = hashes[1:][hashes[1:] == hashes[:-1]]
         del hashes
-        if len(repeated):
-            yield repeated
+        if len(repeated):  # mostly there are none, and `unique` imports much
+            yield np.unique(repeated)
 
 
 def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
@@ -183,7 +182,9 @@ class IndexedDocuments:
             yield np.ascontiguousarray(block["hash"])
 
     def keys(self, places: Array) -> Array:
-        return np.frombuffer(b"".join(key_of(row.source, row.id, row.metadata) for row in self._read(places)), KEY)
+        return np.frombuffer(
+            b"".join(row_index.key_of(row.source, row.id, row.metadata) for row in self._read(places)), KEY
+        )
 
     def row(self, place: int) -> int:
         return place + 1
@@ -241,12 +242,7 @@ class ChosenDocuments:
 
 
 NOTED = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4")])
-"""A document that is noted while it is written: its `KEY`, and its row, from 1."""
-
-
-def noted(row: int, source: str, id: str, metadata: msgspec.Raw) -> bytes:
-    """Return a record of `NOTED`."""
-    return key_of(source, id, metadata) + row.to_bytes(4, "little")
+"""What `toolkit.data.row_index.noted` gives of a document while it is written: its `KEY`, and its row, from 1."""
 
 
 @dataclass(frozen=True)
@@ -286,23 +282,6 @@ class NotedDocuments:
             return self.indexed.id(self.row(place) - 1)
         except ToolkitError:
             return None
-
-
-class _Metadata(msgspec.Struct):
-    copy: Any = None
-
-
-_METADATA = msgspec.json.Decoder(_Metadata)
-
-
-def key_of(source: str, id: str, metadata: msgspec.Raw) -> bytes:
-    """Return the `KEY` of a document; a mix that repeats documents numbers the copies, which differ by that alone."""
-    copy = None
-    if b'"copy"' in bytes(metadata):
-        with contextlib.suppress(*BAD_ROW):
-            copy = _METADATA.decode(metadata).copy
-    number = copy if isinstance(copy, int) else None
-    return xxhash.xxh3_128_digest(msgspec.json.encode((source, id, number)))
 
 
 class _Checked(msgspec.Struct, frozen=True):

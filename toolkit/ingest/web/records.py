@@ -8,12 +8,10 @@ Source: WARC 1.0/1.1 (ISO 28500), ``WARC-Block-Digest`` and ``WARC-Payload-Diges
 base32; others write hexadecimal digits, lower-case base32, or other algorithms.
 """
 
-import base64
-import binascii
-import functools
 import hashlib
 import re
 from collections.abc import Iterator
+from string import ascii_lowercase, ascii_uppercase
 
 import msgspec
 
@@ -324,16 +322,16 @@ def digest_fault(record: Record) -> str | None:
         return None
     for kind, algorithm, digest in sorted(_DIGEST.findall(bytes(record.headers))):
         name = algorithm.decode().lower().replace("-", "")  # the IANA's names have a hyphen
-        hasher = functools.partial(hashlib.new, name, usedforsecurity=False)
-        expected = _decoded(digest.decode(), hasher().digest_size)
         texts = [block]
         if kind.lower() == b"payload":
             head, _, body = block.partition(b"\r\n\r\n")
             if b"chunked" in head.lower() or b'"warc-truncated":' in bytes(record.headers):
                 return None
             texts.append(body)
-        if expected is None or any(hasher(text).digest() == expected for text in texts):
-            return None
+        for text in texts:
+            computed = getattr(hashlib, name)(text, usedforsecurity=False).digest()
+            if _decoded(digest.decode(), len(computed)) in (None, computed):
+                return None
         name = f"WARC-{kind.decode().title()}-Digest"
         return f"expected a block of {name} {algorithm.decode()}:{digest.decode()}, got one of other bytes"
     return None
@@ -349,10 +347,20 @@ def is_sound(record: Record, number: int, source: Input) -> bool:
     return fault is None
 
 
+_BASE32 = {
+    ord(letter): "!" if letter in "0189" else f"{value:x}" if value < 16 else chr(ord("g") + value - 16)
+    for value, letter in [*enumerate(f"{ascii_uppercase}234567"), *enumerate(ascii_lowercase), *enumerate("0189")]
+}
+"""Digits of base32 as those of `int`, which is in C; `base64` is not, and took 2 % of an ingest."""
+
+
 def _decoded(text: str, size: int) -> bytes | None:
     """Return the bytes of a digest of a size, in hexadecimal digits or base32; None if it is in neither form."""
+    digits = text.rstrip("=")
+    excess = 5 * len(digits) - 8 * size
     try:
-        found = bytes.fromhex(text) if len(text) == 2 * size else base64.b32decode(text + "=" * (-len(text) % 8), True)
-    except (ValueError, binascii.Error):
+        if len(digits) == 2 * size:
+            return bytes.fromhex(digits)
+        return (int(digits.translate(_BASE32), 32) >> excess).to_bytes(size) if 0 <= excess < 5 else None
+    except ValueError:
         return None
-    return found if len(found) == size else None

@@ -105,8 +105,13 @@ class Compiled:
             why = f"{type(error).__name__}: {error}"
             print(f"{self.reference} is not compiled, and many times slower: {why}", file=sys.stderr)
             return self._plain
+        import numpy as np
+
         flat = signatures.flat_values
-        return lambda *arguments: called(*[_passed(*each) for each in zip(flat(arguments), types, strict=True)])
+        passed = [(type_, np.dtype(type_[:-1]) if type_.endswith("*") else None) for type_ in types]
+        return lambda *arguments: called(
+            *[_passed(each, *to) for each, to in zip(flat(arguments), passed, strict=True)]
+        )
 
     def _found(self) -> Callable[..., None]:
         """Return the compiled function: kept code, or code that is made now, and kept for the next time."""
@@ -191,10 +196,10 @@ def compiled(*signature: Type) -> Callable[[Callable[..., None]], Callable[..., 
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 
-def _passed(argument: Any, type_: str) -> Any:
-    if not type_.endswith("*"):
+def _passed(argument: Any, type_: str, dtype: Any) -> Any:
+    if dtype is None:
         return argument if type_.startswith("float") else int(argument)
-    if argument.dtype != type_[:-1] or not argument.flags.c_contiguous:
+    if argument.dtype != dtype or not argument.flags.c_contiguous:
         raise TypeError(f"expected a contiguous array of {type_[:-1]}, got {argument.dtype}")
     return argument.__array_interface__["data"][0]
 
