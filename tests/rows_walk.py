@@ -24,7 +24,7 @@ STATIONS = {
     ("toolkit.mix.joined_sets", "resolve_sets"): "sets",
     ("toolkit.mix.join", "joint_blocks"): "rows",
 }
-CARRIED = ("toolkit.runs", "toolkit.session", "toolkit.commands.running", "toolkit.in_python.carrying")
+CARRIED = ("toolkit.runs", "toolkit.session", "toolkit.commands.running", "toolkit.api.arguments")
 """What carries commands and tasks out, whatever these are."""
 
 

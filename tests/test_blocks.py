@@ -42,7 +42,7 @@ BY_OTHERS = {
     "embeddings.md": (6, "test_embeddings_page.py"),
     "extractors.md": (4, "pipeline/test_extractors.py"),
     "in-place.md": (3, "test_in_place_page.py"),
-    "in-python.md": (13, "in_python/test_page.py"),
+    "in-python.md": (13, "api/test_page.py"),
     "iterating.md": (7, "test_docs.py"),
     "locks.md": (5, "test_locks_page.py"),
     "own-model.md": (9, "test_own_model_page.py"),

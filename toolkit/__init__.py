@@ -18,6 +18,13 @@ import toolkit.mix
 import toolkit.report
 import toolkit.tag
 import toolkit.train  # noqa: F401
+from toolkit.api.commands import (
+    align, annotate, calibrate, compare, dedup, evaluate, fetch, ingest, mix, publish, report, run, sample, stats,
+    status, tag, tokenize, train, validate,
+)  # fmt: skip
+from toolkit.api.dataset import Dataset
+from toolkit.api.rows import Row, Rows
+from toolkit.api.trial import try_tagger
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
 from toolkit.data.addresses import host_of, split_url, url_of
@@ -31,12 +38,6 @@ from toolkit.data.tables.values import arrow_rows
 from toolkit.distribution import VERSION as _VERSION
 from toolkit.distribution import missing_extra, require_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
-from toolkit.in_python.calls import align, annotate, calibrate, dedup, ingest, mix, run, sample, tag, tokenize, train
-from toolkit.in_python.dataset import Dataset
-from toolkit.in_python.looks import compare, compare_sets, dry_run, evaluate, report, stats, status, validate
-from toolkit.in_python.calls import fetch, publish
-from toolkit.in_python.rows import Row, Rows
-from toolkit.in_python.trying import try_tagger
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
@@ -98,9 +99,7 @@ __all__ = [
     "calibrate",
     "check_label",
     "compare",
-    "compare_sets",
     "dedup",
-    "dry_run",
     "entries",
     "evaluate",
     "explain_bad_row",

@@ -14,10 +14,10 @@ SETS = ("language-0", "shape-0")
 
 def main(how: str, path: str) -> None:
     documents = 0
-    toolkit.dry_run(path, limit=1)  # imports what both need
+    toolkit.mix(path, limit=1, dry_run=True)  # imports what both need
     start = time.process_time()
     if how == "dry-run":
-        documents = toolkit.dry_run(path).totals.rows
+        documents = toolkit.mix(path, dry_run=True).totals.rows
     elif how == "arrow":
         documents = sum(batch.num_rows for batch in toolkit.Dataset(path).joined(*SETS).to_arrow())
     else:

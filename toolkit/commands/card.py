@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.describe.facts import Facts
 from toolkit.inspect.documents import FileDocuments
 from toolkit.pages import card as html
+from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Task
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
@@ -121,6 +122,26 @@ def _count(context: Context, counting: Counting) -> None:
         raise ToolkitError("\n".join(failed))
 
 
+class DatasetCard(CommandResult, kw_only=True):
+    """The result of `card`.
+
+    Attributes:
+        path: Path of the card.
+        configurations: Names of the configurations in its head.
+        kept: Number of blocks that people wrote, which stay.
+        notes: Remarks on what the card lacks or shows.
+        fresh: With --check, whether it is up to date.
+        markdown: With --dry-run, the card.
+    """
+
+    path: str
+    configurations: list[str]
+    kept: int
+    notes: list[str]
+    fresh: bool = absent()
+    markdown: str = absent("text")
+
+
 class Options(DescriptionOptions, frozen=True, kw_only=True):
     """Options of ``toolkit card``."""
 
@@ -157,7 +178,7 @@ def run(context: Context, options: Options) -> Outcome:
     text = page.document(facts, about, configurations, numbers, kept, shown)
     names = [each.name for each in configurations]
     notes = list(dict.fromkeys([*filter(None, head.notes_of(facts, configurations)), *numbers.notes]))
-    found: dict[str, Any] = {"path": path, "configurations": names, "kept": len(kept.blocks), "notes": notes}
+    result = DatasetCard(path=path, configurations=names, kept=len(kept.blocks), notes=notes)
     files = {PICTURE: picture}
     if options.html or exists(join(facts.root, html.NAME)):
         files[html.NAME] = _page(facts.root, text, picture)
@@ -165,11 +186,11 @@ def run(context: Context, options: Options) -> Outcome:
     if options.check:
         late = [name for name, data in files.items() if data is not None and _bytes(join(facts.root, name)) != data]
         told = [f"{join(facts.root, name)}: expected what the data are now; run `toolkit card`" for name in late]
-        return Outcome(
-            "\n".join(told) or f"{path}: up to date", found | {"fresh": not late}, exit_code=1 if late else 0
-        )
+        result.fresh = not late
+        return Outcome("\n".join(told) or f"{path}: up to date", result, exit_code=1 if late else 0)
     if options.dry_run:
-        return Outcome(text.rstrip("\n"), found | {"text": text}, for_programs=True)
+        result.markdown = text
+        return Outcome(text.rstrip("\n"), result, for_programs=True)
     for name, data in files.items():
         if data is not None:
             named[name].save(data)
@@ -179,7 +200,7 @@ def run(context: Context, options: Options) -> Outcome:
     if numbers.samples:
         notes.append(f"the card shows texts of {amount(len(numbers.samples), 'document')}; about.examples=0: none")
     told = [f"{path}: configurations: {', '.join(names) or 'none'}", *(f"note: {note}" for note in notes)]
-    return Outcome("\n".join(told), found)
+    return Outcome("\n".join(told), result)
 
 
 def _drawn(picture: Picture | None, path: str, numbers: Numbers) -> tuple[bytes | None, Numbers]:

@@ -13,9 +13,62 @@ from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.data import excerpts
 from toolkit.errors import ConfigError, amount, did_you_mean, short
 from toolkit.inspect import comparing
-from toolkit.inspect.comparing import Compared, Pair, Part
+from toolkit.inspect.comparing import Compared, Example, Pair, Part
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.stage import tasks_of
+from toolkit.result import CommandResult, absent
+
+
+class PartComparison(msgspec.Struct, kw_only=True):
+    """How two sets differ in a value, or in a part of it.
+
+    Attributes:
+        key, other_key, path: Keys of both sets, and the part of the value.
+        kind: ``number``, ``label`` or ``whole``.
+        both, same, agreement: Documents with a value in both sets, those with the same, and their share.
+        nulls: Documents without a value in ``both`` sets, in ``one`` alone, in the ``other`` alone.
+        confusion: Of labels, documents by the label in the one and the other; those of rare pairs are left out.
+        means, correlation: Of numbers.
+        mean_difference, mean_absolute_difference, largest_difference, quantiles: Differences of numbers.
+        examples: Documents that differ, with both values.
+    """
+
+    key: str
+    other_key: str
+    path: str
+    kind: str
+    both: int
+    same: int
+    agreement: float | None
+    nulls: dict[str, int]
+    confusion: list[dict[str, Any]] = absent()
+    confusion_left_out: int = absent()
+    means: list[float] = absent()
+    mean_difference: float = absent()
+    mean_absolute_difference: float = absent()
+    largest_difference: float = absent()
+    correlation: float | None = absent()
+    quantiles: dict[str, float] = absent()
+    examples: list[Example]
+
+
+class SetComparison(CommandResult, kw_only=True):
+    """How two attribute sets differ.
+
+    Attributes:
+        sets: Names as they were given.
+        sample: Sample that was compared, None for all documents.
+        rows: Number of documents.
+        parts: Comparison of each value, or part of it.
+        failed: Messages of shards that could not be read.
+    """
+
+    sets: list[str]
+    sample: str | None
+    rows: int
+    parts: list[PartComparison]
+    failed: list[str]
+
 
 QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
 
@@ -65,13 +118,13 @@ def run(context: Context, options: Options) -> Outcome:
     text = f"{over}\n" if over else ""
     text += f"{options.targets[0]} and {options.targets[1]}: {amount(found.rows, 'document')}\n"
     text += "".join(f"\n{_show(part, names)}\n" for part in found.parts)
-    data = {
-        "sets": list(options.targets),
-        "sample": over or None,
-        "rows": found.rows,
-        "parts": [_data(part) for part in found.parts],
-        "failed": broken,
-    }
+    data = SetComparison(
+        sets=list(options.targets),
+        sample=over or None,
+        rows=found.rows,
+        parts=[_compared(part) for part in found.parts],
+        failed=broken,
+    )
     return Outcome(text=text.rstrip(), data=data, failures=broken, exit_code=1 if broken else 0)
 
 
@@ -161,22 +214,28 @@ def _quantiles(part: Part) -> dict[str, float]:
     return {share: histogram.quantile(listed, part.differences.count, share) for share in QUANTILES}
 
 
-def _data(part: Part) -> dict[str, Any]:
-    found = {name: getattr(part, name) for name in ("key", "other_key", "path", "kind", "both", "same", "agreement")}
-    found["nulls"] = {"both": part.null_in_both, "one": part.null_in_one, "other": part.null_in_other}
+def _compared(part: Part) -> PartComparison:
+    compared = PartComparison(
+        key=part.key,
+        other_key=part.other_key,
+        path=part.path,
+        kind=part.kind,
+        both=part.both,
+        same=part.same,
+        agreement=part.agreement,
+        nulls={"both": part.null_in_both, "one": part.null_in_one, "other": part.null_in_other},
+        examples=part.examples,
+    )
     if part.kind == "label":
         listed = sorted(part.pairs.items(), key=lambda each: (-each[1], each[0]))
         decoded = [(msgspec.json.decode(pair), count) for pair, count in listed if pair]
-        found["confusion"] = [{"one": pair[0], "other": pair[1], "documents": count} for pair, count in decoded]
-        found["confusion_left_out"] = part.pairs.get("", 0)
+        compared.confusion = [{"one": pair[0], "other": pair[1], "documents": count} for pair, count in decoded]
+        compared.confusion_left_out = part.pairs.get("", 0)
     if part.kind == "number" and part.both:
-        found |= {
-            "means": [part.moments.x, part.moments.y],
-            "mean_difference": part.difference / part.both,
-            "mean_absolute_difference": part.absolute / part.both,
-            "largest_difference": part.largest,
-            "correlation": part.moments.correlation,
-            "quantiles": _quantiles(part),
-        }
-    found["examples"] = [msgspec.to_builtins(each) for each in part.examples]
-    return found
+        compared.means = [part.moments.x, part.moments.y]
+        compared.mean_difference = part.difference / part.both
+        compared.mean_absolute_difference = part.absolute / part.both
+        compared.largest_difference = part.largest
+        compared.correlation = part.moments.correlation
+        compared.quantiles = _quantiles(part)
+    return compared

@@ -21,10 +21,31 @@ from toolkit.inspect.describe import versions
 from toolkit.inspect.describe.about import About, read_about
 from toolkit.inspect.describe.croissant import document, jsonld
 from toolkit.inspect.describe.facts import Facts, splits
+from toolkit.result import CommandResult, absent
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join
+
+
+class CroissantFile(CommandResult, kw_only=True):
+    """The result of `croissant`.
+
+    Attributes:
+        document: With --dry-run, the description.
+        path: Path of the file.
+        due, reasons, raised: Part of the version that must be raised, why, and whether it has been.
+        notes: Remarks on what the description lacks.
+        fresh: With --check, whether the file is up to date.
+    """
+
+    document: dict[str, Any] = absent()
+    path: str
+    due: versions.Level
+    reasons: list[str]
+    raised: bool
+    notes: list[str]
+    fresh: bool = absent()
 
 
 class Options(DescriptionOptions, frozen=True, kw_only=True):
@@ -56,19 +77,18 @@ def run(context: Context, options: Options) -> Outcome:
     level, reasons = versions.due(old, made) if old else ("none", [])
     enough = versions.is_enough(old.get("version") if old else None, about.version, level)
     notes = [*_notes(about, facts), *([] if enough else [_raise(old or {}, level, reasons)])]
-    found: dict[str, Any] = {"path": path, "due": level, "reasons": reasons, "raised": enough, "notes": notes}
+    result = CroissantFile(path=path, due=level, reasons=reasons, raised=enough, notes=notes)
     wrong = versions.fault(old, made) if old else ""
     if options.check:
         notes += [wrong] if wrong and enough else []
-        fresh = old is not None and store_of(path).read(path) == data
+        result.fresh = fresh = old is not None and store_of(path).read(path) == data
         text = f"{path}: " + ("up to date" if fresh else "expected what the data are now; run `toolkit croissant`")
-        return Outcome(
-            "\n".join([text, *notes]), found | {"fresh": fresh}, exit_code=0 if fresh and enough and not wrong else 1
-        )
+        return Outcome("\n".join([text, *notes]), result, exit_code=0 if fresh and enough and not wrong else 1)
     if wrong:
         raise ConfigError(f"{path}: {wrong}; raise it, or move the file away if it was never published")
     if output is None:
-        return Outcome(data.decode().rstrip("\n"), {"document": made, **found}, for_programs=True)
+        result.document = made
+        return Outcome(data.decode().rstrip("\n"), result, for_programs=True)
     if old is not None:
         split(context, about, found_facts, dry_run=False)
     output.save(data)
@@ -79,7 +99,7 @@ def run(context: Context, options: Options) -> Outcome:
     if old:
         text += f"\nsince the last one: {level if level != 'none' else 'no change of the data or their description'}"
         text += "".join(f"\n  {reason}" for reason in reasons[:_SHOWN])
-    return Outcome("\n".join([text, *(f"note: {note}" for note in notes)]), found)
+    return Outcome("\n".join([text, *(f"note: {note}" for note in notes)]), result)
 
 
 _SHOWN = 10

@@ -14,7 +14,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.config import scale as scales
 from toolkit.config import settings as config
-from toolkit.config.scale import Declared
+from toolkit.config.scale import Declared, Scale
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
@@ -29,6 +29,7 @@ from toolkit.evaluating.rows import Answers, Question, ShardToAsk, ask_shard
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.mix.stage import tasks_of
 from toolkit.records import sets as records
+from toolkit.result import CommandResult
 from toolkit.storage.paths import check_writable
 from toolkit.train import folder
 
@@ -165,21 +166,6 @@ def warnings(found: Judged) -> list[str]:
     return told
 
 
-def as_data(found: Judged) -> dict[str, Any]:
-    """Return the judgement for programs."""
-    return {
-        "task": found.task,
-        "level": found.level or None,
-        "scale": found.scale,
-        "all": found.all,
-        "details": found.details,
-        "groups": found.groups,
-        "left_out": {
-            by: {"groups": count, "documents": documents} for by, (count, documents) in found.left_out.items()
-        },
-    }
-
-
 def _heads(found: Judged) -> dict[str, str]:
     """Return what predictions and baselines are called in tables: of two predictions, A and B."""
     names = dict(zip(found.details, "AB", strict=False))
@@ -211,6 +197,48 @@ BASELINES = {
     "majority": "the most frequent label of the group, or the mean of its labels",
     "source": "the same of all other documents with the same source, in five folds by the hash of source and id",
 }
+
+
+class Evaluation(CommandResult, kw_only=True):
+    """The result of `evaluate`.
+
+    Attributes:
+        predictions, labels, where, sample: Expressions as they were given, and the sample that they were asked of.
+        documents, looked_at: Number of documents, and of those that ``where`` chose.
+        labels_of_no_document: Labels in files that none of these has.
+        task: Kind of prediction: ``numbers``, ``score``, ``classes`` or ``lists``.
+        level, scale: Level of Krippendorff's alpha; scale of labels that are on one.
+        all: Scores of each prediction and baseline over all documents, with intervals, and paired differences.
+        details: Labels, confused pairs and calibration curve of each prediction.
+        groups: Scores of groups, by what they are grouped by.
+        left_out: Number of groups and documents that are not judged.
+        baselines: Baselines in words.
+        rounds, seed: Settings of the bootstrap.
+        warnings: Remarks that one should not overlook.
+        plots: Paths of pictures.
+        failed: Messages of shards that could not be read.
+    """
+
+    predictions: tuple[str, ...]
+    labels: str
+    where: str | None
+    sample: str | None
+    documents: int
+    looked_at: int
+    labels_of_no_document: int | None
+    task: What
+    level: str | None
+    scale: Scale | None
+    all: Group
+    details: dict[str, Details]
+    groups: dict[str, list[Group]]
+    left_out: dict[str, dict[str, int]]
+    baselines: dict[str, str]
+    rounds: int
+    seed: int
+    warnings: list[str]
+    plots: list[str]
+    failed: list[str]
 
 
 class Options(Limited, frozen=True, kw_only=True):
@@ -302,23 +330,27 @@ def run(context: Context, options: Options) -> Outcome:
     if options.where is None:
         told += _learnt_from(dataset, [each for each in asked if each.name in options.targets])
     written = plots.draw(options.plots, found) if options.plots else []
-    data = msgspec.to_builtins(
-        {
-            "predictions": options.targets,
-            "labels": options.against,
-            "where": options.where,
-            "sample": over or None,
-            "documents": documents,
-            "looked_at": len(columns[SOURCE].values),
-            "labels_of_no_document": unused,
-            **as_data(found),
-            "baselines": BASELINES,
-            "rounds": options.rounds,
-            "seed": options.seed,
-            "warnings": told,
-            "plots": written,
-            "failed": broken,
-        }
+    data = Evaluation(
+        predictions=options.targets,
+        labels=options.against,
+        where=options.where,
+        sample=over or None,
+        documents=documents,
+        looked_at=len(columns[SOURCE].values),
+        labels_of_no_document=unused,
+        task=found.task,
+        level=found.level or None,
+        scale=found.scale,
+        all=found.all,
+        details=found.details,
+        groups=found.groups,
+        left_out={by: {"groups": count, "documents": number} for by, (count, number) in found.left_out.items()},
+        baselines=BASELINES,
+        rounds=options.rounds,
+        seed=options.seed,
+        warnings=told,
+        plots=written,
+        failed=broken,
     )
     text = _text(options, found, data, over)
     return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)
@@ -413,28 +445,28 @@ def _judged(options: Options, columns: dict[str, Column], hashes: Any, groups: l
     return judge.judged({name: columns[name] for name in groups}, options.top)
 
 
-def _text(options: Options, found: Judged, data: dict[str, Any], over: str) -> str:
+def _text(options: Options, found: Judged, data: Evaluation, over: str) -> str:
     """Return the evaluation for people."""
     where = f" where {options.where}" if options.where is not None else ""
     lines = [over] if over else []
-    of_all = f" of {data['documents']:,}" if data["looked_at"] < data["documents"] else ""
+    of_all = f" of {data.documents:,}" if data.looked_at < data.documents else ""
     named = [f"{name}: {text}" for name, text in zip("AB", options.targets, strict=False)]
     lines += named if len(named) > 1 else []
     lines += [
         f"{'A and B' if len(named) > 1 else options.targets[0]} against {options.against}{where}",
-        f"{amount(data['looked_at'], 'document')}{of_all}, {found.all.documents:,} judged; {task(found)}",
+        f"{amount(data.looked_at, 'document')}{of_all}, {found.all.documents:,} judged; {task(found)}",
     ]
     nulls = {name: count for name, count in found.all.nulls.items() if count}
     if nulls:
         without = {"label": "a label", "prediction": "a prediction", "both": "both"}
         lines.append("not judged: " + ", ".join(f"{count:,} without {without[name]}" for name, count in nulls.items()))
-    if data["labels_of_no_document"]:
-        lines.append(f"labels of no document that is looked at: {data['labels_of_no_document']:,}")
+    if data.labels_of_no_document:
+        lines.append(f"labels of no document that is looked at: {data.labels_of_no_document:,}")
     lines.append(
         f"in brackets: 95 % intervals, {amount(options.rounds, 'round')} of the bootstrap, seed {options.seed}"
     )
     lines += [f"{name}: {text}" for name, text in BASELINES.items()]
     parts = ["\n".join(lines), whole(found), *(groups(by, found) for by in found.groups)]
-    parts.append("\n".join(f"warning: {each}" for each in data["warnings"]))
-    parts.append("\n".join(data["plots"]))
+    parts.append("\n".join(f"warning: {each}" for each in data.warnings))
+    parts.append("\n".join(data.plots))
     return "\n\n".join(part for part in parts if part)

@@ -1,7 +1,7 @@
 """Fetch parts of some languages of a published output, and check them."""
 
 import argparse
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as Common
@@ -12,6 +12,7 @@ from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, amount, few
 from toolkit.releases.fetching import FetchJob, Target, fetch, first_parts
 from toolkit.releases.release import MOST_LISTED, Part, Release
+from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import check_writable
 from toolkit.storage.roots import note_roots
@@ -22,6 +23,25 @@ def _size(text: str) -> Size:
         return Size.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+class Download(CommandResult, kw_only=True):
+    """The result of `fetch`.
+
+    Attributes:
+        release, folder: Where the files are from, and where they are now.
+        bytes: Size of all files, as stored.
+        labels: Parts of each label.
+        files: State of each file: there, fetched, replaced; not of a dry run.
+        checksums: Paths of the checksum files that were written.
+    """
+
+    release: str
+    folder: str
+    bytes: int
+    labels: dict[str, list[str]]
+    files: dict[str, str] = absent()
+    checksums: list[str] = absent()
 
 
 class Options(Common, frozen=True, kw_only=True):
@@ -91,11 +111,15 @@ def run(context: Context, options: Options) -> Outcome:
             got = f"got {file.size:,} of {file.path}"
             raise ConfigError(f"--max-file: expected files of at most {options.max_file:,} bytes, {got}; raise it")
     shown = table(rows, right=[1, 2, 3, 4])
-    data: dict[str, Any] = {"release": release.address, "folder": folder, "bytes": sum(f.size for f in files.values())}
-    data["labels"] = {label: [part.path for part in each] for label, each in chosen.items()}
+    result = Download(
+        release=release.address,
+        folder=folder,
+        bytes=sum(file.size for file in files.values()),
+        labels={label: [part.path for part in each] for label, each in chosen.items()},
+    )
     if options.dry_run:
         listed = "\n".join(f"{file.path}  {file.size:,}" for file in files.values())
-        return Outcome(f"{listed}\n\n{shown}", data)
+        return Outcome(f"{listed}\n\n{shown}", result)
     context.sweep(folder)
     jobs = [
         FetchJob(
@@ -111,7 +135,7 @@ def run(context: Context, options: Options) -> Outcome:
     results = context.run("fetch", fetch, tasks, "files")
     right = [files[result.name] for result in results if result.value]
     became = {result.name: str(result.value) for result in results if result.value}
-    data |= {"files": became, "checksums": target.list_files(right)}
+    result.files, result.checksums = became, target.list_files(right)
     notes = [
         f"{job.target}: expected the checksum {job.file.digest}, got another file; fetched it again"
         for job in jobs
@@ -121,4 +145,4 @@ def run(context: Context, options: Options) -> Outcome:
     told = f"{folder}: fetched {amount(len(fetched), 'file')} ({in_words(sum(file.size for file in fetched))}), "
     told += f"{len(right) - len(fetched)} were there; all {len(right)} match their checksums"
     failed = failures(results)
-    return Outcome("\n".join([shown, "", *notes, told]), data, failed, 1 if failed else 0)
+    return Outcome("\n".join([shown, "", *notes, told]), result, failed, 1 if failed else 0)

@@ -20,6 +20,7 @@ from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import ConfigError, NoDocuments, amount
+from toolkit.ingest.reading.preview import Preview
 from toolkit.inspect import targets
 from toolkit.inspect.documents import FileDocuments, types_of
 from toolkit.inspect.targets import format_of, recorded_format
@@ -27,12 +28,32 @@ from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records import sets as records
-from toolkit.records.left_out import is_called
+from toolkit.records.left_out import LeftOut, is_called
+from toolkit.result import CommandResult, absent
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
 
 Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str, bytes]
 """A document, its attributes by set, its place, and its line; none of a file that is no lines."""
+
+
+class DatasetHead(CommandResult, kw_only=True):
+    """The result of `head`.
+
+    Attributes:
+        documents: Each with its place, id, source, text and attributes; with an id also where it is from, and where it
+            is in the output.
+        left_out: Items with that id that ingest left out, and why.
+    """
+
+    documents: list[dict[str, Any]]
+    left_out: list[LeftOut] = absent()
+
+
+class InputHead(CommandResult, kw_only=True):
+    """The result of `head` before ingest: the first documents of each input, and the fields that these have."""
+
+    first: list[Preview]
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
@@ -77,7 +98,7 @@ def run(context: Context, options: Options) -> Outcome:
     places = tracing.in_output(context, [row.id for row, *_ in found]) if options.config else None
     outcome = _outcome(found, [_way(dataset, joined, places) for joined in found])
     outcome.text = "\n\n".join(text for text in (outcome.text, tracing.show_left_out(items)) if text)
-    outcome.data["left_out"] = msgspec.to_builtins(items)
+    outcome.data.left_out = items
     return outcome
 
 
@@ -94,7 +115,7 @@ def _of_inputs(context: Context, options: Options) -> Outcome:
     found, failed = first_documents(context.inputs(asks_web=False), options.count)
     return Outcome(
         text="\n\n".join(map(show_preview, found)),
-        data={"first": msgspec.to_builtins(found)},
+        data=InputHead(first=found),
         failures=failed,
         exit_code=1 if failed else 0,
     )
@@ -110,14 +131,14 @@ def _outcome(found: list[Joined], ways: Sequence[dict[str, Any]] = ()) -> Outcom
     with_ways = list(zip(found, ways or [{}] * len(found), strict=True))
     return Outcome(
         text="\n\n".join("\n".join([show_document(*joined), *tracing.show_origin(way)]) for joined, way in with_ways),
-        data={
-            "documents": [
+        data=DatasetHead(
+            documents=[
                 {"place": place, "id": row.id, "source": row.source, "text": row.text}
                 | ({"values": attributes[""]} if "" in attributes else {"attributes": attributes})
                 | way
                 for (row, attributes, place, _), way in with_ways
             ]
-        },
+        ),
     )
 
 

@@ -2,14 +2,27 @@
 
 from typing import ClassVar
 
-import msgspec
+from msgspec import structs
 
 from toolkit.command_line import Options as Common
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome, table
+from toolkit.result import CommandResult
 from toolkit.storage import models
 
 UNKNOWN = "not known"
+
+
+class NamedModel(models.KnownModel, frozen=True, kw_only=True):
+    """A model that has a name, and the path of its file, None where it is not here."""
+
+    path: str | None
+
+
+class NamedModels(CommandResult, kw_only=True):
+    """The models that have names."""
+
+    models: dict[str, NamedModel]
 
 
 class Options(Common, frozen=True, kw_only=True):
@@ -27,5 +40,5 @@ def run(context: Context, options: Options) -> Outcome:
         rows.append([name, *said, known.sha256[:16] or UNKNOWN, "yes" if path else "no"])
     pages = "\n".join(f"{name}: {known.url or known.page}" for name, (known, _) in listed.items())
     text = f"{table(rows, right=[3])}\n\nfetched when first used, and kept in {models.cache_folder()}:\n{pages}"
-    data = {name: {**msgspec.to_builtins(known), "path": path or None} for name, (known, path) in listed.items()}
-    return Outcome(text=text, data={"models": data})
+    data = {name: NamedModel(**structs.asdict(known), path=path or None) for name, (known, path) in listed.items()}
+    return Outcome(text=text, data=NamedModels(models=data))

@@ -15,10 +15,34 @@ from toolkit.releases.fetching import FetchJob, fetch
 from toolkit.releases.hub import BATCH, Repository
 from toolkit.releases.publishing import Place, credentials, files_of
 from toolkit.releases.release import FORM, File, is_hub, parse
+from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Task
 from toolkit.runs.progress import Progress
 from toolkit.storage.paths import check_writable, join
 from toolkit.storage.roots import note_roots
+
+
+class Publication(CommandResult, kw_only=True):
+    """The result of `publish`.
+
+    Attributes:
+        output, to: The output, and the folder or the dataset of the Hugging Face Hub.
+        bytes, files: Size of what is published, and its paths.
+        findings: Results of the checks, with which nothing is published.
+        became: State of each file: there, fetched (it was not there), replaced; not of a dry run.
+        deleted: Paths that only the last publication had.
+        private, page: Of a dataset of the Hub: whether it is private, and where people see it.
+    """
+
+    output: str
+    to: str
+    bytes: int
+    files: list[str]
+    findings: list[str] = absent()
+    became: dict[str, str] = absent()
+    deleted: list[str] = absent()
+    private: bool = absent()
+    page: str = absent()
 
 
 class Options(Looking, frozen=True, kw_only=True):
@@ -61,27 +85,28 @@ def run(context: Context, options: Options) -> Outcome:
         place, repository = Place(options.to, files), None
     findings = [*credentials(output, files), *_findings(context, options, output)]
     size = sum(file.size for file in files)
-    data: dict[str, Any] = {"output": output, "to": options.to, "bytes": size, "files": [file.path for file in files]}
+    result = Publication(output=output, to=options.to, bytes=size, files=[file.path for file in files])
     if findings:
+        result.findings = findings
         told = f"{output}: {amount(len(findings), 'finding')}; nothing is published; correct that, then run again"
-        return Outcome("\n".join([*findings, "", told]), data | {"findings": findings}, exit_code=1)
+        return Outcome("\n".join([*findings, "", told]), result, exit_code=1)
     listed = f"{amount(len(files), 'file')} ({in_words(size)})"
     if options.dry_run:
         lines = [f"{file.path}  {file.size:,}" for file in files]
         where = f"{options.to}{_visibility(repository)}"
-        return Outcome("\n".join([*lines, "", f"{output}: {listed} would be published in {where}"]), data)
+        return Outcome("\n".join([*lines, "", f"{output}: {listed} would be published in {where}"]), result)
     if repository:
-        return _upload(repository, options, files, listed, data)
+        return _upload(repository, options, files, listed, result)
     context.sweep(options.to)
     data_files, card = files[:-1], files[-1:]
     results = _copy(context, output, place, data_files)
     failed = failures(results) or failures(results := [*results, *_copy(context, output, place, card)])
     became = {result.name: str(result.value) for result in results if result.value}
-    data |= {"became": became}
+    result.became = became
     if failed:
-        return Outcome("", data, failed, 1)
-    gone = place.clear()
-    return Outcome(f"{options.to}: {_told(listed, became, gone)}", data | {"deleted": gone})
+        return Outcome("", result, failed, 1)
+    result.deleted = place.clear()
+    return Outcome(f"{options.to}: {_told(listed, became, result.deleted)}", result)
 
 
 def _told(listed: str, became: dict[str, str], gone: list[str]) -> str:
@@ -89,7 +114,7 @@ def _told(listed: str, became: dict[str, str], gone: list[str]) -> str:
     return f"{listed}; {len(became) - there} written, {there} were there, {len(gone)} of before deleted"
 
 
-def _upload(repository: Repository, options: Options, files: list[File], listed: str, data: dict[str, Any]) -> Outcome:
+def _upload(repository: Repository, options: Options, files: list[File], listed: str, result: Publication) -> Outcome:
     """Upload what is not on the Hub, let it appear there, and look whether it is right."""
     missing = repository.missing
     became: dict[str, str] = {file.path: repository.became(file) for file in files}
@@ -103,9 +128,10 @@ def _upload(repository: Repository, options: Options, files: list[File], listed:
     gone = repository.commit(f"Publish with {NAME}")
     failed = list(repository.differences())
     address = repository.address
-    data |= {"became": became, "deleted": gone, "private": repository.private, "page": address.page}
+    result.became, result.deleted = became, gone
+    result.private, result.page = repository.private, address.page
     told = f"{address}: {_told(listed, became, gone)}{_visibility(repository)}; {address.page}"
-    return Outcome("" if failed else told, data, failed, 1 if failed else 0)
+    return Outcome("" if failed else told, result, failed, 1 if failed else 0)
 
 
 def _visibility(repository: Repository | None) -> str:
@@ -136,5 +162,4 @@ def _output(context: Context, options: Options) -> str:
 def _findings(context: Context, options: Options, output: str) -> list[str]:
     """Return what `toolkit validate` finds in an output: parts, checksums, the card, the Croissant file."""
     asked = validate.Options(targets=(output,), quiet=options.quiet, json=options.json)
-    found = validate.run(context, asked).data["findings"]
-    return [finding["message"] for finding in found if finding["severity"] != "advice"]
+    return [finding.message for finding in validate.run(context, asked).data.faults]

@@ -27,7 +27,7 @@ from toolkit.inspect import targets
 from toolkit.inspect.describe.croissant import document
 from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.mix import plan, publish, stage
-from toolkit.mix.effects.counts import added
+from toolkit.mix.effects.counts import Totals, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import unchanged_manifest
 from toolkit.mix.settings import MixSettings, OutputSettings, Stream
@@ -39,6 +39,7 @@ from toolkit.report import facts
 from toolkit.report.gather import Gathered, gather
 from toolkit.report.of_output import languages_of, run_of_output
 from toolkit.report.one_shard import VERSION as FACTS_VERSION
+from toolkit.result import CommandResult, FailedResult
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
@@ -259,6 +260,36 @@ def _differs(one: dict[str, Any], other: dict[str, Any]) -> str:
 SUFFIXES = (".html", ".json")
 
 
+class RunSummary(msgspec.Struct, kw_only=True):
+    """A run in a report: its name, whether it is mixed, its totals, and documents without attributes by set."""
+
+    name: str
+    mixed: bool
+    totals: Totals
+    missing: dict[str, str]
+
+
+class ReportSummary(CommandResult, kw_only=True):
+    """The result of `report`.
+
+    Attributes:
+        output: Path of the page, None if none was written.
+        runs: Runs that it shows.
+        notes: Remarks for its readers.
+        failed: Faults of an output.
+    """
+
+    output: str | None
+    runs: list[RunSummary]
+    notes: list[str]
+    failed: list[str]
+
+    def for_python(self) -> facts.Report:
+        """Return the facts that the page shows."""
+        report: facts.Report = vars(self)["report"]
+        return report
+
+
 class Options(Looking, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit report``.
 
@@ -280,20 +311,17 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         str | None, Flag("another configuration, output or dataset that is shown beside the first", metavar="FILE")
     ] = None
     output: Annotated[
-        str, Flag("write to this file: .html, or .json for programs", "-o", "--output", metavar="FILE")
+        str | None, Flag("write to this file: .html, or .json for programs", "-o", "--output", metavar="FILE")
     ] = "report.html"
     overwrite: Annotated[bool, Flag("replace a report on another dataset, or another file")] = False
     title: Annotated[str | None, Flag("the title of the page", metavar="TEXT")] = None
     other: ConfigNode | None = None
     """The other configuration itself, where it is in no file."""
-    page: str | None = None
-    """Another file to write, where `output` has the facts for a program."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for path in filter(None, (self.output, self.page)):
-            if not path.endswith(SUFFIXES):
-                raise ConfigError(f"--output {path}: expected a file that ends in {' or '.join(SUFFIXES)}")
+        if self.output and not self.output.endswith(SUFFIXES):
+            raise ConfigError(f"--output {self.output}: expected a file that ends in {' or '.join(SUFFIXES)}")
         if self.text_field is not None:
             raise ConfigError("expected a configuration, or an output, without --text-field: a report is on a mix")
         if self.config is None and (self.limit is not None or len(self.targets) + (self.compare is not None) > 2):
@@ -311,18 +339,19 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Gather the facts of a configuration or an output, or of two, and write the page."""
-    files = [NamedOutput(path, "--output") for path in (options.output, options.page) if path]
-    note_roots(os.path.dirname(os.path.abspath(path)) for path in (options.output, options.page) if path)
+    file = NamedOutput(options.output, "--output") if options.output else None
+    note_roots([os.path.dirname(os.path.abspath(options.output))] if options.output else [])
     try:
         found = _runs(context, options)
     except StepFailed as failed:
         text = f"{amount(len(failed.messages), 'shard')} cannot be read, so no report was written"
-        return Outcome(text=text, data={"failed": list(failed.messages)}, failures=list(failed.messages), exit_code=1)
+        messages = list(failed.messages)
+        return Outcome(text=text, data=FailedResult(failed=messages), failures=messages, exit_code=1)
     faults = [fault for each in found for fault in each.faults]
     made = [each.facts for each in found]
     labels = {each.label for run in made for each in run.labels}
     origin = origins.union(each.origin for each in found).without_places
-    for file in files:
+    if file:
         _check_replaced(file.path, origin, overwrite=options.overwrite)
     report = facts.Report(
         origin=origin,
@@ -331,13 +360,15 @@ def run(context: Context, options: Options) -> Outcome:
         languages=languages_of(labels),
         runs=made,
     )
-    encoded = msgspec.json.encode(report)
-    for file in files:
+    if file:
+        encoded = msgspec.json.encode(report)
         is_json = file.path.endswith(".json")
         file.save(encoded + b"\n" if is_json else render(encoded, _described(report.runs[0])))
     notes = [f"{each.name}: {note}" if len(made) > 1 else note for each in made for note in each.notes]
-    data = {"output": options.output, "runs": [_summary(each) for each in made], "notes": notes, "failed": faults}
-    text = "\n".join([options.output, *(note for note in notes if note not in faults)])
+    runs = [RunSummary(name=run.name, mixed=run.mixed, totals=run.totals, missing=run.missing) for run in made]
+    data = ReportSummary(output=options.output, runs=runs, notes=notes, failed=faults)
+    vars(data)["report"] = report
+    text = "\n".join([*filter(None, [options.output]), *(note for note in notes if note not in faults)])
     return Outcome(text=text, data=data, failures=faults, exit_code=1 if faults else 0)
 
 
@@ -416,9 +447,3 @@ def _of_output(folder: str) -> Reported:
 
 def _name(path: str) -> str:
     return os.path.basename(path.rstrip("/")).removesuffix(".yaml").removesuffix(".yml") or path
-
-
-def _summary(found: facts.Run) -> dict[str, object]:
-    """Return what programs want to know at once of a run."""
-    totals = msgspec.to_builtins(found.totals)
-    return {"name": found.name, "mixed": found.mixed, "totals": totals, "missing": found.missing}

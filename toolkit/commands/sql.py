@@ -3,11 +3,14 @@
 import os
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
+
 from toolkit.command_line import Flag, Limited, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
+from toolkit.result import CommandResult
 from toolkit.storage.outputs import NamedOutput
 
 MEMORY = "2 GB"
@@ -15,6 +18,13 @@ MEMORY = "2 GB"
 
 ROWS = 40
 """Rows of a table that are shown."""
+
+
+class QueryResult(CommandResult, kw_only=True):
+    """The result of a query: the name and the type of each column, and the rows as JSON."""
+
+    columns: list[dict[str, str]]
+    rows: list[msgspec.Raw]
 
 
 class Options(Limited, frozen=True, kw_only=True):
@@ -106,13 +116,11 @@ def run(context: Context, options: Options) -> Outcome:
         return Outcome(text=printing.write(session, query, form, output, formulas=options.formulas))
 
 
-def _data(result: Any) -> dict[str, Any]:
-    import msgspec
-
+def _data(result: Any) -> QueryResult:
     from toolkit.sql.printing import objects
 
     rows = [msgspec.Raw(row) for row in objects(result.columns, result.rows())]
-    return {"columns": [{"name": each.name, "type": each.type} for each in result.columns], "rows": rows}
+    return QueryResult(columns=[{"name": each.name, "type": each.type} for each in result.columns], rows=rows)
 
 
 def _size(text: str) -> int:

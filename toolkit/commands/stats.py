@@ -23,6 +23,7 @@ from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.inspect.counting import Merged, Settings, count_file, merged_groups, merged_records
 from toolkit.mix import publish
 from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
+from toolkit.result import CommandResult, FailedResult, absent
 from toolkit.rules import Rule, kind_called
 from toolkit.runs.executors import Task
 from toolkit.storage.outputs import NamedOutput
@@ -41,6 +42,41 @@ _REMEDIES = {
 
 TOP = 1000
 """Groups that are shown, unless `--top` says otherwise."""
+
+
+class Statistics(CommandResult, kw_only=True):
+    """The result of `stats`.
+
+    Attributes:
+        inputs: Number of files, and of those that were read now.
+        tables: A table for each ``by``, with its groups.
+        attributes: Distributions that were asked for.
+        lengths: With --lengths, the lengths of documents, of all and by label.
+        rejected: Items that ingest rejected, by reason.
+    """
+
+    inputs: dict[str, int]
+    tables: list[dict[str, Any]]
+    attributes: list[dict[str, Any]]
+    lengths: dict[str, Any] = absent()
+    rejected: dict[str, int]
+
+
+class MixStatistics(CommandResult, kw_only=True):
+    """The result of `stats --mix`: sizes before and after a mix, or in two outputs.
+
+    Attributes:
+        labels, total: Sizes by label, and of all documents.
+        output: Path of the output.
+        rejected: Documents that each rule dropped.
+        other: Path of the other output.
+    """
+
+    labels: list[dict[str, Any]]
+    total: dict[str, dict[str, int]]
+    output: str
+    rejected: dict[str, int] = absent()
+    other: str = absent()
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
@@ -137,7 +173,7 @@ def run(context: Context, options: Options) -> Outcome:
         if broken := failures(results):
             of = amount(len(tasks), counting.unit.removesuffix("s"))
             message = f"{len(broken)} of {of} failed; those that did not are not read again"
-            return Outcome(text=message, data={"failed": broken}, failures=broken, exit_code=1)
+            return Outcome(text=message, data=FailedResult(failed=broken), failures=broken, exit_code=1)
         merged = merged_records(counting.works)
         documents = sum(result.value.documents for result in results if result.value)
         if options.histogram and not documents:
@@ -155,13 +191,14 @@ def run(context: Context, options: Options) -> Outcome:
             for number, by in enumerate(settings.by)
         ]
     skipped = sum(result.value.skipped for result in results if result.value)
-    data = {
-        "inputs": {"files": len(tasks), "read": len(tasks) - skipped},
-        "tables": [table.data() for table in found],
-        "attributes": tables.distributions_data(merged.distributions),
-        **({"lengths": tables.lengths_data(merged.lengths)} if options.lengths else {}),
-        "rejected": dict(counting.rejected),
-    }
+    data = Statistics(
+        inputs={"files": len(tasks), "read": len(tasks) - skipped},
+        tables=[table.data() for table in found],
+        attributes=tables.distributions_data(merged.distributions),
+        rejected=dict(counting.rejected),
+    )
+    if options.lengths:
+        data.lengths = tables.lengths_data(merged.lengths)
     notes = counting.notes + ("" if documents else "\nthere are no documents")
     if counting.rejected:
         notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {_listed(counting.rejected)}"
@@ -239,7 +276,7 @@ def _rendered(found: list[tables.Table], merged: Merged, *, lengths: bool) -> di
 
 
 def _delivered(
-    options: Options, output: NamedOutput | None, rendered: dict[str, str], data: dict[str, Any], notes: str = ""
+    options: Options, output: NamedOutput | None, rendered: dict[str, str], data: CommandResult, notes: str = ""
 ) -> Outcome:
     """Return the outcome on standard output, or write it in a file."""
     rendered["json"] = msgspec.json.format(msgspec.json.encode(data), indent=1).decode() + "\n"
@@ -287,7 +324,7 @@ def _before_and_after(context: Context, options: Options, named: NamedOutput | N
     for effect in manifest.rules:
         if kind_called(effect.kind).ROLE.drops:
             dropped[effect.name] = dropped.get(effect.name, 0) + effect.documents
-    data = _before_after_data(statistics) | {"output": folder, "rejected": dropped}
+    data = _mix_statistics(statistics, output=folder, rejected=dropped)
     rendered = {"markdown": tables.mix_markdown(statistics) + "\n", "csv": tables.mix_csv(statistics)}
     lines = [f"  {name}: {count:,}" for name, count in dropped.items() if count]
     return _delivered(options, named, rendered, data, "\n".join(["\n\ndropped by rule", *lines]) if lines else "")
@@ -306,7 +343,7 @@ def _editions(options: Options, named: NamedOutput | None, original: str, other:
         "markdown": tables.mix_markdown(statistics, names) + "\n",
         "csv": tables.mix_csv(statistics, ("original", names[1])),
     }
-    data = _before_after_data(statistics) | {"output": original, "other": other}
+    data = _mix_statistics(statistics, output=original, other=other)
     return _delivered(options, named, rendered, data)
 
 
@@ -323,15 +360,14 @@ def _noted(folder: str) -> publish.Manifest:
     return manifest
 
 
-def _before_after_data(statistics: SizesByLabel) -> dict[str, Any]:
+def _mix_statistics(statistics: SizesByLabel, **more: Any) -> MixStatistics:
     rows, _ = tables.mix_rows(statistics)
-    return {
-        "labels": [
-            {"label": label, "before": _numbers(each.before), "after": _numbers(each.after)}
-            for label, each in statistics.items()
-        ],
-        "total": {"before": _numbers(rows[-1][1]), "after": _numbers(rows[-1][2])},
-    }
+    labels = [
+        {"label": label, "before": _numbers(each.before), "after": _numbers(each.after)}
+        for label, each in statistics.items()
+    ]
+    total = {"before": _numbers(rows[-1][1]), "after": _numbers(rows[-1][2])}
+    return MixStatistics(labels=labels, total=total, **more)
 
 
 def _numbers(counts: Any) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """List all taggers; with names, describe these taggers and measure their speed."""
 
-import dataclasses
 import importlib.metadata
 import inspect
 import os
@@ -20,14 +19,67 @@ from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
 from toolkit.plugins import default_name
+from toolkit.result import CommandResult
 from toolkit.tag import describe, tagger, trial
-from toolkit.tag.tagger import TAGGERS, Tagger
+from toolkit.tag.tagger import TAGGERS, Example, Tagger
 
 LINE_CHARS = 90
 VALUE_CHARS = 200
 MORE = "`toolkit taggers NAME` describes one, and measures it."
 MEASURED = 1000
 """Documents of a file on which a tagger is measured at most."""
+
+
+class ListedTagger(msgspec.Struct, kw_only=True):
+    """A tagger in the list: its name, what it is about, where it comes from, and what is wrong with it."""
+
+    name: str
+    about: str = ""
+    origin: str = msgspec.field(name="from")
+    error: str | None = None
+
+
+class TaggerList(CommandResult, kw_only=True):
+    """The result of `taggers`."""
+
+    taggers: list[ListedTagger]
+
+
+class NeededExtra(msgspec.Struct, kw_only=True):
+    """An extra that a tagger, or a choice of one of its options, needs, and whether it is installed."""
+
+    extra: str
+    choice: str = msgspec.field(name="for")
+    installed: bool | None
+
+
+class TaggerDescription(msgspec.Struct, kw_only=True):
+    """A tagger: its documentation, its value, its options, what it reads and needs, and what it costs."""
+
+    name: str
+    tagger: str
+    origin: str = msgspec.field(name="from")
+    file: str
+    class_: str = msgspec.field(name="class")
+    documentation: str
+    source: str
+    value: Any
+    type: str
+    values: list[describe.Value]
+    options: list[describe.Option]
+    variants: list[str]
+    reads: list[describe.Read]
+    models: dict[str, str]
+    extras: list[NeededExtra]
+    examples: list[Example]
+    cost: trial.Cost | None = None
+    not_measured: str | None = None
+
+
+class TaggerDescriptions(CommandResult, kw_only=True):
+    """The result of `taggers NAME`."""
+
+    taggers: list[TaggerDescription]
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):
@@ -61,8 +113,8 @@ def run(context: Context, options: Options) -> Outcome:
         if (key := trial.key_of(assignment)) not in entries:
             hint = did_you_mean(key, entries) or f"; there are: {', '.join(entries)}"
             raise ConfigError(f"{assignment!r}: expected TAGGER.OPTION=VALUE, got no tagger {key!r}{hint}")
-    found = [_described(entry["tagger"]) | _cost(context, options, key, entry) for key, entry in entries.items()]
-    return Outcome(text="\n\n\n".join(map(_show, found)), data={"taggers": found})
+    found = [_measured(context, options, key, entry) for key, entry in entries.items()]
+    return Outcome(text="\n\n\n".join(map(_show, found)), data=TaggerDescriptions(taggers=found))
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
@@ -74,27 +126,27 @@ def _list(files: Iterable[str]) -> Outcome:
         try:
             found += [_line(reference) for reference in TAGGERS.in_file(path)]
         except ConfigError as error:
-            found.append({"name": path, "about": "", "from": f"file {path}", "error": _one_line(error)})
+            found.append(ListedTagger(name=path, origin=f"file {path}", error=_one_line(error)))
     rows = [["tagger", "what it is about", "from"]]
-    rows += [[each["name"], _cut(each["about"]), each["from"]] for each in found if not each["error"]]
-    broken = [f"{each['name']} ({each['from']}): {each['error']}" for each in found if each["error"]]
+    rows += [[each.name, _cut(each.about), each.origin] for each in found if not each.error]
+    broken = [f"{each.name} ({each.origin}): {each.error}" for each in found if each.error]
     return Outcome(
         text="\n".join([table(rows), "", *broken, *([""] if broken else []), MORE]),
-        data={"taggers": found},
+        data=TaggerList(taggers=found),
         exit_code=1 if broken else 0,
     )
 
 
-def _line(reference: str) -> dict[str, Any]:
+def _line(reference: str) -> ListedTagger:
     """Return what the list says of a tagger, or what is wrong with it."""
-    line = {"name": reference, "about": "", "from": _origin(reference), "error": None}
+    line = ListedTagger(name=reference, origin=_origin(reference))
     try:
         class_ = TAGGERS.find(reference)
         tagger.value_type(class_)
         describe.options(class_)
-        line["about"] = purpose(class_, reference)
+        line.about = purpose(class_, reference)
     except Exception as error:  # a broken tagger hides no other
-        line["error"] = _one_line(error)
+        line.error = _one_line(error)
     return line
 
 
@@ -121,7 +173,7 @@ def _cut(text: str) -> str:
 # --- one --------------------------------------------------------------------------------------------------------------
 
 
-def _described(reference: str) -> dict[str, Any]:
+def _described(reference: str) -> TaggerDescription:
     class_ = TAGGERS.find(reference)
     try:
         return _facts(reference, class_)
@@ -129,28 +181,29 @@ def _described(reference: str) -> dict[str, Any]:
         raise ConfigError(f"{reference}: expected types that msgspec knows, got {_one_line(error)}") from None
 
 
-def _facts(reference: str, class_: type[Tagger]) -> dict[str, Any]:
-    return {
-        "name": default_name(reference),
-        "tagger": reference,
-        "from": _origin(reference),
-        "file": os.path.relpath(inspect.getfile(class_)) if hasattr(sys.modules[class_.__module__], "__file__") else "",
-        "class": f"{class_.__module__}:{class_.__name__}",
-        "documentation": documentation(class_),
-        "source": describe.source(class_),
-        "value": schema.to_json(tagger.value_type(class_)),
-        "type": str(tagger.value_type(class_)),
-        "values": [dataclasses.asdict(value) for value in describe.values(class_)],
-        "options": [dataclasses.asdict(option) for option in describe.options(class_)],
-        "variants": describe.choices(class_, "variant"),
-        "reads": [dataclasses.asdict(read) for read in describe.reads(class_)],
-        "models": describe.models(class_),
-        "extras": [
-            {"extra": extra, "for": choice, "installed": _is_installed(extra)}
+def _facts(reference: str, class_: type[Tagger]) -> TaggerDescription:
+    value = tagger.value_type(class_)
+    return TaggerDescription(
+        name=default_name(reference),
+        tagger=reference,
+        origin=_origin(reference),
+        file=os.path.relpath(inspect.getfile(class_)) if hasattr(sys.modules[class_.__module__], "__file__") else "",
+        class_=f"{class_.__module__}:{class_.__name__}",
+        documentation=documentation(class_),
+        source=describe.source(class_),
+        value=schema.to_json(value),
+        type=str(value),
+        values=list(describe.values(class_)),
+        options=list(describe.options(class_)),
+        variants=describe.choices(class_, "variant"),
+        reads=list(describe.reads(class_)),
+        models=describe.models(class_),
+        extras=[
+            NeededExtra(extra=extra, choice=choice, installed=_is_installed(extra))
             for extra, choice in describe.extras(class_).items()
         ],
-        "examples": msgspec.to_builtins([dataclasses.asdict(example) for example in class_.EXAMPLES]),
-    }
+        examples=list(class_.EXAMPLES),
+    )
 
 
 def _is_installed(extra: str) -> bool | None:
@@ -164,18 +217,19 @@ def _is_installed(extra: str) -> bool | None:
     return True if names else None
 
 
-def _cost(context: Context, options: Options, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what it costs here, now; or why that cannot be told."""
+def _measured(context: Context, options: Options, key: str, entry: Mapping[str, Any]) -> TaggerDescription:
+    """Return a tagger with what it costs here, now; or why that cannot be told."""
+    found = _described(entry["tagger"])
     overrides = [assignment for assignment in options.overrides if trial.key_of(assignment) == key]
     try:
         documents = _documents(context, options)
         steps = trial.steps_of(trial.plan_of({key: dict(entry)}, overrides, complete=True))
-        cost = trial.measure(steps, key, documents)
+        found.cost = trial.measure(steps, key, documents)
     except ToolkitError as error:
         if overrides or options.sample or len(entry) > 1:
             raise
-        return {"cost": None, "not_measured": _one_line(error)}
-    return {"cost": dataclasses.asdict(cost), "not_measured": None}
+        found.not_measured = _one_line(error)
+    return found
 
 
 def _documents(context: Context, options: Options) -> list[Document]:
@@ -185,51 +239,53 @@ def _documents(context: Context, options: Options) -> list[Document]:
     return [t.document for t in trial.read_documents(options.sample, MEASURED, lines=options.lines, max_bytes=limit)]
 
 
-def _show(found: Mapping[str, Any]) -> str:
-    lines = [f"{found['name']}  ({found['from']}; {found['file'] or found['class']})", "", found["documentation"]]
-    if found["source"]:
-        lines += ["", f"Source: {found['source']}"]
-    facts = [("value", found["type"])]
-    facts += [("reads", _read(read)) for read in found["reads"]]
-    facts += [("model", f"{option}: {model or 'required'}") for option, model in found["models"].items()]
-    if found["variants"]:
-        facts.append(("variants", ", ".join(found["variants"])))
-    facts += [("extra", _extra(extra)) for extra in found["extras"]]
+def _show(found: TaggerDescription) -> str:
+    lines = [f"{found.name}  ({found.origin}; {found.file or found.class_})", "", found.documentation]
+    if found.source:
+        lines += ["", f"Source: {found.source}"]
+    facts = [("value", found.type)]
+    facts += [("reads", _read(read)) for read in found.reads]
+    facts += [("model", f"{option}: {model or 'required'}") for option, model in found.models.items()]
+    if found.variants:
+        facts.append(("variants", ", ".join(found.variants)))
+    facts += [("extra", _extra(extra)) for extra in found.extras]
     facts.append(("cost", _show_cost(found)))
     width = max(len(name) for name, _ in facts)
     lines += ["", *(f"{name.ljust(width)}  {text}" for name, text in facts)]
-    if parts := [value for value in found["values"] if value["name"]]:
+    if parts := [value for value in found.values if value.name]:
         rows = [["value", "type", "what it is"]]
-        rows += [[part[column].replace("`", "") for column in ("name", "type", "description")] for part in parts]
+        rows += [
+            [getattr(part, column).replace("`", "") for column in ("name", "type", "description")] for part in parts
+        ]
         lines += ["", table(rows)]
-    if found["options"]:
+    if found.options:
         rows = [["option", "type", "default", "what it is"]]
-        rows += [[o["name"], *(o[column].replace("`", "") for column in ("type", "default", "description"))]
-                 for o in found["options"]]  # fmt: skip
+        rows += [[o.name, *(getattr(o, column).replace("`", "") for column in ("type", "default", "description"))]
+                 for o in found.options]  # fmt: skip
         lines += ["", table(rows)]
-    class_ = TAGGERS.find(found["tagger"])
+    class_ = TAGGERS.find(found.tagger)
     for example in class_.EXAMPLES:
         lines += ["", *(f"  {line}" for line in describe.example(example, VALUE_CHARS))]
     return "\n".join(lines)
 
 
-def _read(read: Mapping[str, Any]) -> str:
-    value = ", or a value" if read["or_value"] else ""
-    return f"{read['key']} (option {read['option']}{value}{'' if read['required'] else '; if it is given'})"
+def _read(read: describe.Read) -> str:
+    value = ", or a value" if read.or_value else ""
+    return f"{read.key} (option {read.option}{value}{'' if read.required else '; if it is given'})"
 
 
-def _extra(extra: Mapping[str, Any]) -> str:
-    needed = f" for {extra['for']}" if extra["for"] else ""
-    missing = "" if extra["installed"] else f"; not installed: {distribution.install_line(extra['extra'])}"
-    return f"{extra['extra']}{needed}{missing}"
+def _extra(extra: NeededExtra) -> str:
+    needed = f" for {extra.choice}" if extra.choice else ""
+    missing = "" if extra.installed else f"; not installed: {distribution.install_line(extra.extra)}"
+    return f"{extra.extra}{needed}{missing}"
 
 
-def _show_cost(found: Mapping[str, Any]) -> str:
-    cost = found["cost"]
+def _show_cost(found: TaggerDescription) -> str:
+    cost = found.cost
     if cost is None:
-        return f"not measured: {found['not_measured']}"
-    start = f"; {cost['start_seconds']} s until it has begun" if cost["start_seconds"] >= 0.1 else ""
+        return f"not measured: {found.not_measured}"
+    start = f"; {cost.start_seconds} s until it has begun" if cost.start_seconds >= 0.1 else ""
     return (
-        f"{cost['mb_per_s']:g} MB/s a core, {cost['ns_per_char']:g} ns a character "
-        f"(here, now, alone; {amount(cost['documents'], 'document')}, {cost['bytes'] / 1e6:.2g} MB){start}"
+        f"{cost.mb_per_s:g} MB/s a core, {cost.ns_per_char:g} ns a character "
+        f"(here, now, alone; {amount(cost.documents, 'document')}, {cost.bytes / 1e6:.2g} MB){start}"
     )

@@ -3,8 +3,6 @@
 import os
 from typing import Annotated, Any, ClassVar, Literal
 
-import msgspec
-
 from toolkit.command_line import Flag, Limited, Looking, Shared, Words
 from toolkit.commands.mixing import preparation
 from toolkit.commands.steps import shards as sharing
@@ -34,6 +32,7 @@ from toolkit.mix.lock import load as load_lock
 from toolkit.mix.stage import check_shard, shard_tasks
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
+from toolkit.result import CommandResult
 from toolkit.runs.executors import Result, Task
 from toolkit.stages import state_of
 from toolkit.storage.artifact import State
@@ -42,6 +41,26 @@ from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
 from toolkit.whole import check as dedup_check
+
+
+class Validation(CommandResult, kw_only=True):
+    """The result of `validate`; true if there is no finding but advice.
+
+    Attributes:
+        checked: Names of what was checked.
+        findings: Each with its message and its severity.
+    """
+
+    checked: list[str]
+    findings: list[Finding]
+
+    def __bool__(self) -> bool:
+        return not self.faults
+
+    @property
+    def faults(self) -> list[Finding]:
+        """The findings that are no advice."""
+        return [finding for finding in self.findings if finding.severity != "advice"]
 
 
 class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
@@ -76,7 +95,7 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Check what the configuration, or the given paths, name; any finding but advice makes the exit status 1."""
-    found = _Validation(context, options)
+    found = _Checks(context, options)
     lock = None if options.lock is None else load_lock(options.lock)
     if options.targets:
         for target in options.targets:
@@ -98,7 +117,7 @@ def _is_unknown(path: str) -> bool:
     return found is None or found.kind == "documents"
 
 
-class _Validation:
+class _Checks:
     """Checks one thing after the other, and keeps what was found."""
 
     def __init__(self, context: Context, options: Options) -> None:
@@ -134,7 +153,7 @@ class _Validation:
         share = self.context.share
         if share and share.is_empty:
             text += "\n" + share.nothing()
-        data = {"checked": self.checked, "findings": msgspec.to_builtins(findings)}
+        data = Validation(checked=self.checked, findings=findings)
         return Outcome(text=text, data=data, exit_code=1 if faults else 0)
 
     def check_configured(self) -> None:

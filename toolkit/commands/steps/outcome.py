@@ -15,14 +15,14 @@ class Outcome:
 
     Attributes:
         text: for people.
-        data: the same for machines.
+        data: the same for machines: a Struct of the command.
         failures: messages; any makes the exit status 1.
         exit_code: of the process.
         for_programs: whether the text is read by programs, which get it as it is; a terminal never does.
     """
 
     text: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
+    data: Any = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     exit_code: int = 0
     for_programs: bool = False

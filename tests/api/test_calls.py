@@ -94,23 +94,23 @@ def test_two_sets_are_compared(small: Project) -> None:
             ]
             write_rows(small.attributes / name / shard.relative_to(small.documents), rows)
     for what in (small.data, str(small.data), small.config):
-        found = toolkit.compare_sets(what, "one-0", "two-0.n", samples=1)
+        found = toolkit.compare(what, "one-0", "two-0.n", samples=1)
         (part,) = found.parts
         assert (part.kind, part.both, part.same, len(part.examples)) == ("number", 12, 3, 1)
         assert part.mean_difference == 9 / 12
         assert "one-0 and two-0.n: 12 documents" in str(found)
     with pytest.raises(toolkit.ConfigError, match="three-0"):
-        toolkit.compare_sets(small.data, "one-0", "three-0")
+        toolkit.compare(small.data, "one-0", "three-0")
     with pytest.raises(toolkit.ConfigError, match="with a configuration"):
-        toolkit.compare_sets(small.data, "one-0", "two-0", processes=2)
+        toolkit.compare(small.data, "one-0", "two-0", processes=2)
 
 
 def test_dry_run_and_compare_write_nothing(small: Project) -> None:
     before = tree(small.root)
-    preview = toolkit.dry_run(small.config)
+    preview = toolkit.mix(small.config, dry_run=True)
     assert (preview.totals.rows, preview.totals.kept, preview.rules[0].only) == (12, 9, 3)
     other = {**small.config, "mix": {**small.config["mix"], "rules": []}}
-    changed = toolkit.compare(small.config, other, samples=1)
+    changed = toolkit.mix(small.config, compare=other, samples=1)
     assert (changed.rows, changed.kept, changed.gained, len(changed.samples)) == (12, 9, {"long": 3}, 1)
     assert tree(small.root) == before
 
@@ -118,9 +118,9 @@ def test_dry_run_and_compare_write_nothing(small: Project) -> None:
 def test_overrides_are_a_list_a_mapping_or_settings_at_the_top(small: Project) -> None:
     rules: Any = [{"drop": "line_shape.lines > 1"}]
     for found in (
-        toolkit.dry_run(small.config, overrides=['mix.rules=[{"drop": "line_shape.lines > 1"}]']),
-        toolkit.dry_run(small.config, overrides={"mix.rules.0": rules[0]}),
-        toolkit.dry_run(small.config, mix={**small.config["mix"], "rules": rules}),
+        toolkit.mix(small.config, dry_run=True, overrides=['mix.rules=[{"drop": "line_shape.lines > 1"}]']),
+        toolkit.mix(small.config, dry_run=True, overrides={"mix.rules.0": rules[0]}),
+        toolkit.mix(small.config, dry_run=True, mix={**small.config["mix"], "rules": rules}),
     ):
         assert found.totals.kept == 7
     assert small.config["mix"]["rules"] == [{"drop": "line_shape.lines > 2", "name": "long"}]

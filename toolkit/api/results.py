@@ -1,58 +1,33 @@
 """What calls from Python return: what ``--json`` prints, typed."""
 
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any
 
 import msgspec
 
-from toolkit.commands.steps.outcome import Outcome
-from toolkit.config.scale import Scale
-from toolkit.errors import Failed
-from toolkit.evaluating.judged import Details, Group
-from toolkit.inspect.findings import Finding
 from toolkit.mix.effects.compare import Sample
 from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.publish import BlocklistCount, LabelTotals, OrphanCount, Unseen
+from toolkit.result import CommandResult
 from toolkit.whole.records import Model
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a call; `str` and `print` give what the command line would print.
+class Result(CommandResult, kw_only=True):
+    """The result of a command that gives plain data.
 
     Attributes:
-        text: for people.
-        data: what ``--json`` prints, whole; fields that have no attribute here are in it, too.
-        failed: a message for each shard, input, file or model that failed, and for what stopped the call.
+        failed: Messages of shards, inputs, files or models that failed, and of what stopped the call.
     """
 
-    text: str = ""
-    data: dict[str, Any] = {}
     failed: list[str] = []
 
-    def __str__(self) -> str:
-        return self.text
+    @property
+    def data(self) -> dict[str, Any]:
+        """The result as plain data: what ``--json`` prints."""
+        data: dict[str, Any] = vars(self)["plain"]
+        return data
 
 
-R = TypeVar("R", bound=Result)
-
-
-def typed(kind: type[R], outcome: Outcome) -> R:
-    """Return the outcome of a command as a result of this kind."""
-    return of_data(kind, outcome.data, outcome.text)
-
-
-def checked(result: R, outcome: Outcome) -> R:
-    """Return a result; raise Failed, which has it, if something has failed."""
-    if outcome.exit_code:
-        raise Failed(outcome.failures or [outcome.text], result)
-    return result
-
-
-def of_data(kind: type[R], data: dict[str, Any], text: str) -> R:
-    """Return what a command tells programs, and people, as a result of this kind."""
-    return msgspec.convert({**data, "text": text, "data": data}, kind)
-
-
-class Previewed(Result, frozen=True, kw_only=True):
+class MixPreview(Result, kw_only=True):
     """What a mix would do.
 
     Attributes:
@@ -72,7 +47,7 @@ class Previewed(Result, frozen=True, kw_only=True):
     read_in_place: dict[str, int] = {}
 
 
-class Compared(Result, frozen=True, kw_only=True):
+class MixComparison(Result, kw_only=True):
     """What would change from one mix to another.
 
     Attributes:
@@ -90,112 +65,6 @@ class Compared(Result, frozen=True, kw_only=True):
     lost: dict[str, int]
     relabelled: dict[str, int]
     samples: list[Sample]
-
-
-class Evaluated(Result, frozen=True, kw_only=True):
-    """What an evaluation found.
-
-    Attributes:
-        task: what is predicted: ``numbers``, ``score``, ``classes`` or ``lists``.
-        documents, looked_at: how many there are, and of these those that are looked at (`where`).
-        all: of all of these: scores of each prediction and baseline, with intervals, and paired differences.
-        groups: the same of groups, by what they are grouped by.
-        details: of each prediction: labels, confused pairs, the calibration curve.
-        left_out: groups and documents that are not judged, by what they are grouped by.
-        level: of Krippendorff's alpha.
-        scale: of labels that are on one.
-        labels_of_no_document: labels in files that no document has that is looked at.
-        warnings: what one should not overlook.
-    """
-
-    task: str
-    documents: int
-    looked_at: int
-    all: Group
-    groups: dict[str, list[Group]]
-    details: dict[str, Details]
-    left_out: dict[str, dict[str, int]] = {}
-    level: str | None = None
-    scale: Scale | None = None
-    labels_of_no_document: int | None = None
-    warnings: list[str] = []
-
-
-class ComparedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """How two sets differ in a value, or in a part of it.
-
-    Attributes:
-        key, other_key, path: what is compared.
-        kind: ``number``, ``label`` or ``value``.
-        both, same, agreement: documents with a value in both sets, those with the same, and their share.
-        nulls: documents without a value in ``both`` sets, in ``one`` alone, in the ``other`` alone.
-        confusion: of labels, how many documents have which in the one and in the other.
-        means, correlation, quantiles: of numbers; the quantiles are those of the differences.
-        examples: documents that differ, with both values.
-    """
-
-    key: str
-    other_key: str
-    path: str
-    kind: str
-    both: int
-    same: int
-    agreement: float | None = None
-    nulls: dict[str, int] = {}
-    confusion: list[dict[str, Any]] = []
-    confusion_left_out: int = 0
-    means: list[float] = []
-    mean_difference: float | None = None
-    mean_absolute_difference: float | None = None
-    largest_difference: float | None = None
-    correlation: float | None = None
-    quantiles: dict[str, float] = {}
-    examples: list[dict[str, Any]] = []
-
-
-class ComparedSets(Result, frozen=True, kw_only=True):
-    """How two attribute sets differ.
-
-    Attributes:
-        sets: as they were named.
-        sample: what it is, if a sample was compared.
-        rows: documents.
-        parts: by what is compared.
-    """
-
-    sets: list[str]
-    rows: int
-    parts: list[ComparedPart]
-    sample: str | None = None
-
-
-class Validated(Result, frozen=True, kw_only=True):
-    """Findings of `validate`; true if there are none but advice.
-
-    Attributes:
-        checked: Names of what was checked.
-        findings: Each with its message and its severity.
-    """
-
-    checked: list[str]
-    findings: list[Finding]
-
-    def __bool__(self) -> bool:
-        return all(finding.severity == "advice" for finding in self.findings)
-
-
-class Counted(Result, frozen=True, kw_only=True):
-    """What `stats` counted.
-
-    Attributes:
-        inputs: files, and how many of them were read now.
-        tables: one for each `by`, with its groups.
-        attributes: the distributions that were asked for.
-    """
-
-    inputs: dict[str, int] = {}
-    tables: list[dict[str, Any]] = []
-    attributes: Any = None
 
 
 class StageStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,7 +90,7 @@ class StageStatus(msgspec.Struct, frozen=True, kw_only=True):
     spent: dict[str, Any] | None = None
 
 
-class Status(Result, frozen=True, kw_only=True):
+class Status(Result, kw_only=True):
     """What is done of a configuration.
 
     Attributes:
@@ -239,44 +108,7 @@ class Status(Result, frozen=True, kw_only=True):
     there: dict[str, int] = {}
 
 
-class Published(Result, frozen=True, kw_only=True):
-    """What `publish` did.
-
-    Attributes:
-        to: the folder, or the dataset of the Hugging Face Hub.
-        files: paths of what is published, below it.
-        became: what became of each: there, fetched (it was not there), replaced; none of a dry run.
-        deleted: what only the last publication had.
-        findings: of the checks; with them nothing is published.
-        page: where people see a dataset of the Hub, and whether it is private.
-    """
-
-    to: str
-    files: list[str]
-    became: dict[str, str] = {}
-    deleted: list[str] = []
-    findings: list[str] = []
-    page: str = ""
-    private: bool = False
-
-
-class Fetched(Result, frozen=True, kw_only=True):
-    """What `fetch` did.
-
-    Attributes:
-        folder: that was fetched into.
-        labels: by label, its parts.
-        files: by path, what became of each: there, fetched, replaced; none of a dry run.
-        bytes: of all files, as stored.
-    """
-
-    folder: str
-    labels: dict[str, list[str]]
-    files: dict[str, str] = {}
-    bytes: int = 0
-
-
-class Ingested(Result, frozen=True, kw_only=True):
+class Ingested(Result, kw_only=True):
     """What `ingest` did.
 
     Attributes:
@@ -300,7 +132,7 @@ class Ingested(Result, frozen=True, kw_only=True):
     salvaged: list[str] = []
 
 
-class Aligned(Result, frozen=True, kw_only=True):
+class Aligned(Result, kw_only=True):
     """What `align` did.
 
     Attributes:
@@ -312,7 +144,7 @@ class Aligned(Result, frozen=True, kw_only=True):
     sets: dict[str, dict[str, Any]] = {}
 
 
-class Tagged(Result, frozen=True, kw_only=True):
+class Tagged(Result, kw_only=True):
     """What `tag` did.
 
     Attributes:
@@ -366,7 +198,7 @@ class ResolvedSet(msgspec.Struct, frozen=True, kw_only=True):
     model: Model | None = None
 
 
-class Resolved(Result, frozen=True, kw_only=True):
+class Resolved(Result, kw_only=True):
     """What `dedup`, `sample` or `calibrate` did.
 
     Attributes:
@@ -380,7 +212,7 @@ class Resolved(Result, frozen=True, kw_only=True):
     sets: dict[str, ResolvedSet] = {}
 
 
-class Annotated(Result, frozen=True, kw_only=True):
+class Annotated(Result, kw_only=True):
     """What `annotate` did.
 
     Attributes:
@@ -418,7 +250,7 @@ class TrainedModel(msgspec.Struct, frozen=True, kw_only=True):
     chosen: dict[str, Any]
 
 
-class Trained(Result, frozen=True, kw_only=True):
+class Trained(Result, kw_only=True):
     """What `train` did.
 
     Attributes:
@@ -428,7 +260,7 @@ class Trained(Result, frozen=True, kw_only=True):
     models: dict[str, TrainedModel] = {}
 
 
-class Mixed(Result, frozen=True, kw_only=True):
+class Mixed(Result, kw_only=True):
     """What `mix` did.
 
     Attributes:
@@ -462,7 +294,7 @@ class Mixed(Result, frozen=True, kw_only=True):
     read_in_place: dict[str, int] = {}
 
 
-class Ran(Result, frozen=True, kw_only=True):
+class Ran(Result, kw_only=True):
     """What `run` did: of each stage that the configuration has, None for the others."""
 
     ingest: Ingested | None = None
@@ -476,11 +308,31 @@ class Ran(Result, frozen=True, kw_only=True):
     tokenize: Mixed | None = None
 
 
-def ran(outcome: Outcome, *, per_shard: bool) -> Ran:
-    """Return the outcome of ``run``, whose stages have results of their own; one per shard has that of its mix."""
-    stages = {"mix": outcome.data} if per_shard else outcome.data
-    types = get_type_hints(Ran)
-    found: dict[str, Any] = {
-        name: of_data(get_args(types[name])[0], data, "") for name, data in stages.items() if name in types
-    }
-    return Ran(text=outcome.text, data=outcome.data, failed=outcome.failures, **found)
+_KINDS: dict[str, type[Result]] = {
+    "align": Aligned,
+    "annotate": Annotated,
+    "calibrate": Resolved,
+    "dedup": Resolved,
+    "ingest": Ingested,
+    "mix": Mixed,
+    "sample": Resolved,
+    "status": Status,
+    "tag": Tagged,
+    "tokenize": Mixed,
+    "train": Trained,
+}
+
+
+def typed(command: str, data: dict[str, Any]) -> Result:
+    """Return what a command gives programs as its result; of `run` that of each stage, or of a mix per shard."""
+    if command == "run":
+        stages = {"mix": data} if "output" in data else data
+        inner: dict[str, Any] = {name: typed(name, each) for name, each in stages.items() if name in _KINDS}
+        found: Result = Ran(**inner)
+    else:
+        kind = _KINDS[command]
+        if command == "mix" and "output" not in data:
+            kind = MixComparison if "gained" in data else MixPreview
+        found = msgspec.convert(data, kind)
+    vars(found)["plain"] = data
+    return found

@@ -37,7 +37,7 @@ def test_functions_have_their_names_in_all_orders_of_imports() -> None:
         f"    for name in {SHARED!r}:\n"
         "        assert getattr(toolkit, name).__name__ == name, (order, name)\n"
         "    assert [tag, mix] == [toolkit.tag, toolkit.mix]\n"
-        "    assert tag.__module__ == 'toolkit.in_python.calls' and join.__name__ == 'toolkit.mix.join'\n"
+        "    assert tag.__module__ == 'toolkit.api.commands' and join.__name__ == 'toolkit.mix.join'\n"
         "print('all')"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -55,7 +55,6 @@ def test_each_public_name_of_notebooks_is_on_the_page() -> None:
         "try_tagger",
         "compare",
         "dedup",
-        "dry_run",
         "ingest",
         "mix",
         "run",

@@ -198,7 +198,7 @@ class Rows(Generic[T]):
             MissingExtra: if pyarrow is not installed (extra `parquet`).
             ConfigError: if there is no such column, or an attribute is called as one that documents have.
         """
-        from toolkit.in_python import arrow
+        from toolkit.api import arrow
 
         return arrow.reader(self._read, self.shards, self.types, columns, text=self._text)
 
@@ -217,7 +217,7 @@ class Rows(Generic[T]):
         Raises:
             MissingExtra: if `datasets` is not installed (extra `datasets`).
         """
-        from toolkit.in_python import arrow
+        from toolkit.api import arrow
 
         return arrow.iterable_dataset(self._read, self.shards, self.types, text=self._text)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import datasets
     import pyarrow as pa
 
-    from toolkit.in_python.rows import Row
+    from toolkit.api.rows import Row
 
 NAMED = ("id", "source")
 OWN = (*NAMED, "text", "added", "created", "metadata")
@@ -29,7 +29,7 @@ Reading = Callable[[str, bool], "Iterator[Row]"]
 def reader(
     rows_of: Reading, shards: Sequence[str], types: Mapping[str, Type], columns: Sequence[str] | None, *, text: bool
 ) -> "pa.RecordBatchReader":
-    """Return a reader of the record batches of some shards; see `toolkit.in_python.rows.Rows.to_arrow`."""
+    """Return a reader of the record batches of some shards; see `toolkit.api.rows.Rows.to_arrow`."""
     require_extra("parquet", "Arrow's record batches", "pyarrow")
     import pyarrow as pa
 
@@ -41,7 +41,7 @@ def reader(
 def iterable_dataset(
     rows_of: Reading, shards: Sequence[str], types: Mapping[str, Type], *, text: bool
 ) -> "datasets.IterableDataset":
-    """Return a dataset of some shards; see `toolkit.in_python.rows.Rows.to_iterable_dataset`."""
+    """Return a dataset of some shards; see `toolkit.api.rows.Rows.to_iterable_dataset`."""
     require_extra("datasets", "an IterableDataset", "datasets")
     import datasets
     import pyarrow as pa

@@ -1,24 +1,23 @@
-"""From the arguments of functions, checked, to the options of commands, and back."""
+"""From the arguments of functions, checked, to the options of commands."""
 
-import functools
+import argparse
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError
-from toolkit.session import Session
 
 if TYPE_CHECKING:
-    from toolkit.command_line import Options
-    from toolkit.commands.steps.outcome import Outcome
-    from toolkit.in_python.results import Result
+    from toolkit.command_line import Argument, Options
     from toolkit.runs.progress import Reached
 
+Progress: TypeAlias = "Callable[[Reached], object] | bool"
+"""Whether progress is shown, or a function that is told of it."""
 
 Configuration = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a YAML file, YAML itself (a text of several lines), or the same as a mapping."""
@@ -105,22 +104,15 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
+Target = Configuration | Iterable[str | os.PathLike[str]]
+"""A configuration, the path of an output or a dataset, or several paths."""
+
+
 def is_configuration(what: Any) -> bool:
     """Return whether something is a configuration, and no path of data: by its name, or because it is one itself."""
     if isinstance(what, str | os.PathLike):
         return _is_itself(what) or os.fspath(what).endswith(SUFFIXES) or os.fspath(what).startswith(RECIPE)
     return isinstance(what, Mapping)
-
-
-def shown(value: Any) -> dict[str, Any]:
-    """Return the options that show progress, or tell it to a function.
-
-    Raises:
-        ConfigError: if it is neither true, false nor a function.
-    """
-    if not (value is None or isinstance(value, bool) or callable(value)):
-        raise ConfigError(f"progress: expected True, False or a function, got {value!r}")
-    return {"quiet": value is not True, "watch": value if callable(value) else None}
 
 
 def share(shard: Any) -> tuple[int, int] | None:
@@ -138,22 +130,6 @@ def share(shard: Any) -> tuple[int, int] | None:
     return shard
 
 
-def as_text(value: str | Mapping[str, Any]) -> str:
-    """Return an argument of the command line: a text as it is, a mapping as YAML."""
-    return value if isinstance(value, str) else _json(value, "a mapping")
-
-
-def positive(name: str, value: Any) -> Any:
-    """Return a number above 0, or None.
-
-    Raises:
-        ConfigError: if it is neither.
-    """
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise ConfigError(f"{name}: expected a number above 0, got {value!r}")
-    return value
-
-
 def words(name: str, value: Any) -> tuple[str, ...]:
     """Return texts in a tuple.
 
@@ -166,85 +142,86 @@ def words(name: str, value: Any) -> tuple[str, ...]:
     return found
 
 
-R = TypeVar("R", bound="Result")
-T = TypeVar("T")
-Q = ParamSpec("Q")
-
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-"""A path, or several."""
+# --- options ----------------------------------------------------------------------------------------------------------
 
 
-def configured(
-    configuration: Configuration,
-    overrides: Overrides,
-    settings: Mapping[str, Any],
-    progress: "Callable[[Reached], object] | bool",
-) -> dict[str, Any]:
-    """Return the options of a configuration."""
-    return {
-        "config": named(configuration),
-        "given": read(configuration, overrides, settings),
-        **shown(progress),
-    }
+def options_of(class_: "type[Options]", values: dict[str, Any], fields: Mapping[str, str]) -> "Options":
+    """Return the options of a command.
 
-
-def part(overwrite: bool, limit: int | None, shard: tuple[int, int] | None) -> dict[str, Any]:
-    """Return the options of which part is made, and whether it replaces what is there."""
-    return {"overwrite": overwrite, "limit": positive("limit", limit), "shard": share(shard)}
-
-
-def looked_at(
-    what: Any, overrides: Overrides, settings: Mapping[str, Any], progress: "Callable[[Reached], object] | bool"
-) -> dict[str, Any]:
-    """Return the options of a configuration, or those of paths."""
-    if is_configuration(what):
-        return configured(what, overrides, settings, progress)
-    paths = [what] if isinstance(what, str | os.PathLike) else list(what)
-    if overrides or settings:
-        from toolkit.errors import ConfigError
-
-        raise ConfigError(f"expected overrides and settings with a configuration, got the path {paths[0]}")
-    return {"targets": tuple(os.fspath(path) for path in paths), **shown(progress)}
-
-
-def of_dataset(
-    what: Any, overrides: Overrides, settings: Mapping[str, Any], progress: "Callable[[Reached], object] | bool"
-) -> dict[str, Any]:
-    """Return the options of a configuration, or those of the path of a dataset."""
-    options = looked_at(what, overrides, settings, progress)
-    if "config" in options:
-        return options
-    (dataset,) = options.pop("targets")
-    return {**options, "dataset": dataset}
-
-
-def command(function: Callable[Q, T]) -> Callable[Q, T]:
-    """Return a function whose calls are commands, each in a session of its own."""
-
-    @functools.wraps(function)
-    def call(*arguments: Q.args, **options: Q.kwargs) -> T:
-        with Session().bound():
-            return function(*arguments, **options)
-
-    return call
-
-
-def carried_out(options: "Options") -> "Outcome":
-    """Run a command."""
-    from toolkit.commands.carrying_out import carry_out
-    from toolkit.runs.executors import thawed
-
-    with thawed():
-        return carry_out(options)
-
-
-def made(kind: "type[R]", options: "Options") -> "R":
-    """Run a command; return its outcome as a result of this kind.
+    Args:
+        class_: Class of the options.
+        values: Arguments of its function, by name.
+        fields: Names of options, by that of an argument which is called differently, or may be one text or several.
 
     Raises:
-        Failed: with the result, if something has failed.
+        ConfigError: for what the command line would not take, too.
     """
-    from toolkit.in_python import results
+    from toolkit.command_line import arguments
 
-    outcome = carried_out(options)
-    return results.checked(results.typed(kind, outcome), outcome)
+    given = {
+        "quiet": True,
+        **_place(class_, values),
+        **(_progress(values.pop("progress")) if "progress" in values else {}),
+        **(_other(values["compare"]) if values.get("compare") is not None else {}),
+    }
+    known = {argument.field: argument for argument in arguments(class_)}
+    for name, value in values.items():
+        field = fields.get(name, name)
+        if name in fields and known[field].type == tuple[str, ...]:
+            several = [value] if isinstance(value, str | os.PathLike) else value
+            given[field] = (*given.get(field, ()), *map(os.fspath, several))
+        elif field not in given:
+            given[field] = _value(known[field], name, value)
+    return class_(**given)
+
+
+def _place(class_: "type[Options]", values: dict[str, Any]) -> dict[str, Any]:
+    """Take the configuration or the paths, and settings, out of the arguments; return them as options."""
+    overrides, more = values.pop("overrides", ()), values.pop("settings", {})
+    name = next((name for name in ("configuration", "what") if name in values), None)
+    if name is None:
+        return {"overrides": (*_assignments(overrides), *_assignments(more))}
+    place = values.pop(name)
+    if name == "configuration" or is_configuration(place):
+        return {"config": named(place), "given": read(place, overrides, more)}
+    paths = [place] if isinstance(place, str | os.PathLike) else list(place)
+    if overrides or more:
+        raise ConfigError(f"expected overrides and settings with a configuration, got the path {paths[0]}")
+    if "dataset" in class_.__struct_fields__:
+        (dataset,) = paths
+        return {"dataset": os.fspath(dataset)}
+    return {"targets": tuple(os.fspath(path) for path in paths)}
+
+
+def _progress(value: Any) -> dict[str, Any]:
+    if not (value is None or isinstance(value, bool) or callable(value)):
+        raise ConfigError(f"progress: expected True, False or a function, got {value!r}")
+    return {"quiet": value is not True, "watch": value if callable(value) else None}
+
+
+def _other(configuration: Configuration) -> dict[str, Any]:
+    """Return the options of a second configuration, which may be in no file, or of an output."""
+    itself = read(configuration) if is_configuration(configuration) else None
+    return {"compare": named(configuration), "other": itself}
+
+
+def _value(argument: "Argument", name: str, value: Any) -> Any:
+    """Return the value of an option, checked as the command line checks it."""
+    if value is None and (argument.default is None or argument.field == "shard"):
+        return None
+    if argument.field == "shard":
+        return share(value)
+    if argument.type == tuple[str, ...]:
+        return words(name, value)
+    if parse := getattr(argument.given, "parse", None):
+        try:
+            return parse(str(value))
+        except argparse.ArgumentTypeError as error:
+            raise ConfigError(f"{name}: {error}") from None
+    if argument.type is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise ConfigError(f"{name}: expected a number above 0, got {value!r}")
+    if argument.choices and value not in argument.choices:
+        raise ConfigError(f"{name}: expected one of {', '.join(argument.choices)}, got {value!r}")
+    if isinstance(value, Mapping):
+        return _json(value, name)
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

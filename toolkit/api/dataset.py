@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from toolkit.api import arguments
+from toolkit.api.arguments import Configuration, Overrides
+from toolkit.api.rows import Row, Rows, rules_of
 from toolkit.config.settings import ConfigNode
 from toolkit.data.documents import Document
 from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.in_python import carrying
-from toolkit.in_python.carrying import Configuration, Overrides
-from toolkit.in_python.rows import Row, Rows, rules_of
 from toolkit.session import Session
 
 if TYPE_CHECKING:
@@ -106,15 +106,15 @@ class Dataset:
     """
 
     def __init__(self, dataset: Configuration, *, overrides: Overrides = ()) -> None:
-        carrying.check(dataset)
+        arguments.check(dataset)
         self._session = Session()
         with self._session.bound():
             self._read(dataset, overrides)
 
     def _read(self, dataset: Configuration, overrides: Overrides) -> None:
-        if carrying.is_configuration(dataset) or os.path.isfile(dataset):  # type: ignore[arg-type]  # a mapping is one
-            self._name = carrying.named(dataset)
-            source = carrying.read(dataset, overrides)
+        if arguments.is_configuration(dataset) or os.path.isfile(dataset):  # type: ignore[arg-type]  # a mapping is one
+            self._name = arguments.named(dataset)
+            source = arguments.read(dataset, overrides)
         else:
             folder = os.fspath(dataset)  # type: ignore[arg-type]  # mappings are configurations
             if overrides:
@@ -255,7 +255,7 @@ class Dataset:
         from toolkit.command_line import Options
         from toolkit.commands.carrying_out import open_context
 
-        context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=carrying.share(shard)))
+        context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=arguments.share(shard)))
         if context.is_dolma:
             raise ConfigError(
                 f"{self._name}: expected a configuration of our own form, or a folder; got one of Dolma's"
@@ -309,7 +309,7 @@ def _named(shards: Iterable[str], there: list[str], dataset: "Places") -> list[s
     Raises:
         ConfigError: if one is not there.
     """
-    found = list(dict.fromkeys(carrying.words("shards", shards)))
+    found = list(dict.fromkeys(arguments.words("shards", shards)))
     for shard in found:
         if shard not in there:
             hint = did_you_mean(shard, there) or f"; there are {len(there)}, such as {there[0]}"
@@ -318,4 +318,4 @@ def _named(shards: Iterable[str], there: list[str], dataset: "Places") -> list[s
 
 
 def _ids(ids: Iterable[str] | None) -> frozenset[str] | None:
-    return None if ids is None else frozenset(carrying.words("ids", ids))
+    return None if ids is None else frozenset(arguments.words("ids", ids))

@@ -10,7 +10,7 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, write_rows
-from toolkit.in_python import arrow
+from toolkit.api import arrow
 
 pa = pytest.importorskip("pyarrow", reason="record batches need pyarrow")
 

@@ -1,0 +1,541 @@
+# mypy: disable-error-code="empty-body"
+"""The commands as functions.
+
+A function takes what the command takes, and returns the Struct that ``--json`` prints. It declares that alone:
+`command` makes options of the arguments, runs the command in a session of its own, and returns its result. Nothing
+here is heavy to import: commands are imported when they are called.
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
+
+from toolkit.api import arguments
+from toolkit.api.arguments import Configuration, Overrides, Progress, Target
+from toolkit.errors import Failed
+from toolkit.session import Session
+
+if TYPE_CHECKING:
+    from toolkit.api import results
+    from toolkit.commands.compare import SetComparison
+    from toolkit.commands.evaluate import Evaluation
+    from toolkit.commands.fetch import Download
+    from toolkit.commands.publish import Publication
+    from toolkit.commands.stats import Statistics
+    from toolkit.commands.validate import Validation
+    from toolkit.report import facts
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that makes a declared function carry out the command of its name.
+
+    Args:
+        looks: Whether findings, or work that is not done, are a result and no error.
+        **fields: Names of options, by that of an argument which is called differently, or may be one text or several.
+    """
+
+    def declared(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*positional: P.args, **named: P.kwargs) -> R:
+            bound = signature.bind(*positional, **named)
+            bound.apply_defaults()
+            with Session().bound():
+                found: R = _carried_out(function.__name__, dict(bound.arguments), fields, looks=looks)
+            return found
+
+        return call
+
+    return declared
+
+
+def like(other: Callable[P, Any]) -> Callable[[Callable[[], R]], Callable[P, R]]:
+    """Return a decorator that makes a function carry out the command of its name, with the arguments of another."""
+
+    def declared(function: Callable[[], R]) -> Callable[P, R]:
+        vars(function)["__signature__"] = inspect.signature(other)
+        return command()(function)  # type: ignore[arg-type]  # it has that signature now
+
+    return declared
+
+
+def _carried_out(name: str, values: dict[str, Any], fields: Mapping[str, str], *, looks: bool) -> Any:
+    from toolkit import command_line
+    from toolkit.api import results
+    from toolkit.commands.carrying_out import carry_out
+    from toolkit.runs.executors import thawed
+
+    options = arguments.options_of(command_line.find(name).Options, values, fields)
+    with thawed():
+        outcome = carry_out(options)
+    result = results.typed(name, outcome.data) if isinstance(outcome.data, dict) else outcome.data
+    result.shown_as(outcome.text)
+    result = result.for_python()
+    if outcome.exit_code and not looks:
+        raise Failed(outcome.failures or getattr(result, "findings", None) or [outcome.text], result)
+    return result
+
+
+# --- commands that make something -------------------------------------------------------------------------------------
+
+
+@command()
+def run(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    per_shard: bool = False,
+    progress: Progress = False,
+    **settings: Any,
+) -> "results.Ran":
+    """Ingest, align, tag, dedup, sample and mix, as far as the configuration has the sections, as ``toolkit run`` does.
+
+    Args:
+        configuration: path of a YAML file, YAML itself (a text of several lines), or the same as a mapping.
+        overrides: ``["tag.lines-0.model=…"]``, or a mapping from such keys to values.
+        overwrite: replace what was made with other settings.
+        limit: only the first so many shards, or inputs.
+        shard: ``(i, n)``: only the share i of n, counted from 0.
+        per_shard: input by input; documents and attributes are deleted when they are mixed.
+        progress: True shows it on standard error, as the command line does; a function is told how far a stage is, a
+            few times a second and at the end. If it raises an error, that ends the call.
+        **settings: at the top of the configuration, in place of what it says: ``processes=4``.
+
+    Raises:
+        Failed: if something has failed; what has not is done, and is in `Failed.result`.
+        ToolkitError: for whatever else is wrong.
+    """
+
+
+def _per_shard(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> None: ...
+
+
+def _whole(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    progress: Progress = False,
+    **settings: Any,
+) -> None: ...
+
+
+@like(_per_shard)
+def ingest() -> "results.Ingested":
+    """Make documents from external files, as ``toolkit ingest`` does. Arguments and errors as of `run`."""
+
+
+@like(_whole)
+def align() -> "results.Aligned":
+    """Join external values to documents by id, as ``toolkit align`` does. Arguments and errors as of `run`."""
+
+
+@command()
+def tag(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    accept_code: Iterable[str] = (),
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> "results.Tagged":
+    """Compute attributes of documents, as ``toolkit tag`` does.
+
+    Arguments and errors as of `run`; `accept_code` names sets whose taggers were edited and give the same values: what
+    was made is kept.
+    """
+
+
+@like(_per_shard)
+def dedup() -> "results.Resolved":
+    """Find duplicates, as ``toolkit dedup`` does. Arguments and errors as of `run`."""
+
+
+@like(_per_shard)
+def sample() -> "results.Resolved":
+    """Draw samples with an exact number of documents, as ``toolkit sample`` does. Arguments and errors as of `run`."""
+
+
+@command()
+def annotate(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    retry_failed: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> "results.Annotated":
+    """Let language models score or label documents, as ``toolkit annotate`` does.
+
+    Arguments and errors as of `run`; with `retry_failed` what was refused, or could not be read, is asked again, too.
+    """
+
+
+@command()
+def calibrate(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    refit: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> "results.Resolved":
+    """Make ranks and maps of scores, as ``toolkit calibrate`` does.
+
+    Arguments and errors as of `run`; with `refit` maps are fitted anew, which otherwise stay as they were fitted first.
+    """
+
+
+@like(_whole)
+def train() -> "results.Trained":
+    """Train models on labels that attributes have, as ``toolkit train`` does. Arguments and errors as of `run`."""
+
+
+def _output(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    lock: str | os.PathLike[str] | None = None,
+    locked: str | os.PathLike[str] | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> None: ...
+
+
+@like(_output)
+def tokenize() -> "results.Mixed":
+    """Write the tokens of the documents that the mix keeps, or of all, as ``toolkit tokenize`` does.
+
+    `lock` and `locked` are paths of locks: one that is written, and one by which the output is made. Other arguments,
+    and errors, as of `run`.
+    """
+
+
+@overload
+def mix(
+    configuration: Configuration,
+    *,
+    dry_run: Literal[True],
+    overrides: Overrides = (),
+    limit: int | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> "results.MixPreview": ...
+
+
+@overload
+def mix(
+    configuration: Configuration,
+    *,
+    compare: Configuration,
+    samples: int = 3,
+    overrides: Overrides = (),
+    limit: int | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> "results.MixComparison": ...
+
+
+@overload
+def mix(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    lock: str | os.PathLike[str] | None = None,
+    locked: str | os.PathLike[str] | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> "results.Mixed": ...
+
+
+@command(samples="count")
+def mix(  # noqa: PLR0913  # each is an option, given by its name
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    lock: str | os.PathLike[str] | None = None,
+    locked: str | os.PathLike[str] | None = None,
+    dry_run: bool = False,
+    compare: Configuration | None = None,
+    samples: int = 3,
+    progress: Progress = False,
+    **settings: Any,
+) -> Any:
+    """Join documents and attributes under rules, and write an output, as ``toolkit mix`` does.
+
+    Args:
+        configuration: as of `run`; `overrides`, `overwrite`, `limit`, `shard`, `progress` and settings, too.
+        overrides: of the configuration.
+        overwrite: whether an output of other settings is replaced.
+        limit: only the first so many shards.
+        shard: only a share of the shards.
+        lock: path of a lock that is written.
+        locked: path of a lock by which the output is made.
+        dry_run: write nothing; return what the rules would do.
+        compare: write nothing; return what changes from this mix to that of another configuration, which overrides and
+            settings do not change.
+        samples: documents that are shown for each kind of change.
+        progress: whether it is shown.
+        **settings: at the top of the configuration.
+
+    Raises:
+        Failed: as `run`.
+        ToolkitError: for whatever else is wrong.
+    """
+
+
+@command()
+def publish(
+    what: Target,
+    to: str | os.PathLike[str],
+    *,
+    public: bool = False,
+    dry_run: bool = False,
+    overrides: Overrides = (),
+    progress: Progress = False,
+    **settings: Any,
+) -> "Publication":
+    """Publish an output with its card and its Croissant file, after checks, as ``toolkit publish`` does.
+
+    Args:
+        what: a configuration, or the path of an output.
+        to: a folder on disk or in a bucket, or ``hf://datasets/USER/NAME``.
+        public: whether everybody sees a dataset of the Hugging Face Hub that is made.
+        dry_run: whether it is only checked and listed.
+        overrides: as of `run`.
+        progress: as of `run`.
+        **settings: as of `run`.
+
+    Raises:
+        Failed: with what the checks found, or with the files that could not be published.
+        ToolkitError: for whatever else is wrong.
+    """
+
+
+@command(release="targets", label="label")
+def fetch(
+    release: str | os.PathLike[str],
+    label: str | Iterable[str],
+    *,
+    to: str | os.PathLike[str] | None = None,
+    most: str | int | None = None,
+    max_file: str | int | None = None,
+    max_list: str | int = "64 MiB",
+    dry_run: bool = False,
+    progress: Progress = False,
+    **settings: Any,
+) -> "Download":
+    """Fetch parts of some labels of a published output, and check them, as ``toolkit fetch`` does.
+
+    Args:
+        release: a folder, ``s3://…``, ``http(s)://…`` or ``hf://datasets/USER/NAME``.
+        label: a label, such as ``fr``, or several.
+        to: the folder; by default it is called as the release.
+        most: at most so many stored bytes of each label, such as ``"2GB"``.
+        max_file: at most so many of each file; by default those that are announced, or 4 GiB where none are.
+        max_list: at most so many of a checksum file or a manifest.
+        dry_run: whether the parts are only listed.
+        progress: as of `run`.
+        **settings: ``storage={"give_up": "10s"}``.
+
+    Raises:
+        Failed: if files could not be fetched; those that could are there.
+        ToolkitError: for whatever else is wrong.
+    """
+
+
+# --- commands that only look ------------------------------------------------------------------------------------------
+
+
+@command(looks=True)
+def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "results.Status":
+    """Return which work of a configuration is done, has failed or is running, as ``toolkit status`` does.
+
+    Arguments as of `run`. What is not done is no error: `Status.done` says it.
+
+    Raises:
+        ToolkitError: if that cannot be told.
+    """
+
+
+@command()
+def stats(
+    what: Target,
+    *,
+    by: Iterable[str] = (),
+    attributes: Iterable[str] = (),
+    label: str | None = None,
+    unicode_words: bool = False,
+    first: int | None = None,
+    overrides: Overrides = (),
+    progress: Progress = False,
+    **settings: Any,
+) -> "Statistics":
+    """Return counts of documents, lines, characters, bytes and words, as ``toolkit stats`` does.
+
+    `what` as of `validate`. There is a table for each of `by`: label, source, crawl, host, or an expression as rules
+    have it. `attributes` are those whose distributions are wanted, or values in them (``language.prob``). `label` is
+    the expression of the label, if not that of the mix or the output. `unicode_words` counts words by Unicode's
+    boundaries, too, and `first` limits the rows of each file that are read. Other arguments as of `run`.
+
+    Raises:
+        Failed: if files cannot be read.
+        ToolkitError: for whatever else is wrong.
+    """
+
+
+@command(one="targets", other="targets", samples="count")
+def compare(  # noqa: PLR0913  # each is an option, given by its name
+    what: Configuration,
+    one: str,
+    other: str,
+    *,
+    sample: bool = False,
+    samples: int = 3,
+    seed: int = 0,
+    limit: int | None = None,
+    overrides: Overrides = (),
+    progress: Progress = False,
+    **settings: Any,
+) -> "SetComparison":
+    """Return how two attribute sets of the same documents differ, as ``toolkit compare`` shows it.
+
+    `what` is a configuration, or the path of a dataset. `one` and `other` are sets, or ``SET.KEY``, ``SET.KEY.field``.
+    `sample` compares in the sample that ``toolkit tag --sample`` has made. `samples` documents are shown of each
+    difference, drawn by `seed` where labels differ. Other arguments and errors as of `run`.
+    """
+
+
+@command(predictions="targets")
+def evaluate(  # noqa: PLR0913  # each is an option, given by its name
+    what: Configuration,
+    predictions: str | Iterable[str],
+    *,
+    against: str | Mapping[str, Any],
+    where: str | None = None,
+    by: Iterable[str] = (),
+    language: str | None = None,
+    attributes: Iterable[str] = (),
+    task: Literal["numbers", "score", "classes", "lists"] | None = None,
+    scale: str | Mapping[str, Any] | None = None,
+    rounds: int = 1000,
+    seed: int = 0,
+    top: int = 30,
+    plots: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+    overrides: Overrides = (),
+    progress: Progress = False,
+    **settings: Any,
+) -> "Evaluation":
+    """Return how well predictions agree with labels, as ``toolkit evaluate`` shows it.
+
+    Args:
+        what: a configuration, or the path of a dataset.
+        predictions: one expression, or two that are compared.
+        against: the labels: an expression, or a mapping ``{"files": …, "id": …, "value": …}``.
+        where: an expression: only documents for which it is true.
+        by: more groups than source, language and length.
+        language: an expression for the language of documents.
+        attributes: sets whose keys are meant where several have one.
+        task: what is predicted, if values do not tell it.
+        scale: of the labels: ``{"range": [0, 5], "step": 1}``, ``{"values": […]}`` or ``"none"``.
+        rounds: of the bootstrap.
+        seed: of its random numbers.
+        top: groups of each kind, the largest.
+        plots: a folder for pictures.
+        limit: only the first so many shards.
+        overrides: as of `run`; `progress` and `settings`, too.
+        progress: whether it is shown.
+        **settings: at the top of the configuration.
+
+    Raises:
+        Failed: if some shards cannot be read; what the others give is in `Failed.result`.
+        ToolkitError: for whatever else is wrong.
+    """
+
+
+@command(looks=True)
+def validate(
+    what: Target,
+    *,
+    overrides: Overrides = (),
+    first: int | None = None,
+    labels: Literal["known", "any"] = "known",
+    lock: str | os.PathLike[str] | None = None,
+    data: bool = False,
+    progress: Progress = False,
+    **settings: Any,
+) -> "Validation":
+    """Return what is wrong with documents, attribute sets and outputs, as ``toolkit validate`` does.
+
+    Findings are no error: the result is true if there are none. `what` is a configuration (a path that ends in .yaml or
+    .yml, YAML, or a mapping), the path of a dataset, an output or a file, or several paths. `first` limits the rows of
+    each file that are looked at, `labels` says which labels rows of an OSCAR release may have, `lock` is the path of
+    a lock that the output is checked by, too. `data` asks for the files of external Croissant files, also from the web;
+    other arguments as of `run`.
+
+    Raises:
+        ToolkitError: if something cannot be looked at.
+    """
+
+
+@command()
+def report(
+    what: Target,
+    *,
+    compare: Configuration | None = None,
+    output: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+    overwrite: bool = False,
+    overrides: Overrides = (),
+    limit: int | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> "facts.Report":
+    """Return the facts of a report, as ``toolkit report`` writes them; write the page, too, if there is an `output`.
+
+    `what` is a configuration, or the path of an output, or two. `compare` is another configuration, or the path of an
+    output, that stands beside the first. `output` ends in ``.html``, or in ``.json``. `title` is that of the page.
+    With `overwrite` it may replace another file, or the report on another dataset.
+    Other arguments as of `run`.
+
+    Raises:
+        Failed: if shards cannot be read; or if the output is damaged, with the report in `Failed.result`.
+        ToolkitError: for whatever else is wrong.
+    """
