@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.conftest import Run
-from toolkit.align import match, values
+from toolkit import exchange
+from toolkit.align import join, write
 from toolkit.align.rows import value_struct
 from toolkit.data.schema import from_json
 from toolkit.storage import json_files
@@ -192,30 +190,30 @@ def test_the_bytes_do_not_depend_on_processes_or_interruptions(
             _jsonl(folder / f"v{i}.jsonl.gz", values_of()[i::3])
         config = _config(folder, f"from: {folder}/v*.jsonl.gz, id: key.id, values: [quality, label]")
         if name == "parts":
-            monkeypatch.setattr(values, "RUN", 4)
-            monkeypatch.setattr(match, "MERGED", 8)
-            for step in ("write_file", "json_files.save"):
-                _interrupted(run, config, step)
+            monkeypatch.setattr(exchange, "MEMORY", 8000)
+            monkeypatch.setattr(exchange, "MOST", 2)
+            monkeypatch.setattr(join, "BLOCK", 7)
+            monkeypatch.setattr(write, "BLOCK", 7)
+            for writes in (1, 4, 8, 6, 5):
+                _interrupted(run, config, writes)
         assert run("align", "-c", config).code == 0
         files.append(sorted((path.name, path.read_bytes()) for path in (folder / "data/attributes/v-0").iterdir()))
     assert files[0] == files[1]
 
 
-def _interrupted(run: Run, config: Path, step: str) -> None:
-    """Run it, and interrupt it at the second call of a function that writes."""
-    left = [2]
+def _interrupted(run: Run, config: Path, writes: int) -> None:
+    """Run it, and interrupt it when so many records have been written."""
+    left = [writes]
+    real = json_files.save
+
+    def once(*arguments: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+        return real(*arguments)
+
     with pytest.MonkeyPatch.context() as patch:
-        module, _, name = f"values.{step}".rpartition(".")
-        place: Any = values if module == "values" else json_files
-        real = getattr(place, name)
-
-        def once(*arguments: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                signal.raise_signal(signal.SIGINT)
-            return real(*arguments)
-
-        patch.setattr(place, name, once)
+        patch.setattr(json_files, "save", once)
         assert run("align", "-c", config).code == 130
 
 
@@ -238,36 +236,6 @@ def test_run_aligns_between_ingest_and_mix(tmp_path: Path, run: Run) -> None:
     assert asked["tag"]["asked"] == {"length-0": sum(row["quality"] > 2 for row in values_of())}
     refused = run("run", "-c", config, "--shard", "0/2")
     assert (refused.code, "expected a run of all shards" in refused.err) == (2, True)
-
-
-@pytest.fixture(scope="session")
-def temporary(tmp_path_factory: pytest.TempPathFactory) -> pytest.TempPathFactory:
-    return tmp_path_factory
-
-
-@given(st.lists(st.text(max_size=3), max_size=30), st.lists(st.text(max_size=3), max_size=10))
-def test_the_index_finds_what_it_has(
-    tmp_path_factory: pytest.TempPathFactory, ids: list[str], others: list[str]
-) -> None:
-    """Also where half of a hash is that of another id."""
-    folder = tmp_path_factory.mktemp("index")
-    keys = np.zeros(len(ids), dtype=values.KEY)
-    for i, id in enumerate(ids):
-        hi, lo = np.frombuffer(values.hash_of(None, id), dtype=">u8")
-        keys[i] = (hi % np.uint64(3), lo, 0, i + 1, 10, 0)
-    keys = keys[np.lexsort((keys["row"], keys["lo"], keys["hi"]))]
-    (folder / "inputs").mkdir()
-    (folder / "inputs/000000.0000.keys").write_bytes(keys.tobytes())
-    (folder / "inputs/000000.rows").write_bytes(b'["id",{}]\n' * max(1, len(ids)))
-    read = values.InputRead(path="p", made_of="", size=0, stamp="", content="c", rows=len(ids), runs=1 if ids else 0)
-    made = match.make_index(match.IndexToMake(folder=str(folder), inputs=[read]), lambda *_: None)
-    assert (made.ids, made.repeated) == (len(set(ids)), len(ids) - len(set(ids)))
-    hashes = []
-    for id in [*ids, *others]:
-        hi, lo = np.frombuffer(values.hash_of(None, id), dtype=">u8")
-        hashes.append(np.array([hi % np.uint64(3), lo], dtype=">u8").tobytes())
-    found = match.Index(str(folder)).find(b"".join(hashes))
-    assert [place >= 0 for place in found] == [id in ids for id in [*ids, *others]]
 
 
 def test_values_keep_keys_that_are_absent_as_null() -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolkit.exchange.sealed import write_sealed
 from toolkit.text.line_table import LineTable
 from toolkit.text.linear import ngrams
 from toolkit.text.words import Words
 from toolkit.train import metrics
 from toolkit.train.kinds.linear import solver
 from toolkit.train.kinds.linear.solver import BUCKETS, ROWS, TIMES, Counted, Problem, solve
-from toolkit.whole.sealed import write_sealed
 
 SIZE = 256
 

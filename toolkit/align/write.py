@@ -1,43 +1,43 @@
-"""Step 4, per shard: the attribute file, from the places of its documents' values; and what of a set is done."""
+"""Writes the attribute file of a shard, whose rows `toolkit.align.join` has scattered; and what of a set is done."""
 
 import time
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from toolkit.align import section
-from toolkit.align.match import Index, named_blocks, read_places
+from toolkit.align.join import BLOCK, ROW
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
+from toolkit.exchange import gather
 from toolkit.records import aligned, sets
 from toolkit.records.freshness import attributes_state
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
 from toolkit.storage.outputs import RowOutput
 
-_ENCODER = msgspec.json.Encoder()
-
 
 class ShardToWrite(ConfigStruct):
     """A shard whose attributes are written.
 
     Attributes:
-        keys: of the set, in order.
-        settings: of the set, by key.
-        folder: of what was matched.
-        content: digest of the documents that were matched.
+        settings: Settings of the set, by key.
+        folder: Folder of the rows.
+        content: Digest of the documents that were read.
+        first: Number of its first row among those of all shards.
     """
 
     dataset: Dataset
     shard: str
     set: str
-    keys: list[str]
     settings: dict[str, dict[str, object]]
     folder: str
     content: str
     limit: int
+    first: int = 0
 
 
 class WrittenShard(ConfigStruct):
@@ -69,24 +69,20 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
             "again when no program writes to them",
             path=dataset.shard_path(shard),
         )
-    index, places = Index(work.folder), read_places(work.folder, shard)
-    null = b"{" + b",".join(_ENCODER.encode(key) + b":null" for key in work.keys) + b"}"
-    missing = done = 0
+    missing, last = 0, work.first + state.rows
     sets.forget(dataset, work.set, shard)
-    told = Share(report, state.rows, state.size)
+    share = Share(report, state.rows, state.size)
     with RowOutput(dataset.attribute_path(work.set, shard)) as output:
-        for block in named_blocks(dataset, shard, work.limit):
-            found = places[done : done + len(block)]
-            lines = iter(index.rows(found[found >= 0]))
-            for row, place in zip(block, found, strict=True):
-                values = null
-                if place >= 0:
-                    values = bytes(msgspec.json.decode(next(lines), type=list[msgspec.Raw])[-1])
-                missing += values is null
-                names = _ENCODER.encode({"source": row.source, "id": row.id})
-                output.write_row(names[:-1] + b',"attributes":' + values + b"}")
-            done += len(block)
-            told(len(block))
+        for block in range(work.first // BLOCK, -(-last // BLOCK)):
+            records, lines = gather(work.folder, "rows", block, block + 1, ROW)
+            order = np.argsort(records["row"])
+            begin, end = np.searchsorted(records["row"][order], [work.first, last]).tolist()
+            mine = order[begin:end]
+            missing += int(records["missing"][mine].sum())
+            output.write_rows([lines[i] for i in mine.tolist()])
+            share(end - begin)
+        if output.rows != state.rows:
+            raise DataError(f"expected {state.rows} rows, got {output.rows}; run again", path=output.path)
     record = sets.ShardRecord(
         input=state,
         settings=work.settings,
@@ -139,7 +135,6 @@ def works_to_write(
             dataset=dataset,
             shard=shard,
             set=entry.set,
-            keys=list(schema.keys),
             settings=settings,
             folder=folder,
             content="",

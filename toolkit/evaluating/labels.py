@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import xxhash
 
+from toolkit.align.join import hash_of
 from toolkit.align.section import Entry
-from toolkit.align.values import hash_of
 from toolkit.config import settings as config
 from toolkit.config.scale import ScaleOption, check
 from toolkit.config.settings import ConfigStruct, Description

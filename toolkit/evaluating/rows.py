@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from toolkit.aggregate.keys import of_document
-from toolkit.align.values import hash_of
+from toolkit.align.join import hash_of
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
 from toolkit.data.row_index import row_hash

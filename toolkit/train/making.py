@@ -12,6 +12,7 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
+from toolkit.exchange.sealed import read_sealed
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
 from toolkit.mix.stage import tasks_of
 from toolkit.runs.executors import Report, Task
@@ -23,7 +24,6 @@ from toolkit.train.trainer import Work
 from toolkit.whole import resolve, sign
 from toolkit.whole.expressions import Evaluator
 from toolkit.whole.records import set_folder
-from toolkit.whole.sealed import read_sealed
 from toolkit.whole.section import Entry
 
 _TOGETHER = 256

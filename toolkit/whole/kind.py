@@ -13,13 +13,13 @@ import xxhash
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
+from toolkit.exchange.sealed import SealedOutput
 from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join
 from toolkit.text.batch import Batch
 from toolkit.whole.records import FileState, Model, SignedShard
-from toolkit.whole.sealed import SealedOutput
 
 if TYPE_CHECKING:
     from contextlib import ExitStack

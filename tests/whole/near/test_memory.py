@@ -13,7 +13,7 @@ MAKE = """
 import sys
 import numpy as np
 from toolkit.whole.near.signing import ROW
-from toolkit.whole.sealed import write_sealed
+from toolkit.exchange.sealed import write_sealed
 root, shards, rows = sys.argv[1], *map(int, sys.argv[2:])
 random = np.random.default_rng(1)
 groups = random.permutation(shards * rows).reshape(-1, 5)

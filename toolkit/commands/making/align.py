@@ -1,13 +1,13 @@
 """Make attribute sets of values that others have published (Parquet, JSON Lines, CSV), matched by id."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Annotated, Any, ClassVar
 
 import msgspec
-import xxhash
 
-from toolkit.align import match, section, values, write
-from toolkit.align.match import IndexToMake, make_index
+from toolkit.align import join as joining
+from toolkit.align import section, write
 from toolkit.align.write import Todo, progress_of, works_to_write
 from toolkit.command_line import Configured, Flag
 from toolkit.commands.steps import look as stages
@@ -17,14 +17,14 @@ from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.errors import ToolkitError, amount
+from toolkit.exchange import MEMORY, ranges, settle
 from toolkit.records import aligned, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.stages.stage import Progress
-from toolkit.storage import json_files, store_of
+from toolkit.storage import json_files
 from toolkit.storage.paths import join, remove, remove_tree, size_of
-from toolkit.storage.stores.local.scratch import clear_scratch, make_scratch
 
 _COUNTED = ("documents", "ids", "missing", "surplus", "repeated", "shared")
 
@@ -102,56 +102,63 @@ class _Making:
         self._clear(entry)
 
     def _folder(self, entry: section.Entry) -> str:
-        """Return the folder on disk for what is between inputs and set; the same for the same settings."""
-        folder = self._kept(entry)
-        if store_of(folder).is_local:
-            return folder
-        if self.context.config.executor.get("type", "local") not in ("local", "in_process"):
-            raise ConfigError(f"{entry.place}: expected a dataset on disk, or the local executor, got neither")
-        return make_scratch(_scratch_of(folder))
-
-    def _kept(self, entry: section.Entry) -> str:
+        """Return the folder for what is between inputs and set."""
         return join(self.dataset.bookkeeping, "align", entry.set)
 
     def _clear(self, entry: section.Entry) -> None:
-        folder = self._kept(entry)
-        if store_of(folder).is_local:
-            remove_tree(folder)
-        else:
-            clear_scratch(_scratch_of(folder))
+        remove_tree(self._folder(entry))
 
     def _make(self, entry: section.Entry, todo: Todo, folder: str) -> None:
         types = {name: key.type for name, key in todo.schema.keys.items()}
-        reads = [
-            values.InputToRead(entry=entry, types=types, path=path, number=i, folder=folder, limit=self._limit)
-            for i, path in enumerate(todo.inputs)
-        ]
-        of_inputs = [Task(work.path, work, size_of(work.path)) for work in reads]
-        read = self._run(f"read {entry.set}", values.read_input, of_inputs)
-        (made,) = self._run("sort ids", make_index, [Task("ids", IndexToMake(folder=folder, inputs=read))])
+        sizes = [size_of(path) for path in todo.inputs]
+        partitions = _partitions(sum(size or 0 for size in sizes))
+        inputs = [
+            Task(path, joining.InputToRead(entry=entry, types=types, path=path, number=i, folder=folder,
+                                           partitions=partitions, limit=self._limit), size)
+            for i, (path, size) in enumerate(zip(todo.inputs, sizes, strict=True))
+        ]  # fmt: skip
+        read: list[joining.InputRead] = self._run(f"read {entry.set}", joining.read_input, inputs)
         reader = entry.reader()
-        matches = [
-            match.ShardToMatch(
-                dataset=self.dataset,
-                shard=shard,
-                folder=folder,
-                by_source=reader.source is not None,
-                by_shard=bool(reader.shard or getattr(reader, "SHARD", "")),
-                made_of=made.made_of,
-                limit=self._limit,
-            )
-            for shard in self.shards
-        ]
-        of_shards = [Task(self.dataset.shard_path(work.shard), work) for work in matches]
-        matched = self._run("look up", match.match_shard, of_shards)
-        summed = [Task("documents and ids", match.ToSum(folder=folder, index=made, matched=matched))]
-        (sums,) = self._run("count", match.sum_up, summed)
+        by_shard = bool(reader.shard or getattr(reader, "SHARD", ""))
+        paths = [self.dataset.shard_path(shard) for shard in self.shards]
+        tasks = [
+            Task(path, joining.ShardToRead(dataset=self.dataset, shard=shard, number=i, folder=folder,
+                                           partitions=partitions, by_source=reader.source is not None,
+                                           by_shard=by_shard, limit=self._limit))
+            for i, (path, shard) in enumerate(zip(paths, self.shards, strict=True))
+        ]  # fmt: skip
+        shards: list[joining.ShardRead] = self._run("look up", joining.read_shard, tasks)
+        parts, starts = self._join(folder, todo, read, shards)
+        sums = joining.sum_up(parts, starts[-1], todo.inputs, paths)
         self._check(entry, sums, todo.inputs)
-        said = {name: sum(each.counts.get(name, 0) for each in read) for each in read for name in each.counts}
-        written = self._write(entry, todo, folder, read, matched, sums.counts | said)
-        self._tell(entry, sums.counts | said, written)
+        kinds = {name: sum(each.counts.get(name, 0) for each in read) for each in read for name in each.counts}
+        made = aligned.Aligned(
+            inputs=[aligned.AlignedInput(each.path, each.size, each.stamp, each.content) for each in read],
+            counts=sums.counts | kinds,
+        )
+        written = self._write(entry, todo, folder, made, shards, starts)
+        self._tell(entry, made.counts, written)
 
-    def _check(self, entry: section.Entry, sums: match.Sums, inputs: list[str]) -> None:
+    def _join(
+        self, folder: str, todo: Todo, read: list[joining.InputRead], shards: list[joining.ShardRead]
+    ) -> tuple[list[joining.Joined], list[int]]:
+        """Return the parts of the join, and the number of rows before each shard, and of all."""
+        settle(self._run, folder, "values", [path for each in read for path in each.objects])
+        settle(self._run, folder, "names", [path for each in shards for path in each.objects])
+        starts = [0, *accumulate(each.documents for each in shards)]
+        contents = [[each.content for each in read], [each.content for each in shards]]
+        made_of = json_files.json_digest([contents, [key.type for key in todo.schema.keys.values()]])
+        layout = joining.Layout(made_of=made_of, keys=list(todo.schema.keys), starts=starts)
+        json_files.save(join(folder, joining.LAYOUT), layout)
+        tasks = [
+            Task(f"part {i}", joining.PartToJoin(folder=folder, number=i, first=first, last=last))
+            for i, (first, last) in enumerate(ranges(folder, ["values", "names"]))
+        ]
+        parts: list[joining.Joined] = self._run("join", joining.join_part, tasks)
+        settle(self._run, folder, "rows", [path for each in parts for path in each.objects])
+        return parts, starts
+
+    def _check(self, entry: section.Entry, sums: joining.Sums, inputs: list[str]) -> None:
         """Check that documents and values have of each other what the settings allow.
 
         Raises:
@@ -206,13 +213,11 @@ class _Making:
         entry: section.Entry,
         todo: Todo,
         folder: str,
-        read: Sequence[values.InputRead],
-        matched: Sequence[match.Matched],
-        counts: dict[str, int],
+        made: aligned.Aligned,
+        shards: Sequence[joining.ShardRead],
+        starts: Sequence[int],
     ) -> int:
         dataset = self.dataset
-        inputs = [aligned.AlignedInput(each.path, each.size, each.stamp, each.content) for each in read]
-        made = aligned.Aligned(inputs=inputs, counts=counts)
         before, old = aligned.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
         if before is None or before.contents != made.contents or old != todo.schema:
             remove(aligned.path_of(dataset, entry.set))
@@ -220,10 +225,14 @@ class _Making:
                 sets.forget(dataset, entry.set, shard)
         sets.save_schema(dataset, entry.set, todo.schema)
         json_files.save(aligned.path_of(dataset, entry.set), made)
-        contents = {each.shard: each.content for each in matched}
         works = [
-            msgspec.structs.replace(work, content=contents[work.shard])
-            for work in works_to_write(dataset, entry, todo.schema, self.shards, folder, self._limit)
+            msgspec.structs.replace(work, content=shard.content, first=first)
+            for work, shard, first in zip(
+                works_to_write(dataset, entry, todo.schema, self.shards, folder, self._limit),
+                shards,
+                starts,
+                strict=False,
+            )
         ]
         tasks = [
             Task(dataset.attribute_path(entry.set, work.shard), work, key=work.shard)
@@ -247,8 +256,9 @@ class _Making:
         return all_values(self.context.run(what, function, tasks, unit, failed=self._noted if noted else None))
 
 
-def _scratch_of(folder: str) -> str:
-    return f"align-{xxhash.xxh3_64_hexdigest(folder.encode())}"
+def _partitions(size: int) -> int:
+    """Return the number of partitions for inputs of so many bytes, which may be compressed: 8 to a task, about."""
+    return min(1 << 16, max(64, 1 << (512 * size // MEMORY).bit_length()))
 
 
 def _counted(count: int, what: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError, DataError, ToolkitError
+from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
@@ -27,7 +28,6 @@ from toolkit.train import metrics
 from toolkit.train.examples import TRAIN, Examples, names_of
 from toolkit.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
 from toolkit.whole.kind import Files, Signer
-from toolkit.whole.sealed import read_sealed, write_sealed
 
 LINES = "lines.bin"
 """The texts of the rows of a shard, a line each."""

@@ -22,6 +22,7 @@ import numpy as np
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, DataError
+from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.text.encoders import heads
@@ -31,7 +32,6 @@ from toolkit.text.linear.model import Predicts, outcomes
 from toolkit.train.examples import SPLITS, TRAIN, VALID, Example
 from toolkit.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
 from toolkit.whole.kind import Asked, Block, Files, Signer
-from toolkit.whole.sealed import read_sealed, write_sealed
 
 BETAS = 0.9, 0.999
 EPSILON = 1e-8

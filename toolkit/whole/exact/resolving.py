@@ -3,10 +3,8 @@
 A partition is a range of hashes: of each run a contiguous slice, so nothing is sorted on disk, and any number of
 partitions gives the same. What is found is written partition by partition, with one section for each run:
 
-``layout``               a `Whole`: the shards, and how many partitions there are
-``part-N-of-M.bin``      the sections of the runs of own shards, one after the other; each ends with its xxh3-64
-``part-N-of-M.offsets``  uint64: where each begins, and where the last ends
-``part-N-of-M.json``     a `Part`, written last: an interrupted run finds it
+``layout``       a `Whole`: the shards, and how many partitions there are
+``part-N-of-M``  an object of `toolkit.exchange`, whose partitions are the runs; and the record of a `Part`
 """
 
 from collections.abc import Iterator
@@ -18,12 +16,11 @@ import numpy as np
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError
+from toolkit.exchange import gather_sections, once, scatter_sections, settle
+from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.session import cached
-from toolkit.storage import store_of
-from toolkit.storage.json_files import load
-from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.compiling import Compiled
@@ -34,7 +31,6 @@ from toolkit.whole.exact.runs import ABSENT, FIRST, Array, Layout, RunOfShard, r
 from toolkit.whole.exact.table import numbered
 from toolkit.whole.kind import Resolved, Work
 from toolkit.whole.records import SignedShard, movable, moved
-from toolkit.whole.sealed import damaged, read_sealed, write_sealed
 
 COST = {True: 320, False: 112}
 """Bytes of memory that a key takes while its partition is resolved, with names and without."""
@@ -58,12 +54,14 @@ class Part(msgspec.Struct, frozen=True):
         distinct: different hashes.
         stay: items of own shards that stay.
         grouped: of all that stay, those with an upper half that other hashes have, too, if the layout asks for them.
+        objects: Objects of the sections.
     """
 
-    digests: dict[int, int]
+    digests: dict[int, str]
     distinct: int
     stay: int
-    grouped: int = 0
+    grouped: int
+    objects: list[str]
 
 
 class PartToResolve(ConfigStruct):
@@ -95,7 +93,7 @@ def resolve(work: Work, layout: Layout, items: str) -> Resolved:
     fates = {}
     for signed in work.shards:
         if signed.own:
-            digest = sum(part.digests.get(signed.number, 0) for part in found) & _MASK
+            digest = sum(int(part.digests.get(signed.number, "0"), 16) for part in found) & _MASK
             fates[signed.shard] = f"{digest:032x}"
     distinct = sum(part.distinct for part in found)
     compared = sum(int(signed.record.counts[items]) for signed in work.shards if signed.own)
@@ -117,7 +115,9 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
     write_sealed(_layout(folder), msgspec.msgpack.encode(Whole(stored, layout, parts)))
     whole_in.cache_clear()
     tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
-    return work.run("resolve", resolve_part, tasks), notes
+    found: list[Part] = work.run("resolve", resolve_part, tasks)
+    settle(work.run, folder, _SECTIONS, [path for part in found for path in part.objects])
+    return found, notes
 
 
 def _filters(memory: int, total: int, parts: int, rate: float) -> str:
@@ -152,8 +152,7 @@ def _layout(folder: str) -> str:
     return join(folder, "layout")
 
 
-def _path(folder: str, part: int, parts: int) -> str:
-    return join(folder, f"part-{part}-of-{parts}")
+_SECTIONS = "sections"
 
 
 @cached(2)
@@ -171,18 +170,16 @@ def whole_in(folder: str) -> Whole:
 def resolve_part(work: PartToResolve, report: Report) -> Part:
     """Resolve a partition, if that has not been done."""
     whole = whole_in(work.folder)
-    path = _path(work.folder, work.part, whole.parts)
-    if done := load(path + ".json", Part):
-        return done
-    slices = for_each(lambda run: run.slice(whole.layout, work.part, whole.parts), whole.runs)
-    with Output(path + ".bin") as output:
-        part, offsets = _resolve(whole, slices, output)
-    write_file(path + ".offsets", np.array(offsets, dtype="<u8").tobytes())
-    write_file(path + ".json", msgspec.json.encode(part))
-    return part
+    stem = join(work.folder, f"part-{work.part}-of-{whole.parts}")
+
+    def resolve() -> Part:
+        slices = for_each(lambda run: run.slice(whole.layout, work.part, whole.parts), whole.runs)
+        return _resolve(whole, slices, stem)
+
+    return once(stem + ".json", "", Part, resolve)
 
 
-def _resolve(whole: Whole, slices: list[tuple[int, Array]], output: Output) -> tuple[Part, list[int]]:
+def _resolve(whole: Whole, slices: list[tuple[int, Array]], stem: str) -> Part:
     layout = whole.layout
     ends = np.cumsum([0, *(len(keys) for _, keys in slices)], dtype=np.int64).tolist()
 
@@ -199,7 +196,7 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], output: Output) -> t
         stays[chosen] = True
         writer = _Documents(whole, ends, slices, numbers, chosen) if layout.names else None
     grouped = _grouped(high, stays) if layout.grouped else None
-    offsets, digests, stay = [0], dict[int, int](), 0
+    sections, digests, stay = dict[int, bytes](), dict[int, int](), 0
     for i, (run, (before, _)) in enumerate(zip(whole.runs, slices, strict=True)):
         if run.own or grouped is not None:
             mine = stays[ends[i] : ends[i + 1]]
@@ -210,11 +207,12 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], output: Output) -> t
                 digest = _digest(run.number, before + np.flatnonzero(~mine))
             if grouped is not None:
                 section += np.packbits(grouped[ends[i] : ends[i + 1]]).tobytes()
-            output.write(section + xxhash.xxh3_64_digest(section))
+            sections[i] = section
             digests[run.shard] = (digests.get(run.shard, 0) + digest) & _MASK
             stay += int(mine.sum()) * run.own
-        offsets.append(output.size)
-    return Part(digests, int(stays.sum()), stay, 0 if grouped is None else int(grouped.sum())), offsets
+    objects = scatter_sections(stem, len(whole.runs), sections)
+    found = {shard: f"{digest:x}" for shard, digest in digests.items()}
+    return Part(found, int(stays.sum()), stay, 0 if grouped is None else int(grouped.sum()), objects)
 
 
 def _grouped(high: Array, stays: Array) -> Array:
@@ -312,33 +310,10 @@ def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
     return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
 
 
-def sections(folder: str, whole: Whole, run: int) -> list[bytes]:
-    """Return what all partitions say of a run, in order.
-
-    Raises:
-        DataError: if a file is not what was written.
-    """
-    return for_each(lambda part: _section(folder, _path(folder, part, whole.parts), run), range(whole.parts))
-
-
-def _section(folder: str, path: str, run: int) -> bytes:
-    store = store_of(path)
-    try:
-        ends = store.read(path + ".offsets", 8 * run, 16)
-        begin, end = int.from_bytes(ends[:8], "little"), int.from_bytes(ends[8:], "little")
-        data = store.read(path + ".bin", begin, max(end - begin, 0))
-    except FileNotFoundError:
-        data = b""
-    if xxhash.xxh3_64_digest(data[:-8]) != data[-8:]:
-        message = f"expected what was resolved, got other bytes: it was damaged; delete {folder}, then run again"
-        raise DataError(message, path=path + ".bin")
-    return data[:-8]
-
-
-def losers(folder: str, whole: Whole, run: int) -> Losers:
+def losers(folder: str, run: int) -> Losers:
     """Return what became of the documents of a run whose hash another document has."""
     keys, copies, stays, names = [], [], [], list[bytes]()
-    for section in sections(folder, whole, run):
+    for section in gather_sections(folder, _SECTIONS, run):
         found: tuple[bytes, bytes, bytes, list[bytes]] = msgspec.msgpack.decode(
             section, type=tuple[bytes, bytes, bytes, list[bytes]]
         )
@@ -349,19 +324,19 @@ def losers(folder: str, whole: Whole, run: int) -> Losers:
     return Losers(np.concatenate(keys), np.concatenate(copies), np.concatenate(stays), names)
 
 
-def staying(folder: str, whole: Whole, run: int) -> Array:
+def staying(folder: str, run: int) -> Array:
     """Return whether each key of a run stays: bool."""
-    return _bits(folder, whole, run, 0)
+    return _bits(folder, run, 0)
 
 
-def grouped(folder: str, whole: Whole, run: int) -> Array:
+def grouped(folder: str, run: int) -> Array:
     """Return whether each key of a run stays, and has an upper half that others have, too: bool."""
-    return _bits(folder, whole, run, 1)
+    return _bits(folder, run, 1)
 
 
-def _bits(folder: str, whole: Whole, run: int, row: int) -> Array:
+def _bits(folder: str, run: int, row: int) -> Array:
     found = []
-    for section in sections(folder, whole, run):
+    for section in gather_sections(folder, _SECTIONS, run):
         (count,) = np.frombuffer(section, dtype="<u4", count=1).tolist()
         bits = np.frombuffer(section, dtype="u1", offset=4 + row * -(-count // 8))
         found.append(np.unpackbits(bits, count=count).astype(bool))
@@ -384,7 +359,7 @@ _ALONE = msgspec.Raw(b'{"duplicate_of":null,"copies":1}')
 
 def _documents(folder: str, whole: Whole, place: int) -> Iterator[msgspec.Raw]:
     run = whole.runs[place]
-    found = losers(folder, whole, place)
+    found = losers(folder, place)
     among = {key: i for i, key in enumerate(found.keys.tolist())}
     copies, stays = found.copies.tolist(), found.stays.tolist()
     for item in run.items().tolist():
@@ -401,7 +376,7 @@ def values_of_pieces(signed: SignedShard, folder: str) -> Iterator[msgspec.Raw]:
     """Yield ``{"seen", "spans", "chars_seen"}`` of each document."""
     whole, places = parts_of(folder, signed.number)
     for place in places:
-        yield from _pieces(whole.runs[place], staying(folder, whole, place))
+        yield from _pieces(whole.runs[place], staying(folder, place))
 
 
 class Piled(NamedTuple):

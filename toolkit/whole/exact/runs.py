@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from toolkit.exchange.sealed import read_sealed
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Int32s
 from toolkit.whole.exact.pieces import Pieces, numbers_of
 from toolkit.whole.exact.table import in_order, numbered
 from toolkit.whole.kind import Files
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import read_sealed
 
 ITEMS = 1 << 19
 NAMES = 1 << 25

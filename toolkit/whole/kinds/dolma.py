@@ -10,6 +10,7 @@ import numpy as np
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError
+from toolkit.exchange.sealed import Sealed
 from toolkit.text import shortest_float32
 from toolkit.whole.exact import resolving
 from toolkit.whole.exact.pieces import PIECES, hasher
@@ -17,7 +18,6 @@ from toolkit.whole.exact.runs import RunsOutput
 from toolkit.whole.kind import Block, Files, Resolved, Signer, Work
 from toolkit.whole.kinds.exact import TEXT, Copies, Exact, Seen
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import Sealed
 
 SIZES = "sizes.bin"
 """int64: code points of what is compared of each document; of lines or paragraphs those before the first, then those

@@ -12,6 +12,7 @@ from toolkit.config.scale import check as check_scale
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.exchange.sealed import damaged
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import models
 from toolkit.storage.paths import join
@@ -20,7 +21,6 @@ from toolkit.whole.ranks import fitting, runs
 from toolkit.whole.ranks.fitting import FittedMap, GroupMap, load_map, load_map_if_there, save_map, sealed_map
 from toolkit.whole.ranks.runs import ABSENT, Calibrating, Layout, may_be_null, runs_of, some
 from toolkit.whole.records import Model, SignedShard
-from toolkit.whole.sealed import damaged
 
 MINIMUM = 10
 """Documents that a group needs for a map, unless another number is given."""

@@ -10,6 +10,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
+from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
@@ -26,7 +27,6 @@ from toolkit.whole.ranks.runs import (
     some,
 )
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import damaged, read_sealed, write_sealed
 
 LEAST, MOST = 1e-5, 0.1
 """Errors that a sketch may have."""

@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.exchange.sealed import SealedOutput, Sections, bounds_of, read_sealed
 from toolkit.runs.executors import Report
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
@@ -35,7 +36,6 @@ from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt8s
 from toolkit.whole.near.signing import KEY, PREFIXES, ROW
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import SealedOutput, Sections, bounds_of, read_sealed
 
 MOST_RANGES = 256
 _BYTES_OF_NUMBER = 300  # of memory a number of a range

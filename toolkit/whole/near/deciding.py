@@ -23,6 +23,16 @@ import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.exchange.sealed import (
+    SealedOutput,
+    Sections,
+    bounds_of,
+    packed,
+    read_sealed,
+    unpacked,
+    write_sealed,
+    write_sections,
+)
 from toolkit.runs.executors import Report
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -45,16 +55,6 @@ from toolkit.whole.near.graph import (
 )
 from toolkit.whole.near.signing import most_removed
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import (
-    SealedOutput,
-    Sections,
-    bounds_of,
-    packed,
-    read_sealed,
-    unpacked,
-    write_sealed,
-    write_sections,
-)
 
 DECIDED, FATES = "decided", "fates"
 TYPES = ROWS, SIZES, VALUES = ("<u4", "<u4", "u1")

@@ -32,6 +32,7 @@ from typing import IO, NamedTuple, Protocol, Self, cast
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.exchange.sealed import Sealed, Sections, bounds_of, packed, read_sealed, unpacked, write_sections
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import join
 from toolkit.text.batch import in_blocks
@@ -41,7 +42,6 @@ from toolkit.whole.near.graph import NAME, TEXT, Numbering, members_of
 from toolkit.whole.near.signatures import Shingles, Size, distinct
 from toolkit.whole.near.signing import ROW, SHINGLES
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import Sealed, Sections, bounds_of, packed, read_sealed, unpacked, write_sections
 from toolkit.whole.sign import documents_of, names_at
 
 WORDS = 32

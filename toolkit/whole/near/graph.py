@@ -18,11 +18,11 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
+from toolkit.exchange.sealed import Sealed, Sections, bounds_of, packed, read_sealed, write_sections
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import join, size_of
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.connecting import CANDIDATE, CANDIDATES
-from toolkit.whole.sealed import Sealed, Sections, bounds_of, packed, read_sealed, write_sections
 
 MEMBER = [("row", "<u4"), ("unit", "<u4"), ("place", "<u4"), ("read", "u1")]
 """A document of a component: its row, its unit, its place there, and what is read of it."""

@@ -22,13 +22,13 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.addresses import host_of
 from toolkit.data.documents import BAD_ROW, Document
+from toolkit.exchange.sealed import starts_of
 from toolkit.runs.executors import Report
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.reading import Lines
 from toolkit.whole.kind import Block, Files, Kind, Signer, seed_of
 from toolkit.whole.near.signatures import Signer as Signing
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import starts_of
 
 if TYPE_CHECKING:
     from toolkit.text.kernels.signatures import Array

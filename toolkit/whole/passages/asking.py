@@ -13,6 +13,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import DocumentRow
+from toolkit.exchange.sealed import Sections, packed, read_sealed, unpacked, write_sections
 from toolkit.runs.executors import Report
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import exists, join
@@ -25,7 +26,6 @@ from toolkit.whole.exact.runs import FIRST
 from toolkit.whole.exact.table import numbered
 from toolkit.whole.passages.units import PLACE, Counted, Cut, first_bytes
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import Sections, packed, read_sealed, unpacked, write_sections
 from toolkit.whole.sign import documents_of
 
 ASKED = "asked"
@@ -101,7 +101,7 @@ def _asked(work: ToAsk, whole: Whole, number: int, row: int, first: int) -> Stre
     run = whole.runs[number]
     items, counts, sizes = run.items(), run.bounds()[:, 0].astype(np.int64), run.sizes()
     keys = (items & np.uint32(FIRST - 1)).astype(np.int64)
-    which = np.flatnonzero(((items & np.uint32(FIRST)) != 0) & grouped(work.resolved, whole, number)[keys])
+    which = np.flatnonzero(((items & np.uint32(FIRST)) != 0) & grouped(work.resolved, number)[keys])
     documents = np.repeat(np.arange(len(counts)), counts)
     known = run.read(run.run.at, run.run.keys, whole.layout.dtype)[keys[which]]
     own = whole.layout.ranks and run.own

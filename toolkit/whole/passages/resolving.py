@@ -14,6 +14,7 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Span
+from toolkit.exchange.sealed import Sections, packed, read_sealed, unpacked, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load, save
@@ -35,7 +36,6 @@ from toolkit.whole.passages.asking import (
 )
 from toolkit.whole.passages.units import Counted, Cut, first_bytes
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import Sections, packed, read_sealed, unpacked, write_sealed
 from toolkit.whole.sign import names_of
 
 FATES = "fates"
@@ -149,7 +149,7 @@ def _spans(work: ToGather, whole: Whole, number: int, at: tuple[int, int], compa
     run = whole.runs[number]
     items, counts, sizes = run.items(), run.bounds()[:, 0].astype(np.int64), run.sizes().astype(np.int64)
     documents, begins = row + np.repeat(np.arange(len(counts)), counts), first_bytes(sizes, counts)
-    stays = staying(work.resolved, whole, number)[(items & np.uint32(FIRST - 1)).astype(np.int64)]
+    stays = staying(work.resolved, number)[(items & np.uint32(FIRST - 1)).astype(np.int64)]
     equal = np.flatnonzero(((items & np.uint32(FIRST)) == 0) | ~stays)
     places = places_of(work.signed, first, len(items))[equal]
     here = slice(*np.searchsorted(compared[0], [first, first + len(items)]).tolist())

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.exchange.sealed import bounds_of
 from toolkit.session import cached
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled
@@ -30,7 +31,6 @@ from toolkit.text.tokens import Tokenizer
 from toolkit.text.words import Words
 from toolkit.whole.exact.pieces import Texts, hashes_128
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import bounds_of
 from toolkit.whole.sign import documents_of
 
 PLACE = np.dtype([("start", "<u4"), ("end", "<u4"), ("skipped", "u1"), ("over", "u1")])

@@ -5,25 +5,24 @@ memory. Of each run a partition has a contiguous slice, in order; so nothing is 
 partitions gives the same. Below the folder, for each of a document's scores:
 
 ``I-layout``             a `Whole`, sealed: the runs, the groups, and where partitions begin
-``I-part-N-of-M.bin``    sealed: uint64 where the section of each run begins, and the last one ends; then for each key
-                         of each run twice how many of the partition and group are below, and how many are equal
-``I-part-N-of-M.json``   a `Part`, written last: an interrupted run finds it
+``I-part-N-of-M``        an object of `toolkit.exchange`, whose partitions are the runs: for each key of a run twice how
+                         many of the partition and group are below, and how many are equal; and the record of a `Part`
 """
 
 import msgspec
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.exchange import gather_sections, once, scatter_sections, settle
+from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.session import cached
-from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Work
 from toolkit.whole.ranks.runs import RunOfShard, runs_of
 from toolkit.whole.records import movable, moved
-from toolkit.whole.sealed import SealedOutput, damaged, read_sealed, write_sealed
 
 COST = 96
 """Bytes of memory that a key takes while its partition is ranked."""
@@ -39,9 +38,10 @@ class Group(msgspec.Struct):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What a partition has, by group."""
+    """What a partition has, by group; and its objects."""
 
     groups: dict[str, Group]
+    objects: list[str]
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -97,6 +97,7 @@ def rank(work: Work, column: int) -> Ranking:
     whole_in.cache_clear()
     tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
     found: list[Part] = work.run("rank", rank_part, tasks)
+    settle(work.run, work.folder, f"{column}-ranks", [path for part in found for path in part.objects])
     all_: dict[str, Group] = {}
     before: list[int] = []
     for i, part in enumerate(found):
@@ -137,10 +138,6 @@ def _layout(folder: str, column: int) -> str:
     return join(folder, f"{column}-layout")
 
 
-def _path(folder: str, whole: Whole, part: int) -> str:
-    return join(folder, f"{whole.column}-part-{part}-of-{whole.parts}")
-
-
 @cached(8)
 def whole_in(folder: str, column: int) -> Whole:
     """Return what is ranked in a folder; read once in a process."""
@@ -156,18 +153,16 @@ def whole_in(folder: str, column: int) -> Whole:
 def rank_part(work: PartToRank, report: Report) -> Part:
     """Rank a partition, if that has not been done."""
     whole = whole_in(work.folder, work.column)
-    path = _path(work.folder, whole, work.part)
-    if done := load(path + ".json", Part):
-        return done
-    slices = for_each(lambda run: _slice(whole, run, work.part), whole.runs)
-    part, ranked = _ranked(whole.groups, slices)
-    ends = np.cumsum([len(each) for each, _, _ in slices], dtype=np.int64)
-    head = 8 * (len(slices) + 1)
-    with SealedOutput(path + ".bin") as output:
-        output.write((head + 8 * np.r_[0, ends]).astype("<u8").tobytes())
-        output.write(ranked.astype("<u8").tobytes())
-    save(path + ".json", part)
-    return part
+    stem = join(work.folder, f"{whole.column}-part-{work.part}-of-{whole.parts}")
+
+    def rank() -> Part:
+        slices = for_each(lambda run: _slice(whole, run, work.part), whole.runs)
+        groups, ranked = _ranked(whole.groups, slices)
+        ends = np.cumsum([len(each) for each, _, _ in slices], dtype=np.int64)
+        sections = {i: each.astype("<u8").tobytes() for i, each in enumerate(np.split(ranked, ends[:-1]))}
+        return Part(groups, scatter_sections(stem, len(slices), sections))
+
+    return once(stem + ".json", "", Part, rank)
 
 
 def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Array]:
@@ -183,13 +178,13 @@ def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Arra
     return groups, run.keys(column, first, last), run.counts(column, first, last)
 
 
-def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[Part, Array]:
+def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[dict[str, Group], Array]:
     """Return what a partition has, and of each key of each run twice how many are below, and how many are equal."""
     groups = np.concatenate([np.zeros(0, dtype=np.uint32), *(each[0] for each in slices)])
     scores = np.concatenate([np.zeros(0), *(each[1] for each in slices)])
     counts = np.concatenate([np.zeros(0, dtype=np.uint32), *(each[2] for each in slices)])
     if not len(scores):
-        return Part({}), np.zeros(0, dtype=np.uint64)
+        return {}, np.zeros(0, dtype=np.uint64)
     order = np.lexsort((scores, groups))
     groups, scores = groups[order], scores[order]
     is_new = np.ones(len(order), dtype=bool)
@@ -209,7 +204,7 @@ def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tupl
         )
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
     }
-    return Part(found), ranked
+    return found, ranked
 
 
 def ranks(folder: str, ranking: Ranking, column: int, shard: int, number: int) -> Array:
@@ -218,7 +213,8 @@ def ranks(folder: str, ranking: Ranking, column: int, shard: int, number: int) -
     first = next(i for i, run in enumerate(whole.runs) if run.shard == shard)
     run = whole.runs[first + number]
     starts = run.starts(run.run.columns[column])
-    sections = for_each(lambda part: _section(_path(folder, whole, part) + ".bin", first + number), range(whole.parts))
+    parts = gather_sections(folder, f"{column}-ranks", first + number)
+    sections = [np.frombuffer(part, dtype="<u8") for part in parts]
     found = np.concatenate(sections)
     groups = np.searchsorted(starts, np.arange(len(found)), side="right") - 1
     numbers = {label: i for i, label in enumerate(run.run.groups)}
@@ -229,12 +225,3 @@ def ranks(folder: str, ranking: Ranking, column: int, shard: int, number: int) -
             mine[groups[begin:end] == numbers[label]] += np.uint64(2 * before)
     documents = np.array([ranking.groups[label].documents for label in run.run.groups] or [1], dtype=np.int64)
     return found / (2 * documents[groups])
-
-
-def _section(path: str, run: int) -> Array:
-    """Return what a partition says of the keys of a run."""
-    try:
-        begin, end = np.frombuffer(read_sealed(path, 8 * run, 16), dtype="<u8").tolist()
-        return np.frombuffer(read_sealed(path, begin, end - begin), dtype="<u8")
-    except FileNotFoundError:
-        raise damaged(path) from None

@@ -34,11 +34,11 @@ import numpy as np
 from toolkit.config.settings import Description
 from toolkit.data.schema import Type
 from toolkit.errors import DataError
+from toolkit.exchange.sealed import read_sealed
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.expressions import Labels
 from toolkit.whole.kind import Asked, Block, Files, Kind, Signer
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import read_sealed
 
 
 class Steps(NamedTuple):

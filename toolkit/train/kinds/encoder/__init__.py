@@ -8,6 +8,7 @@ Bytes are not promised: sums depend on the device, the number of threads and the
 import msgspec
 import numpy as np
 
+from toolkit.exchange.sealed import read_sealed
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import join
 from toolkit.text.encoders.config import Outputs
@@ -17,7 +18,6 @@ from toolkit.train.kinds.encoder.options import EncoderOptions
 from toolkit.train.kinds.encoder.training import ROWS, TOKENS, ToTrain, train_encoder
 from toolkit.train.trainer import Fitted, Gatherer, Work
 from toolkit.whole.kind import Files, Signer
-from toolkit.whole.sealed import read_sealed
 
 
 class Encoder(EncoderOptions, kw_only=True):

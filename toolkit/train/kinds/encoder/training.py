@@ -12,6 +12,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, ToolkitError
+from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import join
 from toolkit.text.encoders.config import Outputs, Trained
@@ -21,7 +22,6 @@ from toolkit.text.kernels.signatures import Array
 from toolkit.train import metrics
 from toolkit.train.examples import TRAIN, VALID, Examples
 from toolkit.train.kinds.encoder.options import EncoderOptions
-from toolkit.whole.sealed import read_sealed, write_sealed
 
 TOKENS, ROWS = "tokens.bin", "rows.bin"
 """Of a shard: the tokens of its rows, and how many each has; uint32."""

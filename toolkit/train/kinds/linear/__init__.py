@@ -8,6 +8,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError
+from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
@@ -21,7 +22,6 @@ from toolkit.train.examples import TRAIN, Examples
 from toolkit.train.kinds.linear.solver import FILES, Counted, Problem, solve
 from toolkit.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
 from toolkit.whole.kind import Files, Signer
-from toolkit.whole.sealed import read_sealed, write_sealed
 
 ALPHA = 0.3
 

@@ -19,12 +19,12 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from toolkit.exchange.sealed import Sealed, read_sealed
 from toolkit.storage.paths import join
 from toolkit.storage.threads import pool
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.ngrams import tf_table
-from toolkit.whole.sealed import Sealed, read_sealed
 
 FILES = BUCKETS, TIMES, ROWS = ("buckets.bin", "times.bin", "rows.bin")
 

@@ -15,6 +15,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import Document, Span
 from toolkit.errors import ConfigError, DataError, amount
+from toolkit.exchange.sealed import read_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.session import cached
 from toolkit.storage.outputs import RowOutput
@@ -24,7 +25,6 @@ from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Block, Files, Kind, Resolved, Signer, Work, configured
 from toolkit.whole.kinds.contamination.items import Index, Normalised, digest_of, files_of, items_of
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import read_sealed
 
 GRAMS, ITEMS = "grams.bin", "items.jsonl.gz"
 """Files of a shard: numbers of the n-grams that are in it, int64, sorted; a `SeenItem` for each item."""

@@ -26,10 +26,10 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from toolkit.exchange.sealed import read_sealed
 from toolkit.rules.rule import sample_hash
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.records import SignedShard
-from toolkit.whole.sealed import read_sealed
 
 FILE = "rows.bin"
 OUT = 2**32 - 1

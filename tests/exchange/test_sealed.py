@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import DataError
-from toolkit.whole import sealed
-from toolkit.whole.sealed import BLOCK, Sealed, read_sealed, write_sealed
+from toolkit.exchange import sealed
+from toolkit.exchange.sealed import BLOCK, Sealed, read_sealed, write_sealed
 
 SIZES = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 3 * BLOCK + 5)
 
