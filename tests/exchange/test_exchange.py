@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolkit import exchange
 from toolkit.errors import DataError
-from toolkit.exchange import Scatter, gather, once, ranges, settle
+from toolkit.exchange import scatter
+from toolkit.exchange.scatter import Scatter, gather, once, ranges, settle
 from toolkit.exchange.tables import Tables
 from toolkit.runs.executors import Report, Task
 
@@ -39,7 +39,7 @@ def scattered(folder: Path, partitions: int, memory: int) -> list[str]:
 def test_rows_come_back_in_their_order(
     partitions: int, memory: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "MOST", most)
+    monkeypatch.setattr(scatter, "MOST", most)
     objects = scattered(tmp_path, partitions, memory)
     settle(run, str(tmp_path), "rows", objects)
     parts = ranges(str(tmp_path), ["rows"], memory)

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from tests.conftest import Run
-from toolkit import exchange
 from toolkit.align import join, write
 from toolkit.align.rows import value_struct
 from toolkit.data.schema import from_json
+from toolkit.exchange import scatter
 from toolkit.storage import json_files
 
 DOCUMENTS = 40
@@ -190,8 +190,8 @@ def test_the_bytes_do_not_depend_on_processes_or_interruptions(
             _jsonl(folder / f"v{i}.jsonl.gz", values_of()[i::3])
         config = _config(folder, f"from: {folder}/v*.jsonl.gz, id: key.id, values: [quality, label]")
         if name == "parts":
-            monkeypatch.setattr(exchange, "MEMORY", 8000)
-            monkeypatch.setattr(exchange, "MOST", 2)
+            monkeypatch.setattr(scatter, "MEMORY", 8000)
+            monkeypatch.setattr(scatter, "MOST", 2)
             monkeypatch.setattr(join, "BLOCK", 7)
             monkeypatch.setattr(write, "BLOCK", 7)
             for writes in (1, 4, 8, 6, 5):

@@ -26,8 +26,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Rows, explain_bad_row
 from toolkit.data.schema import from_json
 from toolkit.errors import DataError
-from toolkit.exchange import MEMORY, Scatter, gather, once
-from toolkit.exchange.tables import Tables
+from toolkit.exchange.scatter import Scatter, gather, once
+from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.runs.executors import Report

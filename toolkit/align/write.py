@@ -12,7 +12,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
-from toolkit.exchange import gather
+from toolkit.exchange.scatter import gather
 from toolkit.records import aligned, sets
 from toolkit.records.freshness import attributes_state
 from toolkit.runs.executors import Report

@@ -11,6 +11,9 @@ from typing import Any, Self
 
 from toolkit.text.kernels.signatures import Array
 
+MEMORY = 256_000_000
+"""Bytes of a task, unless its stage has an option for that."""
+
 LEAST = 32_000_000
 """Bytes of memory that DuckDB needs."""
 

@@ -27,8 +27,7 @@ import msgspec
 from toolkit.data import schema
 from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError
-from toolkit.exchange import MEMORY
-from toolkit.exchange.tables import Tables
+from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules
 from toolkit.rules import Outcome, RuleSet
 from toolkit.rules.expressions import paths_in

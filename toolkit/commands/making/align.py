@@ -18,7 +18,8 @@ from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, tabl
 from toolkit.commands.steps.showing import show_plan
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError, amount
-from toolkit.exchange import MEMORY, ranges, settle
+from toolkit.exchange.scatter import ranges, settle
+from toolkit.exchange.tables import MEMORY
 from toolkit.records import aligned, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task

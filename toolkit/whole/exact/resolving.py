@@ -17,7 +17,7 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
-from toolkit.exchange import gather_sections, once, scatter_sections, settle
+from toolkit.exchange.scatter import gather_sections, once, scatter_sections, settle
 from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.session import cached

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.exchange import gather_sections, once, scatter_sections, settle
+from toolkit.exchange.scatter import gather_sections, once, scatter_sections, settle
 from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.session import cached

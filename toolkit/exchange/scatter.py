@@ -1,0 +1,323 @@
+"""Scatters rows of shards to partitions, and gathers them.
+
+a group of shards ──`Scatter`──> objects ──`settle`──> at most `MOST` of them ──`gather`──> some partitions of all
+
+An object has rows sorted by partition, and an index. It is sealed (see `toolkit.exchange.sealed`), little-endian:
+
+    head     uint64, its length; then JSON, a `_Head`
+    index    uint64 (partitions + 1, 2): where the rows of each partition begin, and their payload
+    rows     records of a NumPy type, those of a partition in the order in which they were added
+    payload  bytes of each row, where the type has the field `size`, which is their number
+
+So objects grow with what is scattered, never with groups times partitions. A partition is the least that is gathered;
+a task gathers as many as fit into its memory (`ranges`). Gathered rows are in the order of the objects, then of the
+partitions, then as they were added: the same for any number of partitions, processes and bytes of memory.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import msgspec
+import numpy as np
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import DataError
+from toolkit.exchange.sealed import Sealed, SealedOutput, bounds_of
+from toolkit.exchange.tables import MEMORY
+from toolkit.runs.executors import Report, Task
+from toolkit.storage import json_files
+from toolkit.storage.artifact import Derived, state
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.paths import join, parent_of
+from toolkit.storage.threads import for_each
+from toolkit.text.kernels.signatures import Array
+
+T = TypeVar("T")
+Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
+
+MOST = 512
+"""Objects that are gathered at a time."""
+
+_ROW = 150
+"""Bytes of memory that a row takes beside its record and its payload, about: objects of Python."""
+
+
+class _Head(msgspec.Struct):
+    """The number of partitions, and the type of the rows."""
+
+    partitions: int
+    type: list[Any]
+
+
+class Rows(NamedTuple):
+    """Gathered rows: their records, and the payload of each, where they have one."""
+
+    records: Array
+    payload: list[bytes]
+
+
+class Scatter:
+    """Writes rows to objects; a context manager. An object is written when so many bytes have been added.
+
+    Args:
+        stem: Path of the objects, without their numbers.
+        type: Type of the records; its field `size` is filled in.
+        partitions: Number of partitions.
+        memory: Bytes of the task; `MEMORY` by default.
+
+    Attributes:
+        objects: Paths of the objects.
+    """
+
+    def __init__(self, stem: str, type: np.dtype[Any], partitions: int, memory: int | None = None) -> None:
+        self._stem, self._type, self._partitions, self._most = stem, type, partitions, (memory or MEMORY) // 8
+        self.objects: list[str] = []
+        self._reset()
+
+    def _reset(self) -> None:
+        self._records: list[Array] = []
+        self._numbers: list[Array] = []
+        self._payload: list[bytes] = []
+        self._held = 0
+
+    def add(self, records: Array, partitions: Array, payload: Sequence[bytes] = ()) -> None:
+        """Add rows.
+
+        Args:
+            records: Records of the type.
+            partitions: Partition of each, from 0.
+            payload: Bytes of each, where the type has the field `size`.
+        """
+        if "size" in (self._type.names or ()):
+            records["size"] = np.fromiter(map(len, payload), dtype=np.int64, count=len(records))
+            self._held += int(records["size"].sum(dtype=np.int64)) + _ROW * len(records)
+        self._records.append(records)
+        self._numbers.append(partitions)
+        self._payload += payload
+        self._held += records.nbytes + partitions.nbytes
+        if self._held >= self._most:
+            self._flush()
+
+    def _flush(self) -> None:
+        path = f"{self._stem}.{len(self.objects):04d}.rows"
+        numbers = np.concatenate([np.zeros(0, dtype=np.int64), *self._numbers])
+        order = np.argsort(numbers, kind="stable")
+        records = np.concatenate([np.zeros(0, dtype=self._type), *self._records])[order]
+        ends = np.searchsorted(numbers[order], np.arange(self._partitions + 1))
+        at = bounds_of(records["size"])[ends] if self._payload else np.zeros_like(ends)
+        with SealedOutput(path) as output:
+            output.write(_head(self._partitions, self._type))
+            output.write(np.stack([ends, at], axis=1).astype("<u8").tobytes())
+            output.write(records.tobytes())
+            payload = self._payload
+            output.write(b"".join([payload[i] for i in order.tolist()] if payload else []))
+        self.objects.append(path)
+        self._reset()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is None and self._held:
+            self._flush()
+
+
+def _head(partitions: int, type: np.dtype[Any]) -> bytes:
+    text = msgspec.json.encode(_Head(partitions, type.descr))
+    return len(text).to_bytes(8, "little") + text
+
+
+class _Object:
+    """Reads an object; a context manager."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = Sealed(self._path)
+        except FileNotFoundError:
+            raise self._damaged() from None
+        try:
+            self._read_head()
+        except BaseException:
+            self._file.__exit__()
+            raise
+        return self
+
+    def _read_head(self) -> None:
+        length = int.from_bytes(self._at(0, 8), "little")
+        try:
+            head = msgspec.json.decode(self._at(8, length), type=_Head)
+        except msgspec.DecodeError:
+            raise self._damaged() from None
+        self.partitions, self.type = head.partitions, np.dtype([(name, code) for name, code in head.type])
+        self._index = 8 + length
+        self._rows = self._index + 16 * (head.partitions + 1)
+        self._payload = self._rows + self.type.itemsize * int(self.index(head.partitions)[0, 0])
+
+    def __exit__(self, *_: object) -> None:
+        self._file.__exit__()
+
+    def _at(self, offset: int, size: int) -> bytes:
+        """Return a piece, as it was written."""
+        try:
+            piece = self._file.at(offset, size) if size else b""
+        except DataError:
+            piece = b""
+        if len(piece) < size:
+            raise self._damaged()
+        return piece
+
+    def _damaged(self) -> DataError:
+        folder = parent_of(self._path)
+        message = "expected what was written, got other bytes, or none: it was damaged"
+        return DataError(f"{message}; delete {folder}, then run again", path=self._path)
+
+    def index(self, first: int, last: int | None = None) -> Array:
+        """Return where the rows and the payload of partitions begin: uint64 (partitions, 2)."""
+        count = 1 if last is None else last - first
+        return np.frombuffer(self._at(self._index + 16 * first, 16 * count), dtype="<u8").reshape(-1, 2)
+
+    def read(self, first: int, last: int) -> tuple[Array, bytes]:
+        """Return the records of partitions, and their payload."""
+        (begin, at), (end, to) = (self.index(number)[0].tolist() for number in (first, last))
+        size = self.type.itemsize
+        records = self._at(self._rows + begin * size, (end - begin) * size)
+        return np.frombuffer(records, dtype=self.type), self._at(self._payload + at, to - at)
+
+
+class _Objects(ConfigStruct):
+    """The objects of one name in a folder, as paths below it."""
+
+    objects: list[str]
+
+
+def settle(run: Run, folder: str, name: str, objects: Sequence[str]) -> None:
+    """Enter objects of a folder under a name, in their order; of more than `MOST` some are merged first.
+
+    Args:
+        run: Runs tasks, as of a command.
+        folder: Folder that all of them are in.
+        name: Name by which tasks gather them.
+        objects: Paths.
+    """
+    level = 0
+    while len(objects) > MOST:
+        groups = [list(objects[i : i + MOST]) for i in range(0, len(objects), MOST)]
+        targets = [join(folder, f"{name}-{level}-{i:06d}.rows") for i in range(len(groups))]
+        tasks = [Task(path, _ToMerge(group, path)) for group, path in zip(groups, targets, strict=True)]
+        run(f"merge {name}", _merge, tasks)
+        objects, level = targets, level + 1
+    names = [path.removeprefix(folder).lstrip("/") for path in objects]
+    json_files.save(join(folder, f"{name}.json"), _Objects(names))
+
+
+class _ToMerge(ConfigStruct):
+    """Objects that become one."""
+
+    objects: list[str]
+    target: str
+
+
+def _merge(task: _ToMerge, report: Report) -> None:
+    """Write the object, of which no more than a partition is in memory."""
+    with ExitStack() as stack, SealedOutput(task.target) as output:
+        objects = [stack.enter_context(_Object(path)) for path in task.objects]
+        partitions = objects[0].partitions
+        output.write(_head(partitions, objects[0].type))
+        output.write(np.sum([each.index(0, partitions + 1) for each in objects], axis=0, dtype="<u8").tobytes())
+        for i in range(partitions):
+            output.write(b"".join(each.read(i, i + 1)[0].tobytes() for each in objects))
+        for i in range(partitions):
+            output.write(b"".join(each.read(i, i + 1)[1] for each in objects))
+
+
+def _paths(folder: str, name: str) -> list[str]:
+    entered = json_files.load_strictly(join(folder, f"{name}.json"), _Objects)
+    return [join(folder, path) for path in entered.objects] if entered else []
+
+
+def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -> Rows:
+    """Return the rows of partitions from the first up to the last, which is not among them.
+
+    Raises:
+        DataError: If an object is not what was written.
+    """
+
+    def read(path: str) -> tuple[Array, bytes]:
+        with _Object(path) as object:
+            return object.read(first, last)
+
+    parts = for_each(read, _paths(folder, name))
+    records = np.concatenate([np.zeros(0, dtype=type), *(part[0] for part in parts)])
+    if "size" not in (type.names or ()):
+        return Rows(records, [])
+    payload = b"".join(part[1] for part in parts)
+    return Rows(records, [payload[i:j] for i, j in pairwise(bounds_of(records["size"]).tolist())])
+
+
+SECTION = np.dtype([("size", "<u4")])
+"""Rows without records: only their payload counts."""
+
+
+def scatter_sections(stem: str, partitions: int, sections: Mapping[int, bytes]) -> list[str]:
+    """Write bytes for some partitions to one object; return its path, as a list."""
+    with Scatter(stem, SECTION, partitions, 1 << 62) as scatter:
+        scatter.add(np.zeros(len(sections), dtype=SECTION), np.array([*sections], dtype=np.int64), [*sections.values()])
+    return scatter.objects
+
+
+def gather_sections(folder: str, name: str, partition: int) -> list[bytes]:
+    """Return the bytes that objects have for a partition, in their order. Errors as of `gather`."""
+    return gather(folder, name, partition, partition + 1, SECTION).payload
+
+
+def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list[tuple[int, int]]:
+    """Return ranges of partitions, each with as many as fit into an eighth of the memory, or one.
+
+    Args:
+        folder: Folder of the objects.
+        names: Names whose rows are gathered together.
+        memory: Bytes of a task; `MEMORY` by default.
+    """
+    total: Array = np.zeros(1)
+    for name in names:
+        for path in _paths(folder, name):
+            with _Object(path) as object:
+                index = object.index(0, object.partitions + 1).astype(np.int64)
+                total = total + np.diff(index, axis=0) @ np.array([object.type.itemsize + _ROW, 1])
+    found, first, held = list[tuple[int, int]](), 0, 0
+    for i, size in enumerate(total.tolist()):
+        if i > first and held + size > (memory or MEMORY) // 8:
+            found.append((first, i))
+            first, held = i, 0
+        held += size
+    return [*found, (first, len(total))]
+
+
+class _Record(Derived, frozen=True, kw_only=True):
+    """What became of a task."""
+
+    value: msgspec.Raw
+
+
+def once(path: str, key: Any, type: type[T], make: Callable[[], T]) -> T:
+    """Return what a task comes to: as recorded, if that was made of the same, or else made now.
+
+    Args:
+        path: Path of the record, which is written last.
+        key: What it is made of, as JSON has it.
+        type: Type of what it comes to.
+        make: Does the work.
+    """
+    digest = json_digest(key)
+    record = json_files.load(path, _Record)
+    if record and state(record, [("", digest)]).is_done:
+        return msgspec.json.decode(record.value, type=type)
+    value = make()
+    json_files.save(path, _Record(made_of=digest, value=msgspec.Raw(msgspec.json.encode(value))))
+    return value
