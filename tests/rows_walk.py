@@ -21,7 +21,7 @@ from tests.pipeline.conftest import attributes, document, write_rows
 STATIONS = {
     ("toolkit.commands.carrying_out", "open_context"): "configuration",
     ("toolkit.commands.steps.shards", "mine"): "shards",
-    ("toolkit.mix.joined_sets", "resolve_sets"): "sets",
+    ("toolkit.source", "resolve_sets"): "sets",
     ("toolkit.mix.join", "joint_blocks"): "rows",
 }
 CARRIED = ("toolkit.runs", "toolkit.session", "toolkit.commands.running", "toolkit.api.arguments")

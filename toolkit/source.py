@@ -4,32 +4,42 @@ Commands that read rows resolve their sets here: our sets are checked against th
 were made from, back to its inputs; the files of external sets are read once, to know their types.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
 
-from toolkit.data import schema
+from toolkit.config.settings import ConfigNode
+from toolkit.data import row_index, schema
+from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.dataset import Dataset
+from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.data.in_place import START
 from toolkit.data.schema import Type
-from toolkit.errors import ConfigError, ToolkitError, short
-from toolkit.mix import joined_sets
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean, short
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.mix.settings import Stream
-from toolkit.records.foreign import Seen, look_at, values_of
+from toolkit.mix.settings import Joined, Stream
+from toolkit.records import sets as records
+from toolkit.records.foreign import External, Seen, look_at, types_of, values_of
+from toolkit.rules.expressions import sets_read
 from toolkit.runs.executors import Result, Task
-from toolkit.stages import state_of
 from toolkit.storage.artifact import State
-from toolkit.storage.paths import looking
+from toolkit.storage.paths import exists, is_folder, looking
 
 Check = Literal["strict", "warn"]
 """What a set is for that is out of date: `strict` refuses it, for what writes; `warn` says so, for what only looks."""
 
 RunTasks = Callable[[list[Task[Any]]], list[Result[Seen]]]
 """Runs `look` on files of external sets, in any process, and returns the results in the order of the tasks."""
+
+
+StateOf = Callable[[Dataset, str, dict[str, State]], State]
+"""Says what a set is over the shards, and adds that to what is known of sets (`toolkit.stages.state_of`)."""
 
 
 class ExternalFile(msgspec.Struct, frozen=True):
@@ -120,18 +130,18 @@ class Source:
     Attributes:
         dataset: Dataset of the rows.
         shards: Shards that are read.
-        complete: True if these are all shards of the dataset.
         others: Shards of other shares, whose files count for the types of external sets, too.
         run: Runs tasks of the command.
+        state_of: Says what a set is by its records.
         check_settings: Raises ConfigError if sets of the dataset were made with other settings than are configured.
         warn: Prints warnings.
     """
 
     dataset: Dataset
     shards: list[str]
-    complete: bool
     others: list[str]
     run: RunTasks
+    state_of: StateOf
     check_settings: Callable[[Dataset, Collection[str]], None]
     warn: Callable[[Iterable[str]], None]
 
@@ -148,8 +158,8 @@ class Source:
     def typed(self, stream: Stream) -> Resolved:
         """Return the shards with the sets that a stream joins, whether or not these are out of date; as `resolve`."""
         with looking():
-            seen, unreadable = self.external(joined_sets.foreign_sets(stream, {}))
-            return Resolved(stream, self.shards, joined_sets.resolve_sets(stream, {}, seen), unreadable)
+            seen, unreadable = self.external(external_sets(stream, {}))
+            return Resolved(stream, self.shards, resolve_sets(stream, {}, seen), unreadable)
 
     def resolve_each(self, names: Sequence[str], place: str, *, check: Check) -> Resolved:
         """Return the shards with sets that may have keys in common: each is resolved by itself; errors as `resolve`.
@@ -160,11 +170,11 @@ class Source:
         self.check(names, check)
         together = Stream.over(self.dataset, dict.fromkeys(names), place)
         resolved = Resolved(Stream.over(self.dataset), self.shards, [])
-        seen, resolved.unreadable = self.external(joined_sets.foreign_sets(together, {}))
+        seen, resolved.unreadable = self.external(external_sets(together, {}))
         if not all(seen.values()):
             resolved.refuse_unreadable()
         for name in names:
-            resolved.sets += joined_sets.resolve_sets(Stream.over(self.dataset, [name], place), {}, seen)
+            resolved.sets += resolve_sets(Stream.over(self.dataset, [name], place), {}, seen)
         return resolved
 
     def check(self, names: Sequence[str], check: Check) -> None:
@@ -180,13 +190,38 @@ class Source:
         known: dict[str, State] = {}
         with looking():
             for name in names:
-                state = state_of(self.dataset, name, self.shards, complete=self.complete, known=known)
+                state = self.state_of(self.dataset, name, known)
                 faults += [state.error] if state.error else []
             try:
                 self.check_settings(self.dataset, known)
             except ConfigError as error:
                 faults.insert(0, error)
         return faults
+
+    def raw_rows(
+        self, shard: str, max_document_bytes: int, first: int = 0
+    ) -> Generator[tuple[DocumentRow, bytes, dict[str, msgspec.Raw], int], None, None]:
+        """Yield documents from a row on: each with its line, its attributes as they are, by set, and its number from 1.
+
+        Raises:
+            AlignmentError: if a file is not there that was made, or a row is of another document.
+        """
+        dataset, path = self.dataset, self.dataset.shard_path(shard)
+        begin = row_index.begin_of(dataset, shard, first) if first else START
+        others: dict[str, AttributeRows] = {}
+        with ExitStack() as stack:
+            for name in dataset.sets() if dataset.attributes else ():
+                file = dataset.attribute_file(name, shard)
+                if exists(file):
+                    block = islice(stack.enter_context(attribute_lines(file)), first, None)
+                    others[name] = AttributeRows(file, path, any_source=True, block=block, number=first)
+                elif is_folder(file) or records.load_record(dataset, name, shard):
+                    raise records.missing_attributes(dataset, name, shard)
+            lines = stack.enter_context(dataset.lines(shard, max_document_bytes, begin=begin))
+            rows = Rows(islice(lines, first - begin.row, None), DOCUMENT_DECODER, path, first)
+            for row, line in rows:
+                taken = {name: other.take(row.id, row.source, rows.number)[0] for name, other in others.items()}
+                yield row, line, {name: each.attributes for name, each in taken.items()}, rows.number
 
     def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[Seen]], dict[str, str]]:
         """Return what the files of external sets hold, by set; and the messages of shards that cannot be read.
@@ -207,6 +242,130 @@ class Source:
             elif result.failure and task.payload.shard in mine:
                 unreadable.setdefault(task.payload.shard, result.failure.message)
         return seen, unreadable
+
+
+def resolve_sets(
+    stream: Stream, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[Seen]]
+) -> list[JoinedSet]:
+    """Return the joined sets with the types of their keys.
+
+    Args:
+        stream: that joins them.
+        planned: sets that will be written before the mix, so need not be on disk yet.
+        seen: for each set that another program made, what its files hold.
+
+    Raises:
+        ConfigError: if a set does not exist, or two have the same key.
+    """
+    dataset = stream.dataset
+    result: list[JoinedSet] = []
+    names: dict[str, str] = {}
+    twice: set[str] = set()
+    for joined in stream.attributes:
+        declared = planned.get(joined.set) or records.load_schema(dataset, joined.set)
+        keys: dict[str, tuple[Type, Type | None]]
+        if declared is not None:
+            keys, ours = {key: (t, None) for key, t in declared.types().items()}, True
+            made = dict(declared.keys)
+        elif joined.set in seen:
+            keys, ours, made = types_of(seen[joined.set]), False, {}
+        else:
+            known = sorted({*dataset.sets(), *planned})
+            hint = did_you_mean(joined.set, known) or f"; there are: {', '.join(known) or 'none'}"
+            raise ConfigError(
+                f"{joined.place}: expected an attribute set in {dataset.attributes}, got {joined.set!r}{hint}"
+            )
+        if unknown := next((key for key in joined.as_ if key not in keys), None):
+            hint = did_you_mean(unknown, keys) or f"; there are: {', '.join(keys)}"
+            raise ConfigError(
+                f"{joined.place}: {joined.set}: expected a key of the set under `as:`, got {unknown!r}{hint}"
+            )
+        listed = []
+        for key, (type_, present) in keys.items():
+            name = joined.as_.get(key, key)
+            if name in names and stream.same_keys == "later":
+                twice.add(name)
+            elif name in names:
+                raise ConfigError(
+                    f"{joined.place}: expected each key once, got {name!r} in {names[name]} and {joined.set}; "
+                    f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
+                )
+            names[name] = joined.set
+            found = Key(key, name, schema.to_json(type_), present is not None, present and schema.to_json(present))
+            if of := made.get(key):
+                found = msgspec.structs.replace(
+                    found, settings=of.settings, code=of.code, descriptions=of.descriptions, models=of.models
+                )
+            listed.append(found)
+        result.append(JoinedSet(joined.set, listed, ours, declared.reads if declared else {}))
+    for joined_set in result if twice else ():
+        joined_set.keys[:] = [msgspec.structs.replace(key, hidden=key.name in twice) for key in joined_set.keys]
+    return result
+
+
+def external_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> list[str]:
+    """Return the names of the joined sets that another program made."""
+    there = stream.dataset.sets()
+    return [
+        joined.set
+        for joined in stream.attributes
+        if joined.set in there and joined.set not in planned and records.load_schema(stream.dataset, joined.set) is None
+    ]
+
+
+@dataclass(frozen=True)
+class AvailableSets:
+    """The sets that expressions may read: those of the configuration, then those on disk, ours and external ones.
+
+    Attributes:
+        dataset: Dataset of the sets.
+        known: Schemas of the sets that are made before the entry.
+        remade: Names of sets that are made anew, whatever is on disk under them.
+        external: Function that returns the contents of the files of an external set.
+    """
+
+    dataset: Dataset
+    known: Mapping[str, records.SetSchema]
+    remade: Collection[str]
+    external: External
+
+    def schema(self, name: str) -> records.SetSchema | None:
+        """Return the schema of a set; None for an external set."""
+        return self.known.get(name) or records.load_schema(self.dataset, name)
+
+    def joined(self, texts: Iterable[str], given: list[Joined], place: ConfigNode) -> list[JoinedSet]:
+        """Return the sets that expressions read: those that are given, else those that have the keys.
+
+        A set of the configuration is taken before one that is only on disk.
+        """
+        wanted = {joined.set: joined for joined in given}
+        here = {name: list(schema.keys) for name, schema in self.known.items()}
+        on_disk = self.dataset.sets() if self.dataset.attributes else []
+        for name in wanted:
+            if name not in self.known and name not in on_disk:
+                raise place.error(
+                    ("attributes",), f"expected an attribute set, got {name!r}; there are: {self._listed(on_disk)}"
+                )
+        named = {joined.set: (*joined.as_.values(), *self._keys(joined.set)) for joined in given}
+
+        @cache
+        def there() -> dict[str, list[str]]:
+            return {name: self._keys(name) for name in on_disk if name not in self.known and name not in self.remade}
+
+        for text in texts:
+            for name in sets_read(text, named, here, there):
+                wanted.setdefault(name, Joined(set=name, place=place.where(())))
+        seen = {name: self.external(name) for name in wanted if self.schema(name) is None}
+        stream = Stream(name="", dataset=self.dataset, attributes=list(wanted.values()), rules=[])
+        return resolve_sets(stream, self.known, seen)
+
+    def _keys(self, name: str) -> list[str]:
+        if schema := self.schema(name):
+            return list(schema.keys)
+        return list(dict.fromkeys(key for seen in self.external(name) for key in seen.types))
+
+    def _listed(self, on_disk: Iterable[str]) -> str:
+        return ", ".join(dict.fromkeys([*self.known, *on_disk])) or "none"
 
 
 def _type_in(values: Mapping[str, Any], key: str, usable: Type) -> Type:

@@ -220,7 +220,7 @@ def test_commands_come_to_their_rows_by_the_same_few_modules(tmp_path: Path) -> 
     ends = {
         "configuration": "toolkit.commands.carrying_out",
         "shards": "toolkit.commands.steps.shards",
-        "sets": "toolkit.mix.joined_sets",
+        "sets": "toolkit.source",
         "rows": "toolkit.mix.join",
     }
     for name, walk in walks(tmp_path).items():

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from itertools import islice
 from typing import Annotated, Any, ClassVar
 
@@ -16,9 +16,8 @@ from toolkit.commands.steps.first_documents import first_documents, show_documen
 from toolkit.commands.steps.outcome import Outcome
 from toolkit.data import row_index
 from toolkit.data.addresses import has_scheme
-from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.dataset import Dataset, open_dataset
-from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.data.documents import DocumentRow
 from toolkit.errors import ConfigError, NoDocuments, amount
 from toolkit.ingest.reading.preview import Preview
 from toolkit.inspect import targets
@@ -27,9 +26,9 @@ from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
-from toolkit.records import sets as records
 from toolkit.records.left_out import LeftOut, is_called
 from toolkit.result import CommandResult, absent
+from toolkit.source import Source
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
 
@@ -83,10 +82,12 @@ def run(context: Context, options: Options) -> Outcome:
         if options.config is None or options.id is not None or not context.source.value.get("ingest"):
             raise
         return _of_inputs(context, options)
+    source = context.source_of(dataset, shards[:1])
+    source.check(dataset.sets() if dataset.attributes else [], "warn")
     wanted = options.count if options.id is None else sys.maxsize
     found: list[Joined] = []
     for shard in shards:
-        for joined in _read(dataset, shard, context.config.max_document_bytes, options.id):
+        for joined in _read(source, shard, context.config.max_document_bytes, options.id):
             found.append(joined)
             if len(found) >= wanted:
                 break
@@ -222,66 +223,33 @@ def _check_there(path: str) -> None:
         raise ConfigError(f"{path}: expected a shard, got {lacking(path)}; check its name{not_in(path)}")
 
 
-def _read(dataset: Dataset, shard: str, max_bytes: int, id: str | None) -> Iterator[Joined]:
-    if id is not None and (found := _found(dataset, shard, max_bytes, id)) is not None:
+def _read(source: Source, shard: str, limit: int, id: str | None) -> Iterator[Joined]:
+    if id is not None and (found := _found(source, shard, limit, id)) is not None:
         yield from found
         return
-    path = dataset.shard_path(shard)
-    with ExitStack() as stack:
-        paths = _attributes(dataset, shard)
-        sets = {name: stack.enter_context(AttributeRows(other, path, any_source=True)) for name, other in paths.items()}
-        rows = Rows(stack.enter_context(dataset.lines(shard, max_bytes)), DOCUMENT_DECODER, path)
-        for row, line in rows:
-            taken = {name: others.take(row.id, row.source, rows.number)[0] for name, others in sets.items()}
-            if id is None or is_called(line, row.id, id):
-                attributes = {name: msgspec.json.decode(each.attributes) for name, each in taken.items()}
-                yield row, attributes, f"{path}:{rows.number}", line
+    for row, line, raw, number in source.raw_rows(shard, limit):
+        if id is None or is_called(line, row.id, id):
+            yield _joined(source, shard, row, line, raw, number)
 
 
-def _attributes(dataset: Dataset, shard: str) -> dict[str, str]:
-    """Return the paths of a shard's attributes, by set.
-
-    Raises:
-        AlignmentError: if a file is not there that was made.
-    """
-    paths = {}
-    for set_name in dataset.sets() if dataset.attributes else ():
-        other = dataset.attribute_file(set_name, shard)
-        if exists(other):
-            paths[set_name] = other
-        elif is_folder(other) or records.load_record(dataset, set_name, shard):
-            raise records.missing_attributes(dataset, set_name, shard)
-    return paths
+def _joined(
+    source: Source, shard: str, row: DocumentRow, line: bytes, raw: Mapping[str, msgspec.Raw], number: int
+) -> Joined:
+    attributes = {name: msgspec.json.decode(each) for name, each in raw.items()}
+    return row, attributes, f"{source.dataset.shard_path(shard)}:{number}", line
 
 
-def _found(dataset: Dataset, shard: str, max_bytes: int, id: str) -> list[Joined] | None:
+def _found(source: Source, shard: str, limit: int, id: str) -> list[Joined] | None:
     """Return the documents of a file in place that have an id, by its row index; None if that does not tell."""
+    dataset = source.dataset
     state = row_index.current(dataset, shard) if dataset.in_place else None
-    if state is None or not state.source:
+    if state is None or not state.source or has_scheme(id):
         return None
     found = []
-    if has_scheme(id):
-        return None
     for number in row_index.rows_of(dataset, shard, state.source, id):
-        joined = _at(dataset, shard, max_bytes, number)
-        if joined is None or joined[0].id != id:
+        with closing(source.raw_rows(shard, limit, number)) as rows:
+            row = next(rows, None)
+        if row is None or row[0].id != id:
             return None
-        found.append(joined)
+        found.append(_joined(source, shard, *row))
     return found
-
-
-def _at(dataset: Dataset, shard: str, max_bytes: int, number: int) -> Joined | None:
-    """Return the document at a row, from 0, of a file in place, which is read from the last place before it."""
-    path, begin = dataset.shard_path(shard), row_index.begin_of(dataset, shard, number)
-    with ExitStack() as stack:
-        lines = stack.enter_context(dataset.lines(shard, max_bytes, begin=begin))
-        rows = Rows(islice(lines, number - begin.row, None), DOCUMENT_DECODER, path, number)
-        row, line = next(rows, (None, b""))
-        if row is None:
-            return None
-        attributes = {}
-        for name, other in _attributes(dataset, shard).items():
-            block = islice(stack.enter_context(attribute_lines(other)), number, None)
-            one = AttributeRows(other, path, any_source=True, block=block, number=number)
-            attributes[name] = msgspec.json.decode(one.take(row.id, row.source, number + 1)[0].attributes)
-        return row, attributes, f"{path}:{number + 1}", line

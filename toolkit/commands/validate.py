@@ -26,7 +26,6 @@ from toolkit.inspect.validate.output import check as check_line_index
 from toolkit.inspect.validate.output import check_folder, check_lock
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
-from toolkit.mix.joined_sets import foreign_sets
 from toolkit.mix.lock import Lock
 from toolkit.mix.lock import load as load_lock
 from toolkit.mix.stage import check_shard, shard_tasks
@@ -34,6 +33,7 @@ from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.result import CommandResult
 from toolkit.runs.executors import Result, Task
+from toolkit.source import external_sets
 from toolkit.stages import state_of
 from toolkit.storage.artifact import State
 from toolkit.storage.paths import exists, is_folder, join, size_of
@@ -281,7 +281,7 @@ class _Checks:
 
     def _check_mix(self, settings: mix_settings.MixSettings) -> None:
         """Check that the mix can use external sets: it is done, and nothing written."""
-        if not any(foreign_sets(stream, {}) for stream in settings.streams):
+        if not any(external_sets(stream, {}) for stream in settings.streams):
             return
         try:
             prepared = preparation.prepare(self.context, settings)

@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +15,6 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.settings import COPY, MixSettings, Stream
-from toolkit.records import foreign
 from toolkit.records import sets as records
 from toolkit.rules import expressions
 from toolkit.rules.checker import Name
@@ -97,87 +96,6 @@ def scale_of(text: str, sets: Sequence[JoinedSet]) -> Declared:
         if named and ((joined.set, key.key) == named[:2] or (key.name == named.set and not key.hidden))
     ]
     return declared_in(found[0]) if found and found[0] else None
-
-
-def resolve_sets(
-    stream: Stream, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[foreign.Seen]]
-) -> list[JoinedSet]:
-    """Return the joined sets with the types of their keys.
-
-    Args:
-        stream: that joins them.
-        planned: sets that will be written before the mix, so need not be on disk yet.
-        seen: for each set that another program made, what its files hold.
-
-    Raises:
-        ConfigError: if a set does not exist, or two have the same key.
-    """
-    dataset = stream.dataset
-    result: list[JoinedSet] = []
-    names: dict[str, str] = {}
-    twice: set[str] = set()
-    for joined in stream.attributes:
-        declared = planned.get(joined.set) or records.load_schema(dataset, joined.set)
-        keys: dict[str, tuple[Type, Type | None]]
-        if declared is not None:
-            keys, ours = {key: (t, None) for key, t in declared.types().items()}, True
-            made = dict(declared.keys)
-        elif joined.set in seen:
-            keys, ours, made = foreign.types_of(seen[joined.set]), False, {}
-        else:
-            known = sorted({*dataset.sets(), *planned})
-            hint = did_you_mean(joined.set, known) or f"; there are: {', '.join(known) or 'none'}"
-            raise ConfigError(
-                f"{joined.place}: expected an attribute set in {dataset.attributes}, got {joined.set!r}{hint}"
-            )
-        for key in joined.as_:
-            if key not in keys:
-                raise ConfigError(
-                    f"{joined.place}: {joined.set}: expected a key of the set under `as:`, got {key!r}"
-                    + (did_you_mean(key, keys) or f"; there are: {', '.join(keys)}")
-                )
-        listed = []
-        for key, (type_, present) in keys.items():
-            name = joined.as_.get(key, key)
-            if name in names and stream.same_keys == "later":
-                twice.add(name)
-            elif name in names:
-                raise ConfigError(
-                    f"{joined.place}: expected each key once, got {name!r} in {names[name]} and {joined.set}; "
-                    f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
-                )
-            names[name] = joined.set
-            listed.append(
-                Key(
-                    key=key,
-                    name=name,
-                    type=schema.to_json(type_),
-                    default=present is not None,
-                    present_type=schema.to_json(present) if present else None,
-                    settings=made[key].settings if key in made else None,
-                    code=made[key].code if key in made else {},
-                    descriptions=made[key].descriptions if key in made else {},
-                    models=made[key].models if key in made else {},
-                )
-            )
-        reads = declared.reads if declared else {}
-        result.append(JoinedSet(set=joined.set, keys=listed, ours=ours, reads=reads))
-    return [_hiding(joined, twice) for joined in result] if twice else result
-
-
-def _hiding(joined: JoinedSet, names: Collection[str]) -> JoinedSet:
-    keys = [msgspec.structs.replace(key, hidden=key.name in names) for key in joined.keys]
-    return msgspec.structs.replace(joined, keys=keys)
-
-
-def foreign_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> list[str]:
-    """Return the names of the joined sets that another program made."""
-    there = stream.dataset.sets()
-    return [
-        joined.set
-        for joined in stream.attributes
-        if joined.set in there and joined.set not in planned and records.load_schema(stream.dataset, joined.set) is None
-    ]
 
 
 def set_hint(name: str, stream: Stream, joined: Iterable[JoinedSet], planned: Mapping[str, records.SetSchema]) -> str:

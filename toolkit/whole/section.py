@@ -1,10 +1,8 @@
 """The sections ``dedup:``, ``sample:`` and ``calibrate:``: entries, what these read, and the schemas of their sets."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,14 +18,14 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
-from toolkit.mix.joined_sets import JoinedSet, resolve_sets, scale_of
+from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.mix.section import read_joined
-from toolkit.mix.settings import Joined, Stream
 from toolkit.plugins import default_name
 from toolkit.records import sets as records
 from toolkit.records.foreign import External
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import A_NAME, check_form, is_name, sets_read
+from toolkit.rules.expressions import A_NAME, check_form, is_name
+from toolkit.source import AvailableSets
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import absolute, is_set_name, join
 from toolkit.tag.declared import declare_set, digest_of, what_to_declare
@@ -151,7 +149,7 @@ def read_section(
             raise section.error((set_name,), f"expected another name than those of other sets, got {set_name!r} twice")
         place = section.at(set_name)
         try:
-            there = _Sets(dataset, known, [*section.value], external)
+            there = AvailableSets(dataset, known, [*section.value], external)
             entry, found = _read_entry(place, set_name, there, name, types=own)
         except ExpressionError as error:
             raise place.error((), str(error)) from None
@@ -236,7 +234,7 @@ def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
 def _read_entry(
     place: ConfigNode,
     set_name: str,
-    there: "_Sets",
+    there: AvailableSets,
     section: str,
     *,
     types: OwnTypes | None,
@@ -346,61 +344,6 @@ def _scale(entry: Entry, kind: Kind) -> Declared:
         return common([scale_of(text, entry.joined) for text in kind.label_expressions()])
     except ConfigError as error:
         raise ConfigError(f"{entry.place}: {error}") from None
-
-
-@dataclass(frozen=True)
-class _Sets:
-    """The sets that entries may read: those of the configuration, then those on disk, ours and external ones.
-
-    Attributes:
-        dataset: Dataset of the sets.
-        known: Schemas of the sets that are made before the entry.
-        section: Names of all sets of the section; what is on disk under these names is made anew.
-        external: Function that returns the contents of the files of an external set.
-    """
-
-    dataset: Dataset
-    known: Mapping[str, records.SetSchema]
-    section: list[str]
-    external: External
-
-    def schema(self, name: str) -> records.SetSchema | None:
-        """Return the schema of a set; None for an external set."""
-        return self.known.get(name) or records.load_schema(self.dataset, name)
-
-    def joined(self, texts: Iterable[str], given: list[Joined], place: ConfigNode) -> list[JoinedSet]:
-        """Return the sets that expressions read: those that are given, else those that have the keys.
-
-        A set of the configuration is taken before one that is only on disk.
-        """
-        wanted = {joined.set: joined for joined in given}
-        here = {name: list(schema.keys) for name, schema in self.known.items()}
-        on_disk = self.dataset.sets() if self.dataset.attributes else []
-        for name in wanted:
-            if name not in self.known and name not in on_disk:
-                raise place.error(
-                    ("attributes",), f"expected an attribute set, got {name!r}; there are: {self._listed(on_disk)}"
-                )
-        named = {joined.set: (*joined.as_.values(), *self._keys(joined.set)) for joined in given}
-
-        @cache
-        def there() -> dict[str, list[str]]:
-            return {name: self._keys(name) for name in on_disk if name not in self.known and name not in self.section}
-
-        for text in texts:
-            for name in sets_read(text, named, here, there):
-                wanted.setdefault(name, Joined(set=name, place=place.where(())))
-        seen = {name: self.external(name) for name in wanted if self.schema(name) is None}
-        stream = Stream(name="", dataset=self.dataset, attributes=list(wanted.values()), rules=[])
-        return resolve_sets(stream, self.known, seen)
-
-    def _keys(self, name: str) -> list[str]:
-        if schema := self.schema(name):
-            return list(schema.keys)
-        return list(dict.fromkeys(key for seen in self.external(name) for key in seen.types))
-
-    def _listed(self, on_disk: Iterable[str]) -> str:
-        return ", ".join(dict.fromkeys([*self.known, *on_disk])) or "none"
 
 
 def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> None:

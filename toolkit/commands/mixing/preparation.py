@@ -32,6 +32,7 @@ from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.rules import filters
 from toolkit.rules.rule import UnknownAttribute
+from toolkit.source import external_sets, resolve_sets
 from toolkit.storage.paths import check_writable, strip_suffix
 from toolkit.storage.threads import for_each
 
@@ -245,7 +246,7 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
     for stream in settings.streams:
         is_own = context.has_dataset and stream.dataset == context.dataset
         will_be = planned if is_own else {}
-        if not joined_sets.foreign_sets(stream, will_be):  # their types are known when they are read
+        if not external_sets(stream, will_be):  # their types are known when they are read
             to_be(context, settings, stream, will_be)
 
 
@@ -255,7 +256,7 @@ def to_be(
     """Return how each shard of a stream will be mixed; its name is empty. Arguments and errors as of `check`."""
     is_own = context.has_dataset and stream.dataset == context.dataset
     stream = msgspec.structs.replace(stream, own=context.own_types_to_be() if is_own else None)
-    return _to_mix(context, settings, stream, joined_sets.resolve_sets(stream, planned, {}), planned)
+    return _to_mix(context, settings, stream, resolve_sets(stream, planned, {}), planned)
 
 
 def _to_mix(

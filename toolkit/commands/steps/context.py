@@ -33,6 +33,7 @@ from toolkit.records.foreign import Seen
 from toolkit.runs import claims
 from toolkit.runs.room import Room
 from toolkit.source import Source, look
+from toolkit.stages.state import state_of
 from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
@@ -364,13 +365,13 @@ class Context(Running):
 
     def source_of(self, dataset: Dataset, shards: list[str]) -> Source:
         """Return what reads rows of these shards of a dataset."""
-        mine = set(shards)
+        mine, complete = set(shards), not (self.in_part or dataset.include or dataset.exclude)
         return Source(
             dataset=dataset,
             shards=shards,
-            complete=not (self.in_part or dataset.include or dataset.exclude),
             others=[shard for shard in dataset.shards() if shard not in mine] if self.share else [],
             run=lambda tasks: self.run("foreign", look, tasks, "files"),
+            state_of=lambda of, name, known: state_of(of, name, shards, complete=complete, known=known),
             check_settings=self.check_settings,
             warn=self.warn,
         )
