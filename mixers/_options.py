@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Labelled, Mixed, Wanted, check_label, label_of
+from toolkit import Labelled, Mixed, Wanted, Writer
 
 By = Annotated[
     str | None,
@@ -25,7 +25,7 @@ class Labelling:
     def label(self) -> str | None:
         if self.layout == "inputs":
             return None
-        return label_of(self.by) if self.by else repr(self.name)
+        return Writer.label_of(self.by) if self.by else repr(self.name)
 
     def wants(self) -> dict[str, Wanted]:
         return {"by": Wanted(self.by, Labelled, not_null=("label",))} if self.by else {}
@@ -34,4 +34,4 @@ class Labelling:
         """Return the label of a document."""
         if self.layout == "inputs":
             return mixed.shard
-        return check_label(mixed.values["by"].label if self.by else self.name)
+        return Writer.check_label(mixed.values["by"].label if self.by else self.name)

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO, Any, ClassVar, NamedTuple, Protocol
 
-from toolkit import DataError, open_stored, pairs_in, pickled_pairs
+from toolkit import DataError, open_stored
+from toolkit.text import pairs_in, pickled_pairs
 
 HELD = 64 << 20
 """Bytes of tokens that are held in memory where the size of the data stands before them; more go to a temporary file.

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from mixers._options import By, Labelling, Name
-from toolkit import Document, Mixed, Writer, merge_fields
+from toolkit import Document, Mixed, Writer
 
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 """White space as Dolma has it: that of Unicode, without the separators U+001C to U+001F that Python adds."""
@@ -71,11 +71,11 @@ class Dolma(Labelling, Writer):
             return document.row
         fields = msgspec.json.decode(document.row, type=dict[str, msgspec.Raw])
         if mixed.attributes is not None:
-            fields["attributes"] = merge_fields(fields.get("attributes"), mixed.attributes, "attributes")
+            fields["attributes"] = Writer.merge_fields(fields.get("attributes"), mixed.attributes, "attributes")
         for name in self.discard:
             fields.pop(name, None)
         if added:
-            fields["metadata"] = merge_fields(fields.get("metadata"), added)
+            fields["metadata"] = Writer.merge_fields(fields.get("metadata"), added)
         if not self.sort_keys:
             return msgspec.json.encode(fields)
         values: Any = {name: msgspec.json.decode(value) for name, value in fields.items()}

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
-from toolkit import DataError, Document, Labelled, Mixed, Wanted, Writer, check_label, merge_fields, url_of
+from toolkit import DataError, Document, Labelled, Mixed, Wanted, Writer
+from toolkit.text import url_of
 
 _KEYS = (
     "url", "date", "language", "language_score", "corpus", "file_path", "num_bad_words_in_url", "bad_word_rate",
@@ -107,7 +108,7 @@ class MlFilter(Writer):
     def __post_init__(self) -> None:
         if self.dump is not None:
             try:
-                check_label(self.dump)
+                Writer.check_label(self.dump)
             except DataError:
                 raise ValueError(f"expected a dump such as 2014-41, the name of a folder, got {self.dump!r}") from None
 
@@ -129,7 +130,7 @@ class MlFilter(Writer):
         score = language.prob if language.prob is not None else known.get("language_score")
         date, path = _text(known, "date") or _added(document), _text(known, "file_path") or mixed.shard
         dump = self.dump or _dump(document, mixed.shard)
-        label = f"{_checked(dump)}/{check_label(language.label)}"
+        label = f"{_checked(dump)}/{Writer.check_label(language.label)}"
         found = _Metadata(url_of({"metadata": known}), date, language.label, _number(score), dump, path)
         for name in ("url", "date"):
             mixed.counts[f"documents without {name}"] += getattr(found, name) is None
@@ -137,7 +138,7 @@ class MlFilter(Writer):
         if self.others:
             metadata |= {key: value for key, value in known.items() if key not in {*metadata, "warc_headers"}}
         if mixed.fields:
-            raw = merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
+            raw = Writer.merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
             metadata = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         ordered = {key: metadata[key] for key in _KEYS if key in metadata}
         raw = msgspec.Raw(_ENCODER.encode(ordered | metadata))
@@ -188,7 +189,7 @@ def _added(document: Document) -> str | None:
 
 def _checked(dump: str) -> str:
     try:
-        return check_label(dump)
+        return Writer.check_label(dump)
     except DataError as error:
         raise DataError(f"{error.message}; say which dump it is: `dump: 2014-41` in `output:`") from None
 

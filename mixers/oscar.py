@@ -19,24 +19,8 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import msgspec
 
-from toolkit import (
-    DataError,
-    Document,
-    Mixed,
-    MixedBatch,
-    Pieces,
-    Prediction,
-    Reading,
-    Wanted,
-    Writer,
-    check_label,
-    explain_bad_row,
-    joined_lines,
-    label_of,
-    merge_fields,
-    value_at,
-)
-from toolkit.text import LinePredictions, without_capitals
+from toolkit import DataError, Document, Mixed, MixedBatch, Pieces, Prediction, Reading, Wanted, Writer
+from toolkit.text import LinePredictions, explain_bad_row, joined_lines, value_at, without_capitals
 
 
 class _Metadata2201(msgspec.Struct, forbid_unknown_fields=True):
@@ -176,7 +160,7 @@ class Oscar(Writer):
                 raise ValueError(f"expected schema 23.01 with the option {option}, got schema {self.schema}")
 
     def label(self) -> str | None:
-        return label_of(self.identification)
+        return Writer.label_of(self.identification)
 
     def wants(self) -> dict[str, Wanted]:
         wanted = {
@@ -226,7 +210,7 @@ class Oscar(Writer):
             raise DataError(f"expected one sentence identification for each of {lines} lines, got {got}")
         if renamed := self._renamed():
             identification = _rename(identification, renamed)
-        label = check_label(identification.label)
+        label = Writer.check_label(identification.label)
         if label != label.lower():
             raise DataError(f"expected a lower-case label, as OSCAR's schema has them, got {label!r}")
         try:
@@ -241,7 +225,7 @@ class Oscar(Writer):
         if mixed.fields:
             if taken := [name for name in mixed.fields if name in type(metadata).__struct_fields__]:
                 raise DataError(f"expected fields beside those of the schema, got {taken[0]!r} of a `set` rule")
-            metadata = merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
+            metadata = Writer.merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
         return label, _ENCODER.encode(_Line(content, headers, metadata)) + b"\n"
 
     def _renamed(self) -> dict[str, str]:

@@ -12,21 +12,8 @@ from typing import IO, Annotated, Any, Literal, Self
 import msgspec
 
 from mixers._options import By, Labelling, Name
-from toolkit import (
-    DataError,
-    Document,
-    Labelled,
-    Mixed,
-    Reading,
-    Size,
-    Writer,
-    arrow_array,
-    arrow_rows,
-    arrow_schema,
-    merge_fields,
-    open_parquet,
-    require_extra,
-)
+from toolkit import DataError, Document, Labelled, Mixed, Reading, Size, Writer, require_extra
+from toolkit.text import arrow_array, arrow_rows, arrow_schema, open_parquet
 
 _NULL = msgspec.Raw(b"null")
 _COLUMNS = {
@@ -168,9 +155,9 @@ class Parquet(Labelling, Writer):
         fields = _FIELDS.decode(document.row)
         metadata, attributes = document.raw_metadata, fields.get("attributes", _NULL)
         if mixed.fields:
-            metadata = merge_fields(metadata, mixed.fields)
+            metadata = Writer.merge_fields(metadata, mixed.fields)
         if mixed.attributes is not None:
-            attributes = merge_fields(attributes, mixed.attributes, "attributes")
+            attributes = Writer.merge_fields(attributes, mixed.attributes, "attributes")
         row = _Row(
             id=document.id,
             source=document.source,

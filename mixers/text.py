@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
-from toolkit import DataError, Document, Mixed, MixedBatch, Wanted, Writer, check_label, label_of
+from toolkit import DataError, Document, Mixed, MixedBatch, Wanted, Writer
 from toolkit.text import Array, LinePredictions, LineTable, compiled
 
 
@@ -50,7 +50,7 @@ class Text(Writer):
     ] = "line_language"
 
     def label(self) -> str | None:
-        return label_of(self.identification) if self.unit == "document" else None
+        return Writer.label_of(self.identification) if self.unit == "document" else None
 
     def wants(self) -> dict[str, Wanted]:
         if self.unit == "document":
@@ -89,7 +89,7 @@ class Text(Writer):
         for document, number, end in zip(
             documents[begins].tolist(), numbers[places[begins]].tolist(), ends.tolist(), strict=True
         ):
-            found[document].append((check_label(labels[number]), written[begin:end]))
+            found[document].append((Writer.check_label(labels[number]), written[begin:end]))
             begin = end
         return found
 

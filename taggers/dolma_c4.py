@@ -8,7 +8,8 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from toolkit import Batch, Document, Example, Model, Span, Tagger, cached, resolve
+from toolkit import Batch, Document, Example, Model, Span, Tagger, cached
+from toolkit.text import resolve
 
 Type = Literal[
     "lines_with_no_ending_punctuation", "lines_with_too_few_words", "has_naughty_word", "has_javascript",

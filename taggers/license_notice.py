@@ -12,7 +12,8 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Example, Tagger, url_of
+from toolkit import Document, Example, Tagger
+from toolkit.text import url_of
 
 _LINK = re.compile(
     r"""

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import msgspec
 
 from taggers._options import Label
-from toolkit import ConfigError, Document, Example, Files, Tagger, for_language, require_extra
-from toolkit.text import shortest_float32
+from toolkit import ConfigError, Document, Example, Files, Tagger, require_extra
+from toolkit.text import for_language, shortest_float32
 
 MODELS = (".arpa", ".binary", ".arpa.bin", ".bin")
 

@@ -17,21 +17,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Label
-from toolkit import (
-    Attribute,
-    Batch,
-    ConfigError,
-    Document,
-    Example,
-    Files,
-    Model,
-    Tagger,
-    cached,
-    entries,
-    for_language,
-    read_list,
-    resolve,
-)
+from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Model, Tagger, cached
 from toolkit.text import (
     HAS_ALNUM,
     HAS_ASCII_LETTER,
@@ -45,9 +31,13 @@ from toolkit.text import (
     compiled,
     count_code_points,
     decomposed,
+    entries,
+    for_language,
     hashes_of,
     natural_logs,
     places_among,
+    read_list,
+    resolve,
     stop_words,
     sums,
 )

@@ -13,8 +13,8 @@ from typing import Annotated, cast
 import msgspec
 import numpy as np
 
-from toolkit import Batch, ConfigError, Document, Example, Model, Tagger, cached, resolve
-from toolkit.text import Array, FastText, LineTable, Sequences, Words, load_fasttext, natural_logs
+from toolkit import Batch, ConfigError, Document, Example, Model, Tagger, cached
+from toolkit.text import Array, FastText, LineTable, Sequences, Words, load_fasttext, natural_logs, resolve
 
 DECIMALS = 8
 TARGETS = ("books", "openwebtext", "wikipedia")

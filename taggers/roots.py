@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Label
-from toolkit import Batch, Document, Example, Files, Tagger, cached, entries, for_language
+from toolkit import Batch, Document, Example, Files, Tagger, cached
 from toolkit.text import (
     ALPHA,
     NUMBER,
@@ -30,6 +30,8 @@ from toolkit.text import (
     Words,
     characters,
     compiled,
+    entries,
+    for_language,
     hashes_of,
     number_of,
     places_among,

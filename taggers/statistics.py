@@ -17,8 +17,19 @@ import numpy as np
 
 from taggers._eurolingua import eurolingua_statistics
 from taggers._options import Label
-from toolkit import Batch, Document, Example, Files, Model, Tagger, cached, entries, for_language, value_at
-from toolkit.text import Array, LineMeasures, Tokenizer, WordMeasures, Words, occurrences, stop_words
+from toolkit import Batch, Document, Example, Files, Model, Tagger, cached
+from toolkit.text import (
+    Array,
+    LineMeasures,
+    Tokenizer,
+    WordMeasures,
+    Words,
+    entries,
+    for_language,
+    occurrences,
+    stop_words,
+    value_at,
+)
 
 DECIMALS = 5
 SHORT, VERY_SHORT = 100, 30

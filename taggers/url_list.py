@@ -16,21 +16,8 @@ from urllib.parse import unquote
 import msgspec
 import numpy as np
 
-from toolkit import (
-    Batch,
-    ConfigError,
-    Document,
-    Example,
-    Files,
-    Tagger,
-    cached,
-    entries,
-    host_of,
-    read_list,
-    split_url,
-    url_of,
-)
-from toolkit.text import Array, compiled
+from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, cached
+from toolkit.text import Array, compiled, entries, host_of, read_list, split_url, url_of
 
 MAX_HOST = 253
 
@@ -244,7 +231,7 @@ def _words(path: str | None) -> frozenset[str]:
 
 
 def _hashes(data: bytes) -> Array:
-    """Return a hash of each line that is an entry (see `toolkit.entries`)."""
+    """Return a hash of each line that is an entry (see `toolkit.text.entries`)."""
     found = np.zeros(data.count(b"\n") + 1, dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
     _hash_lines(np.frombuffer(data + b"\n", dtype=np.int8), len(data) + 1, found, count)

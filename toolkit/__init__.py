@@ -11,6 +11,8 @@ toolkit.tag import …``, never ``import toolkit.tag.…``.
 
 from toolkit import beginning as _beginning  # noqa: F401, I001  # before all that takes time
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import toolkit.align
 import toolkit.annotate
 import toolkit.ingest
@@ -27,25 +29,18 @@ from toolkit.api.rows import Row, Rows
 from toolkit.api.trial import try_tagger
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
-from toolkit.data.addresses import host_of, split_url, url_of
-from toolkit.data.documents import Document, Labelled, Prediction, Span, explain_bad_row, value_at
-from toolkit.data.line_index import pairs_in, pickled_pairs
-from toolkit.data.lines import joined_lines, split_lines
-from toolkit.data.metadata_fields import label_of
-from toolkit.data.tables.footers import open_parquet
-from toolkit.data.tables.restored import arrow_array, arrow_schema
-from toolkit.data.tables.values import arrow_rows
+from toolkit.data.documents import Document, Labelled, Prediction, Span
 from toolkit.distribution import VERSION as _VERSION
-from toolkit.distribution import missing_extra, require_extra
+from toolkit.distribution import require_extra
 from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.ingest.web.extractor import Extracted, Extractor, Page
-from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer, check_label, merge_fields
+from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer
 from toolkit.session import cached
-from toolkit.storage.models import Files, Model, entries, for_language, read_list, resolve
+from toolkit.storage.models import Files, Model
 from toolkit.storage.reading import open_stored
 from toolkit.tag.tagger import Added, Attribute, Example, Neutral, Tagger
-from toolkit.text.batch import Batch, Column
+from toolkit.text.batch import Batch
 from toolkit.text.words import words_of as _words_of
 
 __version__ = _VERSION
@@ -57,7 +52,6 @@ __all__ = [
     "AlignmentError",
     "Attribute",
     "Batch",
-    "Column",
     "ConfigError",
     "DataError",
     "Dataset",
@@ -92,46 +86,46 @@ __all__ = [
     "Writer",
     "align",
     "annotate",
-    "arrow_array",
-    "arrow_rows",
-    "arrow_schema",
     "cached",
     "calibrate",
-    "check_label",
     "compare",
     "dedup",
-    "entries",
     "evaluate",
-    "explain_bad_row",
     "fetch",
-    "for_language",
-    "host_of",
     "ingest",
-    "joined_lines",
-    "label_of",
-    "merge_fields",
-    "missing_extra",
     "mix",
-    "open_parquet",
     "open_stored",
-    "pairs_in",
-    "pickled_pairs",
     "publish",
-    "read_list",
     "report",
     "require_extra",
-    "resolve",
     "run",
     "sample",
-    "split_lines",
-    "split_url",
     "stats",
     "status",
     "tag",
     "tokenize",
     "train",
     "try_tagger",
-    "url_of",
     "validate",
-    "value_at",
 ]
+
+_RENAMED = {
+    "compare_sets": "toolkit.compare",
+    "dry_run": "toolkit.mix(…, dry_run=True)",
+    "missing_extra": "toolkit.require_extra",
+    **{name: f"toolkit.Writer.{name}" for name in ("check_label", "label_of", "merge_fields")},
+    **{name: f"toolkit.text.{name}" for name in (
+        "Column", "arrow_array", "arrow_rows", "arrow_schema", "entries", "explain_bad_row", "for_language", "host_of",
+        "joined_lines", "open_parquet", "pairs_in", "pickled_pairs", "read_list", "resolve", "split_lines", "split_url",
+        "url_of", "value_at",
+    )},
+}  # fmt: skip
+"""Earlier public names, and what to write instead."""
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Raise ImportError for a name that has changed: ``from toolkit import NAME`` shows its message."""
+        if name in _RENAMED:
+            raise ImportError(f"toolkit.{name} is {_RENAMED[name]} now; CHANGELOG.md lists all names that have changed")
+        raise AttributeError(f"module 'toolkit' has no attribute {name!r}")

@@ -16,8 +16,9 @@ from tests.benchmarks.files import open_gzip
 from tests.benchmarks.pages import WetFile
 from tests.benchmarks.peers import HERE, MissingPeer, Peers
 from tests.benchmarks.scales import WET_FILE, Scale
-from toolkit import __version__, split_lines
+from toolkit import __version__
 from toolkit.storage import models
+from toolkit.text import split_lines
 
 MODEL = "lid.176.ftz"
 FORM = 1

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from toolkit import split_lines
+from toolkit.text import split_lines
 
 LONG = 100
 """Code points from which a line is long enough for goclassy."""

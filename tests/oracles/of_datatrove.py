@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 from tests.oracles.frame import FOLDER, Oracle, Verdict
 from tests.oracles.pages import Page
 from tests.oracles.written_thresholds import web_pages
-from toolkit import resolve
+from toolkit.text import resolve
 
 GOPHER = {
     "repetition: paragraphs": "dup_para_frac",

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from toolkit import Batch, Column, Document, Prediction, Tagger
+from toolkit import Batch, Document, Prediction, Tagger
+from toolkit.text import Column
 from toolkit.text import LinePredictions
 
 WRONG = {"nan": float("nan"), "inf": float("-inf"), "text": "many", "null": None}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from taggers._c4_lines import CLOSERS, POLICIES, QUOTES
 from taggers.c4 import C4, Page
-from toolkit import Batch, Document, Span, split_lines
-from toolkit.text import TERMINALS
+from toolkit import Batch, Document, Span
+from toolkit.text import TERMINALS, split_lines
 from toolkit.text.editing import apply, edits_of_spans
 from toolkit.text.words import words_of
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from taggers.fineweb import Fineweb, Ratios
 from tests.taggers.test_c4 import real_texts
-from toolkit import Batch, Document, split_lines
-from toolkit.text import TERMINALS, spacy_words
+from toolkit import Batch, Document
+from toolkit.text import TERMINALS, spacy_words, split_lines
 from toolkit.text.words import words_of
 
 MARKS = tuple(TERMINALS)

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taggers.length import Length
-from toolkit import Document, split_lines
+from toolkit import Document
+from toolkit.text import split_lines
 
 
 @given(st.lists(st.text(st.sampled_from("aé一 \U0001f600\r\n\n.'"), max_size=30), max_size=4))

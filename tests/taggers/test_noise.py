@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 
 from taggers.noise import Noise, _noise_up_to
-from toolkit import Document, split_lines
+from toolkit import Document
+from toolkit.text import split_lines
 
 TEXTS = st.text("aé1 \t\r\n\x00\x85\u0301\u2028日½\U0001f600\U000e0100\U0010ffff")
 

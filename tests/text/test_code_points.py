@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from toolkit import split_lines
-from toolkit.text import NUMBER, SPACE, UPPER, LineTable, count_code_points, count_marked
+from toolkit.text import NUMBER, SPACE, UPPER, LineTable, count_code_points, count_marked, split_lines
 
 TEXTS = st.lists(st.text("aA1 \t\r\n\x85éÉ一½Ⅷ\u2028\U0001d400\U0001f600"), max_size=4)
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit import DataError, Span, split_lines
+from toolkit import DataError, Span
+from toolkit.text import split_lines
 from toolkit.text.editing import Edit, along, apply, check_replacement, edits_of_lines, edits_of_spans, line_starts
 
 TEXT = "0123456789"

@@ -16,8 +16,8 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolkit import Batch, Document, split_lines
-from toolkit.text import LineTable, Splitter, Words, hashes_of, is_among, places_among
+from toolkit import Batch, Document
+from toolkit.text import LineTable, Splitter, Words, hashes_of, is_among, places_among, split_lines
 from toolkit.text.unicode_table import CLASSES, UNICODE
 from toolkit.text.words import (
     ALL_ALNUM,

@@ -16,6 +16,7 @@ import msgspec
 from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
 from toolkit.data.metadata_fields import DOT, SAME
+from toolkit.data.metadata_fields import label_of as expression_of_label
 from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
@@ -406,6 +407,21 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
             first: look at so many rows only.
         """
         return iter(())
+
+    @staticmethod
+    def label_of(path: str) -> str:
+        """Return the expression of the label that an attribute has, for `label`."""
+        return expression_of_label(path)
+
+    @staticmethod
+    def check_label(label: str) -> str:
+        """Return the label, if it cannot lead out of the output folder; raise DataError otherwise."""
+        return check_label(label)
+
+    @staticmethod
+    def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "metadata") -> msgspec.Raw:
+        """Return the JSON text of an object with other values for some keys, as the function of this name does."""
+        return merge_fields(old, new, at)
 
 
 WRITERS: Kind[Writer] = Kind("output format", "mixers", "toolkit.writers", Writer)

@@ -1,8 +1,17 @@
-"""The fast path for authors of taggers: lines, words, n-grams and measures of many texts at once, as arrays.
+"""Functions for authors of plugins: lines, words, n-grams and measures of many texts at once; URLs, lists, tables.
 
-`toolkit.Batch` has the tables; what is done with them, the models and the compiled code are here.
+`toolkit.Batch` has the tables of lines and words; what is done with them, the models and the compiled code are here.
 """
 
+from toolkit.data.addresses import host_of, split_url, url_of
+from toolkit.data.documents import explain_bad_row, value_at
+from toolkit.data.line_index import pairs_in, pickled_pairs
+from toolkit.data.lines import joined_lines, split_lines
+from toolkit.data.tables.footers import open_parquet
+from toolkit.data.tables.restored import arrow_array, arrow_schema
+from toolkit.data.tables.values import arrow_rows
+from toolkit.storage.models import entries, for_language, read_list, resolve
+from toolkit.text.batch import Column
 from toolkit.text.counting import count_code_points, count_marked
 from toolkit.text.encoders.classifier import ClassifierAsked, ModelFolder, check_classifier, load_classifier
 from toolkit.text.encoders.encoder import Encoder, EncoderOption, load_encoder, most_tokens, unit
@@ -100,6 +109,7 @@ __all__ = [
     "Bytes",
     "Characters",
     "ClassifierAsked",
+    "Column",
     "Device",
     "Encoder",
     "EncoderOption",
@@ -131,6 +141,9 @@ __all__ = [
     "WindowOption",
     "WordMeasures",
     "Words",
+    "arrow_array",
+    "arrow_rows",
+    "arrow_schema",
     "characters",
     "characters_in",
     "check_classifier",
@@ -141,10 +154,15 @@ __all__ = [
     "datatrove_words",
     "decoded",
     "decomposed",
+    "entries",
+    "explain_bad_row",
+    "for_language",
     "hashes_of",
+    "host_of",
     "in_form",
     "inlined",
     "is_among",
+    "joined_lines",
     "load_classifier",
     "load_encoder",
     "load_fasttext",
@@ -154,15 +172,24 @@ __all__ = [
     "natural_logs",
     "number_of",
     "occurrences",
+    "open_parquet",
+    "pairs_in",
+    "pickled_pairs",
     "places_among",
+    "read_list",
+    "resolve",
     "shortest_float32",
     "spacy_kind",
     "spacy_languages",
     "spacy_sentences",
     "spacy_words",
+    "split_lines",
+    "split_url",
     "stop_word_lists",
     "stop_words",
     "sums",
     "unit",
+    "url_of",
+    "value_at",
     "without_capitals",
 ]
