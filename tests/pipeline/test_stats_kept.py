@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
+from toolkit.aggregate import columns
 from toolkit.inspect import counting as stats_cache
 from toolkit.records.failures import FailureRecords
 
@@ -46,7 +47,7 @@ def matched(root: Path, below: str = ".toolkit/") -> list[str]:
 
 def kept(root: Path) -> set[str]:
     """The folders in which counts are."""
-    return {str(path.relative_to(root)).partition("/v3/")[0] for path in root.rglob("*.counts")}
+    return {str(path.relative_to(root)).partition("/v4/")[0] for path in root.rglob("*.counts")}
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,20 @@ def test_counts_are_with_the_dataset_or_the_output(
     again = mixed.run("stats", target, "--by", "source", "--by", "host", "--json").json
     assert again["inputs"]["read"] == 0
     assert again["tables"] == counted["tables"]
+
+
+def test_what_was_counted_once_is_there_for_every_command(mixed: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = mixed.ok("stats", "--by", "label", "--by", "host", "--lengths", "--json").json
+    for asked in (("--by", "host"), ("--lengths",), ("--by", "host", "--lengths", "--by", "label")):
+        found = mixed.ok("stats", *asked, "--json").json
+        assert found["inputs"]["read"] == 0
+    assert found["tables"] == first["tables"][::-1]
+    assert found["lengths"] == first["lengths"]
+    mixed.config["executor"] = {"type": "local"}
+    monkeypatch.setattr(columns, "_made", None)  # texts are not read again, whatever is grouped by, nor for a report
+    by_rule = mixed.ok("stats", "processes=1", "--by", "crawl", "--by", "language.prob > 0.4", "--json").json["tables"]
+    assert [table["total"] for table in by_rule] == [first["tables"][0]["total"]] * 2
+    mixed.ok("report", "processes=1", "-o", mixed.root / "report.json")
 
 
 @pytest.mark.parametrize("target", ["", "a/en.jsonl.gz", "b", "documents"])
@@ -116,7 +131,7 @@ def test_what_an_earlier_version_kept_is_deleted(mixed: Project) -> None:
         former.write_bytes(gzip.compress(b""))
         assert mixed.run("stats", folder).code == 0
         assert matched(folder) == []
-    assert [path.name for path in (mixed.out / ".toolkit" / "stats").iterdir()] == ["v3"]
+    assert [path.name for path in (mixed.out / ".toolkit" / "stats").iterdir()] == ["v4"]
     assert not (mixed.documents / ".toolkit").exists()
 
 

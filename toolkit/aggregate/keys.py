@@ -2,15 +2,15 @@
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.data.addresses import host_of, url_of
+from toolkit.data.addresses import before_path, host_of, url_in
 from toolkit.data.documents import Document
 from toolkit.data.schema import Type
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, DataError
 from toolkit.ingest import folders
 from toolkit.mix.joined_sets import null_safe
 from toolkit.rules import LABEL, RuleSet
@@ -18,6 +18,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check
 from toolkit.rules.kinds.set import Set
+from toolkit.text.kernels.signatures import Array
 
 LABELS = (LABEL, "language")
 NAMED = (*LABELS, "source", "crawl", "host", "reason")
@@ -34,6 +35,22 @@ _WITH_HOST = re.compile(
 )
 
 
+class Rows(NamedTuple):
+    """Documents in a row, as they are counted.
+
+    Attributes:
+        number: of documents before them.
+        arguments: for each the values that expressions see, the document last.
+        sizes: the numbers of `toolkit.text.counting.COLUMNS`, int64 (documents, 5).
+        named: keys that are known without the documents, by `NAMED`.
+    """
+
+    number: int
+    arguments: Sequence[Sequence[Any]]
+    sizes: Array
+    named: Mapping[str, list[str]]
+
+
 class Keys:
     """Gives the keys of documents: JSON texts, one for each way to group.
 
@@ -45,8 +62,8 @@ class Keys:
         path: of the file, in which the name of a crawl may stand.
 
     Attributes:
-        used: the attribute keys that are needed.
-        used_fields: the fields of their values.
+        rules: the expressions as rules, which say what is needed for them.
+        needs_documents: whether more than their sizes must be known of documents.
 
     Raises:
         ConfigError: for what cannot be grouped by.
@@ -55,37 +72,48 @@ class Keys:
     def __init__(
         self, by: Sequence[str], names: Mapping[str, Name], arguments: tuple[str, ...], label: str | None, path: str
     ) -> None:
+        self._by, self._path = by, path
         expressions = [_expression(text, names, label) for text in by if text not in NAMED]
         rules = [Set(name=text, field=f"by{i}", expression=text, place="--by") for i, text in enumerate(expressions)]
-        self._rules = RuleSet(rules, names, arguments, label)
-        self.used = self._rules.needs.keys
-        self.used_fields = self._rules.needs.fields
-        self._functions: list[Callable[..., str]] = []
-        number = 0
-        for text in by:
-            if text in LABELS:
-                self._functions.append(self.label)
-            elif text in NAMED:
-                self._functions.append(functools.partial(_OF_DOCUMENT[text], path))
-            else:
-                self._functions.append(functools.partial(self._value, number))
-                number += 1
+        self.rules = RuleSet(rules, names, arguments, label)
+        self.needs_documents = self.rules.needs.documents or "rejected" in self.rules.needs.keys or "reason" in by
 
-    def of(self, values: Sequence[Any], document: Document) -> list[str]:
-        """Return the keys of a document.
+    def of(self, rows: Rows) -> Iterator[list[str]]:
+        """Yield the keys of documents, for each way to group.
 
         Raises:
-            DataError: if an expression cannot use its values.
+            DataError: if an expression cannot use the values of one; its line is that of the document.
         """
-        return [function(*values, document) for function in self._functions]
+        number = 0
+        for text in self._by:
+            if text in LABELS:
+                yield self.labels(rows)
+            elif text in rows.named:
+                yield rows.named[text]
+            elif text in NAMED:
+                yield [of_document(text, self._path, each[-1]) for each in rows.arguments]
+            else:
+                yield _of_each(functools.partial(self._value, number), rows)
+                number += 1
 
-    def label(self, *values: Any) -> str:
-        """Return the key of the label."""
-        return _json(self._rules.label(*values)) if self._rules.label else NOTHING
+    def labels(self, rows: Rows) -> list[str]:
+        """Return the keys of the labels; errors as of `of`."""
+        label = self.rules.label
+        return _of_each(lambda *each: _json(label(*each)), rows) if label else [NOTHING] * len(rows.arguments)
 
     def _value(self, number: int, *values: Any) -> str:
-        found: msgspec.Raw = self._rules.set_fields([number], *values)[f"by{number}"]
+        found: msgspec.Raw = self.rules.set_fields([number], *values)[f"by{number}"]
         return bytes(found).decode()
+
+
+def _of_each(function: Callable[..., str], rows: Rows) -> list[str]:
+    found: list[str] = []
+    for values in rows.arguments:
+        try:
+            found.append(function(*values))
+        except DataError as error:
+            raise DataError(error.message, line=rows.number + len(found) + 1, id=values[-1].id or None) from None
+    return found
 
 
 def _expression(text: str, names: Mapping[str, Name], label: str | None) -> str:
@@ -109,33 +137,43 @@ def _json(text: str | None) -> str:
     return msgspec.json.encode(text).decode()
 
 
-def _source(path: str, *values: Any) -> str:
-    return _json(values[-1].source or None)
+def _source(_: str, document: Document) -> str:
+    return _json(document.source or None)
 
 
-def _crawl(path: str, *values: Any) -> str:
+def _crawl(path: str, document: Document) -> str:
     """Return the crawl that the metadata name, else the path of the file, else the source."""
-    document = values[-1]
     metadata = document.metadata
-    for found in (*(metadata.get(field) for field in folders.FIELDS), path, document.source):
-        if isinstance(found, str) and (match := folders.NAMES.search(found)):
-            return _json(match[0])
+    for found in (*(metadata[field] for field in folders.FIELDS if field in metadata), path, document.source):
+        if isinstance(found, str) and (name := _crawl_in(found)):
+            return name
     return NOTHING
 
 
-def _host(path: str, *values: Any) -> str:
+@functools.lru_cache(1 << 10)
+def _crawl_in(text: str) -> str:
+    return _json(match[0]) if (match := folders.NAMES.search(text)) else ""
+
+
+def _host(_: str, document: Document) -> str:
     """Return the host of the URL that blocklists look at, too; null for what is no URL, or has no host."""
-    url = url_of({"metadata": values[-1].metadata})
-    return _json(host_of(url) or None) if url and _WITH_HOST.match(url) else NOTHING
+    url = url_in(document.metadata)
+    return _host_in(before_path(url)) if url else NOTHING
 
 
-def _reason(path: str, *values: Any) -> str:
+@functools.lru_cache(1 << 14)
+def _host_in(url: str) -> str:
+    return _json(host_of(url) or None) if _WITH_HOST.match(url) else NOTHING
+
+
+def _reason(_: str, document: Document) -> str:
     """Return the rule for which a mix has dropped the document and kept it aside; null of all others."""
-    rejected = values[-1].rejected
-    return _json(rejected.rule if rejected else None)
+    return _json(document.rejected.rule if document.rejected else None)
 
 
-_OF_DOCUMENT: dict[str, Callable[..., str]] = {"source": _source, "crawl": _crawl, "host": _host, "reason": _reason}
+_OF_DOCUMENT: dict[str, Callable[[str, Document], str]] = {
+    "source": _source, "crawl": _crawl, "host": _host, "reason": _reason,
+}  # fmt: skip
 
 
 def of_document(name: str, path: str, document: Document) -> str:

@@ -116,7 +116,7 @@ def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Setti
 
 
 def _count(context: Context, counting: Counting) -> None:
-    context.sweep(*{work.folder: None for work in counting.works})
+    context.sweep(*{part.folder: None for work in counting.works for part in work.parts})
     tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
     if failed := failures(context.run("count", count_file, tasks, counting.unit)):
         raise ToolkitError("\n".join(failed))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
+from toolkit.aggregate.columns import folder_of
 from toolkit.command_line import Flag, Limited, Looking, Words
 from toolkit.commands.carrying_out import opened_apart
 from toolkit.commands.mixing import budgets, preparation
@@ -116,7 +117,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
         manifest = unchanged_manifest(prepared.works)
     with tempfile.TemporaryDirectory(prefix="toolkit-report-") as temporary:
         folders = _folders(context, prepared.works, temporary)
-        context.sweep(*folders.values())
+        context.sweep(*(folder for pair in folders.values() for folder in pair))
         given = Gathered(
             name=name,
             settings=prepared.settings,
@@ -175,18 +176,18 @@ def _runner(context: Context) -> Callable[[str, Callable[..., Any], Sequence[tup
     return run
 
 
-def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> dict[str, str]:
+def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> dict[str, tuple[str, str]]:
     """Return where counts are kept: in the records of each dataset, or, where they cannot be, for this run only."""
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     for bookkeeping in dict.fromkeys(work.dataset.bookkeeping for work in works):
-        folder = join(bookkeeping, "report", f"v{FACTS_VERSION}")
+        folder, columns = join(bookkeeping, "report", f"v{FACTS_VERSION}"), folder_of(bookkeeping)
         try:
             check_writable(folder, "report")
         except ConfigError as error:
             if not context.options.quiet:
                 print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
-            folder = os.path.join(temporary, f"kept-{len(found)}")
-        found[bookkeeping] = folder
+            folder = columns = os.path.join(temporary, f"kept-{len(found)}")
+        found[bookkeeping] = folder, columns
     return found
 
 

@@ -167,7 +167,7 @@ def run(context: Context, options: Options) -> Outcome:
     )
     with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
         counting = prepare(context, options.targets, settings, temporary)
-        context.sweep(*{work.folder: None for work in counting.works})
+        context.sweep(*{part.folder: None for work in counting.works for part in work.parts})
         tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
         results = context.run("stats", count_file, tasks, counting.unit)
         if broken := failures(results):

@@ -23,10 +23,25 @@ def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
         fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
         path: dotted; empty for the first of `URL_FIELDS`.
     """
-    for each in (path,) if path else URL_FIELDS:
-        if isinstance(value := value_at(fields, each), str):
-            return value
-    return None
+    if path:
+        return value if isinstance(value := value_at(fields, path), str) else None
+    return url_in(fields.get("metadata"))
+
+
+def url_in(metadata: Any) -> str | None:
+    """Return the URL that metadata have in one of `URL_FIELDS`, None if there is none."""
+    if not isinstance(metadata, dict | Mapping):
+        return None
+    headers = metadata.get("warc_headers")
+    value = headers.get("warc-target-uri") if isinstance(headers, dict | Mapping) else None
+    value = value if isinstance(value, str) else metadata.get("url")
+    return value if isinstance(value, str) else None
+
+
+def before_path(url: str) -> str:
+    """Return what of a URL tells the host; pages of one host mostly have it in common."""
+    found = _BEFORE_PATH.match(url)
+    return found[0] if found else url
 
 
 def has_scheme(text: str) -> bool:
@@ -48,12 +63,10 @@ def host_of(text: str) -> str:
 
     A text without a host has the host ``""``.
     """
-    before_path = _BEFORE_PATH.match(text)
-    return _host_of(before_path[0] if before_path else text)
+    return _host_of(before_path(text))
 
 
 _BEFORE_PATH = re.compile(r"(?i)[a-z][a-z0-9+.-]*://[^/?#\\\x00-\x20]*(?=[/?#])")
-"""What of most URLs tells the host; pages of one host have it in common."""
 
 
 @lru_cache(1 << 14)

@@ -1,12 +1,13 @@
-"""Statistics of one file, kept with the digest of what was read, so that only what has changed is read again.
+"""Statistics of one file in parts, each kept with the digest of what was read: what was counted once is there for all.
 
-``<folder>/<name>.counts``    a `Record`, written last
-``<folder>/<name>.0.groups``  the groups of the first ``--by``, and so on
+``<folder>/<part>/<name>.counts``  a `Record`, written last; of one ``--by``, of lengths, samples, or attributes
+``<folder>/<part>/<name>.groups``  the groups of a ``--by``
 
 The name of the file stands there by `toolkit.storage.paths.unlike_data`: what matches a glob for data would be taken
 for data.
 """
 
+import functools
 import re
 import tempfile
 from collections import defaultdict
@@ -20,13 +21,14 @@ import msgspec
 import xxhash
 
 from toolkit.aggregate import groups
+from toolkit.aggregate.columns import columns_of, decoding, rows_of
 from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, leaves
 from toolkit.aggregate.histogram import Histogram
-from toolkit.aggregate.keys import Keys
+from toolkit.aggregate.keys import LABELS, NAMED, Keys, Rows
 from toolkit.aggregate.samples import Sample, Samples, chosen
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import schema
+from toolkit.data import row_index, schema
 from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, ConfigError, DataError, ToolkitError
@@ -36,10 +38,11 @@ from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.settings import work_folder
 from toolkit.mix.writer import Reading, Writer
+from toolkit.rules import RuleSet
 from toolkit.rules.checker import Name
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
-from toolkit.storage import json_files, store_of
+from toolkit.storage import Stat, json_files, store_of
 from toolkit.storage.artifact import Artifact, FileRecord, State, state
 from toolkit.storage.models import cache_folder
 from toolkit.storage.paths import (
@@ -56,9 +59,8 @@ from toolkit.storage.paths import (
 from toolkit.storage.reading import version_read
 from toolkit.text.batch import in_blocks
 from toolkit.text.counting import COLUMNS, measure, measure_json
-from toolkit.text.kernels.signatures import Array
 
-VERSION = 3
+VERSION = 4
 """Of what is counted; files that were counted by another version are counted anew."""
 
 
@@ -87,20 +89,58 @@ class Settings(ConfigStruct, kw_only=True):
         """Return a digest of what determines the numbers beside the inputs."""
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode((VERSION, self, more), enc_hook=repr))
 
+    @property
+    def split(self) -> "list[Settings]":
+        """Return what is counted in parts: each ``--by``, then attributes, lengths and samples."""
+        nothing = Settings(by=[], label=self.label, first=self.first)
+        of = functools.partial(msgspec.structs.replace, nothing)
+        unlabelled = {*NAMED} - {*LABELS}
+        found = [of(by=[by], unicode=self.unicode, label=None if by in unlabelled else self.label) for by in self.by]
+        found += [of(attributes=self.attributes)] if self.attributes else []
+        found += [of(lengths=True)] if self.lengths else []
+        return found + ([of(samples=self.samples)] if self.samples else [])
+
+    def only(self, parts: "Sequence[Settings]") -> "Settings":
+        """Return the settings for some of the parts."""
+        return msgspec.structs.replace(
+            self,
+            label=next((part.label for part in parts if part.label), None),
+            by=[by for part in parts for by in part.by],
+            attributes=[name for part in parts for name in part.attributes],
+            lengths=any(part.lengths for part in parts),
+            samples=max(part.samples for part in parts),
+        )
+
+
+class Part(ConfigStruct):
+    """A part of the counts.
+
+    Attributes:
+        settings: of it alone.
+        folder: that its results are kept in.
+        sets: that are joined for it.
+    """
+
+    settings: Settings
+    folder: str
+    sets: list[str]
+
 
 class CountJob(ConfigStruct, kw_only=True):
     """A file to count: a shard with the sets that are joined to it, or a file of an output.
 
     Attributes:
-        folder: that results are kept in.
-        name: of the file in it.
+        parts: of the settings.
+        columns: folder for the columns of shards; empty if they are not kept.
+        name: of the file in these folders.
         format: of a file of an output; None for documents.
         types: of the attributes that are in the documents of an output, by name, in the form of `toolkit.data.schema`.
         label: of a file of an output, if its documents do not say.
     """
 
     settings: Settings
-    folder: str
+    parts: list[Part] = []
+    columns: str = ""
     name: str
     shard: JoinedShard | None = None
     file: str = ""
@@ -119,13 +159,9 @@ class CountJob(ConfigStruct, kw_only=True):
         """Return the format of a file of an output; None for documents."""
         return self.format.writer() if self.format else None
 
-    @property
-    def record_path(self) -> str:
-        return join(self.folder, unlike_data(self.name) + ".counts")
-
-    def groups_path(self, number: int) -> str:
-        """Return the path of the groups of the ``--by`` of that number."""
-        return join(self.folder, f"{unlike_data(self.name)}.{number}.groups")
+    def path_of(self, part: Part, suffix: str = "counts") -> str:
+        """Return the path of what is kept of a part."""
+        return join(part.folder, f"{unlike_data(self.name)}.{suffix}")
 
 
 class Record(Artifact, frozen=True, kw_only=True):
@@ -148,7 +184,7 @@ class Record(Artifact, frozen=True, kw_only=True):
     attributes: dict[str, str]
     label: str | None
     documents: int
-    distributions: list[Distribution]
+    distributions: list[Distribution] = []
     lengths: LengthsByLabel = {}
     samples: list[Sample] = []
 
@@ -230,61 +266,116 @@ def count_file(work: CountJob, report: Report) -> CountResult:
     if work.shard and work.shard.sets:
         documents, attributes = inputs_of(work.shard)
         content = documents.content
-    old = json_files.load(work.record_path, Record)
-    if old and _state(work, old, content, attributes).is_done:
-        report(old.documents, 0)
-        return CountResult(documents=old.documents, skipped=True)
-    remove(work.record_path)
-    keys, leaves_by_key = keys_of(work), leaves_of(work)
-    distributions, lengths = Distributions(), LengthsByLabel()
-    samples = Samples(work.settings.samples)
-    count = 0
+    elif work.shard and work.columns and (indexed := row_index.current(work.shard.dataset, work.shard.shard)):
+        content = indexed.content
+    known = [json_files.load(work.path_of(part), Record) for part in work.parts]
+    states = [_state(work, part, old, content, attributes) for part, old in zip(work.parts, known, strict=True)]
+    todo = [part for part, found in zip(work.parts, states, strict=True) if not found.is_done]
+    if not todo:
+        number = max(old.documents for old in known if old)
+        report(number, 0)
+        return CountResult(documents=number, skipped=True)
+    for part in todo:
+        remove(work.path_of(part))
+    asked = msgspec.structs.replace(work, settings=work.settings.only([part.settings for part in todo]))
     with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
-        tables = [groups.Groups(join(temporary, str(i))) for i in range(len(work.settings.by))]
-        rows = _Rows(work, keys, leaves_by_key)
-        done = Position(report, lambda: rows.stored())
-        for block in in_blocks(islice(rows, work.settings.first), lambda row: len(row[0].row) or len(row[0].text)):
-            sizes = _sizes([document for document, _ in block], work, count)
-            found = list(zip(*_keys(block, keys, work, count), strict=True))
-            for table, column in zip(tables, found, strict=True):
-                table.add(column, sizes)
-            if leaves_by_key:
-                _add_values(distributions, block, keys, rows.getters)
-            if work.settings.lengths:
-                _add_lengths(lengths, block, keys, sizes)
-            if work.settings.samples:
-                for number, (document, values) in enumerate(block, count + 1):
-                    samples.add(f"{work.name}:{number}", keys.label(*values, document), document)
-            count += len(block)
-            done(len(block))
-        for number, table in enumerate(tables):
-            groups.write(work.groups_path(number), iter(table))
-    content = content or rows.content
-    read = version_read(work.path, before, content)
-    record = Record(
-        size=read.size,
-        stamp=read.stamp,
-        content=content,
-        attributes=attributes,
-        label=work.label,
-        documents=count,
-        distributions=distributions.finished(),
-        lengths=lengths,
-        samples=samples.kept(),
-    )
-    json_files.save(work.record_path, record)
-    return CountResult(documents=count, skipped=False)
+        counts = _Counts(asked, temporary)
+        source = _Source(asked, counts.rules, report, reads=counts.needs_documents or not content)
+        try:
+            for rows in source:
+                counts.add(rows)
+        except DataError as error:
+            raise (
+                error if error.path else DataError(error.message, path=work.path, line=error.line, id=error.id)
+            ) from None
+        content = content or source.content
+        counts.save(todo, version_read(work.path, before, content), content, attributes)
+    return CountResult(documents=counts.documents, skipped=False)
 
 
-def _state(work: CountJob, record: Record | None, content: str, attributes: Mapping[str, str]) -> State:
-    """Return the state of the counts of a file; its content is only known where sets are joined to it."""
+class _Counts:
+    """What is counted of a file.
+
+    Args:
+        work: the file.
+        temporary: folder for what does not fit into memory.
+
+    Attributes:
+        documents: so far.
+        rules: that say what must be read.
+        needs_documents: whether texts, or more of the documents than their sizes, must be.
+    """
+
+    def __init__(self, work: CountJob, temporary: str) -> None:
+        self._work, asked = work, work.settings
+        self._keys, leaves_by_key = keys_of(work), leaves_of(work)
+        self.rules = decoding(self._keys.rules, leaves_by_key)
+        self.needs_documents = bool(
+            self._keys.needs_documents or asked.unicode or asked.samples or asked.first is not None
+        )
+        self._getters = [(*_place(work, key), leaf) for key, found in leaves_by_key.items() for leaf in found]
+        self._tables = [groups.Groups(join(temporary, str(i))) for i in range(len(asked.by))]
+        self._distributions, self._lengths = Distributions(), LengthsByLabel()
+        self._samples = Samples(asked.samples)
+        self.documents = 0
+
+    def add(self, rows: Rows) -> None:
+        """Add documents."""
+        asked = self._work.settings
+        for table, column in zip(self._tables, self._keys.of(rows), strict=True):
+            table.add(column, rows.sizes)
+        labels = self._keys.labels(rows) if self._getters or asked.lengths or asked.samples else []
+        for label, some in _places(labels).items():
+            for place, name, leaf in self._getters:
+                values = [getattr(rows.arguments[i][place], name) for i in some]
+                self._distributions.add(label, leaf, [each for value in values for each in leaf.get(value)])
+            if asked.lengths:
+                self._lengths.setdefault(label, Histogram()).add(rows.sizes[some, _CHARS])
+        for number, label in enumerate(labels if asked.samples else ()):
+            name = f"{self._work.name}:{rows.number + number + 1}"
+            self._samples.add(name, label, rows.arguments[number][-1])
+        self.documents += len(rows.arguments)
+
+    def save(self, parts: Sequence[Part], read: Stat, content: str, attributes: Mapping[str, str]) -> None:
+        """Keep the parts."""
+        tables = iter(self._tables)
+        for part in parts:
+            if part.settings.by:
+                groups.write(self._work.path_of(part, "groups"), iter(next(tables)))
+            made = Record(
+                size=read.size,
+                stamp=read.stamp,
+                content=content,
+                attributes={name: attributes[name] for name in part.sets},
+                label=self._work.label,
+                documents=self.documents,
+                distributions=self._distributions.finished() if part.settings.attributes else [],
+                lengths=self._lengths if part.settings.lengths else {},
+                samples=self._samples.kept() if part.settings.samples else [],
+            )
+            json_files.save(self._work.path_of(part), made)
+
+
+_CHARS = COLUMNS.index("chars")
+
+
+def _places(labels: Sequence[str]) -> dict[str, list[int]]:
+    """Return the places of each label."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for place, label in enumerate(labels):
+        found[label].append(place)
+    return found
+
+
+def _state(work: CountJob, part: Part, record: Record | None, content: str, attributes: Mapping[str, str]) -> State:
+    """Return the state of a part of the counts; the content of a file is only known where sets are joined to it."""
 
     def files(record: Record) -> list[FileRecord]:
-        of_groups = [FileRecord(work.groups_path(number)) for number in range(len(work.settings.by))]
+        of_groups = [FileRecord(work.path_of(part, "groups"))] if part.settings.by else []
         stamp = None if content else record.stamp
         return [*of_groups, FileRecord(work.path, record.size, stamp, record.content)]
 
-    inputs = [("", content or (record.content if record else "")), *attributes.items()]
+    inputs = [("", content or (record.content if record else "")), *((name, attributes[name]) for name in part.sets)]
     return state(record, inputs, (work.label,), files)
 
 
@@ -306,84 +397,61 @@ def _sizes(documents: Sequence[Document], work: CountJob, before: int) -> Any:
     return sizes
 
 
-def _keys(block: Sequence[tuple[Document, list[Any]]], keys: Keys, work: CountJob, before: int) -> Iterator[list[str]]:
-    for number, (document, values) in enumerate(block, before + 1):
-        try:
-            yield keys.of(values, document)
-        except DataError as error:
-            raise DataError(error.message, path=work.path, line=number, id=document.id or None) from None
+def _place(work: CountJob, key: str) -> tuple[int, str]:
+    """Return where the values of a key are: their place among those of a document, and their name there."""
+    if work.shard is None:
+        return 0, schema.field_name(key)
+    return next(
+        (i, schema.field_name(each.key))
+        for i, joined in enumerate(work.shard.sets)
+        for each in joined.keys
+        if each.name == key and not each.hidden
+    )
 
 
-def _add_values(
-    found: Distributions,
-    block: Sequence[tuple[Document, list[Any]]],
-    keys: Keys,
-    getters: Sequence[tuple[int, str, Leaf]],
-) -> None:
-    """Add the values of a block; all those of a label at once."""
-    by_label: dict[str, list[list[Any]]] = defaultdict(list)
-    for document, values in block:
-        by_label[keys.label(*values, document)].append(values)
-    for label, rows in by_label.items():
-        for place, name, leaf in getters:
-            found.add(label, leaf, [each for values in rows for each in leaf.get(getattr(values[place], name))])
-
-
-def _add_lengths(found: LengthsByLabel, block: Sequence[tuple[Document, list[Any]]], keys: Keys, sizes: Array) -> None:
-    """Add the lengths of a block by label; sizes: what `toolkit.text.counting.measure` gives."""
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, (document, values) in enumerate(block):
-        places[keys.label(*values, document)].append(place)
-    column = COLUMNS.index("chars")
-    for label, some in places.items():
-        found.setdefault(label, Histogram()).add(sizes[some, column])
-
-
-class _Rows:
-    """The documents of a file, each with the values that expressions see.
+class _Source:
+    """The documents of a file: without their texts where attributes, row index and columns say all that is asked.
 
     Attributes:
         content: xxh3-128 (hex) of the uncompressed bytes, once all have been read; empty if it is known otherwise.
-        getters: of the distributions: place among the values, the key's name there, what is taken of it.
-        stored: returns how many bytes of the file have been read; none while sets are joined to it.
     """
 
-    def __init__(self, work: CountJob, keys: Keys, wanted: Mapping[str, list[Leaf]]) -> None:
+    def __init__(self, work: CountJob, rules: RuleSet, report: Report, *, reads: bool) -> None:
         self.content = ""
-        self.stored: Callable[[], int] = int
-        self._work = work
-        self._used = keys.used | set(wanted)
-        self._fields = {**keys.used_fields, **{key: {""} for key in wanted}}  # of these all
-        self.getters = [
-            (place, schema.field_name(name), leaf) for key, found in wanted.items()
-            for place, name in [self._place(key)] for leaf in found
-        ]  # fmt: skip
+        self._stored: Callable[[], int] = int
+        self._work, self._rules, self._report, self._reads = work, rules, report, reads
 
-    def _place(self, key: str) -> tuple[int, str]:
-        if self._work.shard is None:
-            return 0, key
-        return next(
-            (i, each.key)
-            for i, joined in enumerate(self._work.shard.sets)
-            for each in joined.keys
-            if each.name == key and not each.hidden
-        )
+    def __iter__(self) -> Iterator[Rows]:
+        work, shard = self._work, self._work.shard
+        if shard and work.columns and not self._reads:
+            for rows in rows_of(shard, self._rules, columns_of(shard, work.columns, self._report)):
+                yield rows
+                self._report(len(rows.arguments), 0)
+            return
+        done = Position(self._report, lambda: self._stored())
+        number = 0
+        documents = islice(self._documents(), work.settings.first)
+        for block in in_blocks(documents, lambda row: len(row[0].row) or len(row[0].text)):
+            sizes = _sizes([document for document, _ in block], work, number)
+            yield Rows(number, [(*values, document) for document, values in block], sizes, {})
+            number += len(block)
+            done(len(block))
 
-    def __iter__(self) -> Iterator[tuple[Document, list[Any]]]:
-        work = self._work
+    def _documents(self) -> Iterator[tuple[Document, list[Any]]]:
+        work, needs = self._work, self._rules.needs
         if work.shard is None:
-            source = FileDocuments(work.file, work.writer, work.max_document_bytes, self._fields, work.types)
-            self.stored = source.stored
+            source = FileDocuments(work.file, work.writer, work.max_document_bytes, needs.fields, work.types)
+            self._stored = source.stored
             yield from source
             self.content = source.content
         elif work.shard.sets:
             with ExitStack() as stack:
-                for document, _, _, values in joint_rows(work.shard, stack, self._used, self._fields, late=True):
+                for document, _, _, values in joint_rows(work.shard, stack, needs.keys, needs.fields, late=True):
                     yield document, values
         else:
             shard = work.shard
             with shard.dataset.lines(shard.shard, work.max_document_bytes, digest=True) as lines:
-                self.stored = lines.stored
+                self._stored = lines.stored
                 for document in shard_documents(lines, work.path):
                     yield document, []
             self.content = lines.content or ""
@@ -437,7 +505,7 @@ def merged_groups(works: Iterable[CountJob], number: int, folder: str) -> Iterab
     """Return the groups of all files for the ``--by`` of that number; folder: for what does not fit into memory."""
     merged = groups.Groups(folder)
     for work in works:
-        rows: Iterator[groups.Group] = groups.read(work.groups_path(number))
+        rows: Iterator[groups.Group] = groups.read(work.path_of(work.parts[number], "groups"))
         while some := list(islice(rows, MERGED)):
             merged.add_sums([key for key, _ in some], [row for _, row in some])
     return merged
@@ -455,15 +523,12 @@ class Merged:
 def merged_records(works: Iterable[CountJob]) -> Merged:
     """Return what the records of all files come to."""
     distributions, found = Distributions(), Merged()
-    number = 0
     for work in works:
-        number = work.settings.samples
-        if not (work.settings.attributes or work.settings.lengths or number):
-            continue
-        if record := json_files.load_strictly(work.record_path, Record):
+        records = (json_files.load_strictly(work.path_of(part), Record) for part in work.parts if not part.settings.by)
+        for record in filter(None, records):
             distributions.merge(record.distributions)
             for label, each in record.lengths.items():
                 found.lengths.setdefault(label, Histogram()).merge(each)
-            found.samples = chosen([*found.samples, *record.samples], number)
+            found.samples = chosen([*found.samples, *record.samples], work.settings.samples)
     found.distributions = distributions.finished()
     return found

@@ -61,7 +61,7 @@ class Gathered(NamedTuple):
         budget: what it comes to, if there is one.
         manifest: of its output, if that was made of just these inputs by these settings.
         config: text of the configuration.
-        folders: that counts are kept in, by the bookkeeping folder of the dataset.
+        folders: that counts, and columns of shards, are kept in, by the bookkeeping folder of the dataset.
         temporary: for what does not fit into memory.
         share: of the samples that the run has, if there are two.
     """
@@ -73,7 +73,7 @@ class Gathered(NamedTuple):
     budget: BudgetFound | None
     manifest: Manifest | None
     config: str
-    folders: Mapping[str, str]
+    folders: Mapping[str, tuple[str, str]]
     temporary: str
     share: float = 1.0
 
@@ -100,7 +100,7 @@ def gather(given: Gathered, run: Run) -> facts.Run:
         stream.name: fields_of(given.sets.get(stream.name, []), stream.all_rules) for stream in given.settings.streams
     }
     tasks = [
-        ShardToCount(work, fields[work.stream.name], given.folders[work.dataset.bookkeeping]) for work in given.works
+        ShardToCount(work, fields[work.stream.name], *given.folders[work.dataset.bookkeeping]) for work in given.works
     ]
     run("count", count_shard, [(task.work.name, task, task.work) for task in tasks])
     streams = [_merged(given, stream, fields[stream.name], tasks) for stream in given.settings.streams]
@@ -140,7 +140,7 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardT
     for number, task in enumerate(tasks):
         of_pairs = sorted({pair[2] for pair in pairs if pair[1] == number})
         wanted = dict(sorted(rows.get(number, {}).items()))
-        works.append(ShardToShow(task.work, task.fields, wanted, of_pairs, others, length, PAIR_BYTES))
+        works.append(ShardToShow(task.base, task.work, task.fields, wanted, of_pairs, others, length, PAIR_BYTES))
     results: list[Shown] = run("samples", show_shard, [(work.work.name, work, work.work) for work in works])
     samples: list[facts.Sample] = []
     places: dict[At, int] = {}

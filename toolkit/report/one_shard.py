@@ -4,19 +4,18 @@
 ``<folder>/<shard>.groups``  sums by source, host, top-level domain and crawl, sorted
 ``<folder>/<shard>.kept``    where rules drop copies, what becomes of documents: `toolkit.mix.orphans.Fates`
 ``<folder>/<shard>.copies``  likewise
+``<folder>/<shard>.shown``   the samples of the last report: `toolkit.report.samples`
 
 The folder is that of the settings: rules and what is counted of attributes.
 """
 
-import copy
-import dataclasses
-import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolkit.aggregate import groups
+from toolkit.aggregate import groups, partials
+from toolkit.aggregate.columns import Columns, columns_of, decoding
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
@@ -34,11 +33,9 @@ from toolkit.mix.effects.preview import BLOCK, Block, blocks
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, Attributes, FieldCounts, key_of
-from toolkit.report.columns import Columns, columns_of
 from toolkit.report.fields import Fields
-from toolkit.rules import WHOLE, Outcome, RuleSet
+from toolkit.rules import Outcome
 from toolkit.runs.executors import Report
-from toolkit.storage import store_of
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
@@ -67,11 +64,13 @@ class ShardToCount(ConfigStruct):
         work: the shard with its mix.
         fields: what is counted of attributes.
         folder: for what is kept of all settings.
+        columns: folder for the columns of shards.
     """
 
     work: ShardToMix
     fields: Fields
     folder: str
+    columns: str
 
     @property
     def settings(self) -> str:
@@ -123,9 +122,6 @@ class ShardCounts(Artifact, frozen=True, kw_only=True):
         return {"": self.content, **self.attributes}
 
 
-_DECODER = msgspec.msgpack.Decoder(ShardCounts)
-
-
 def count_shard(task: ShardToCount, report: Report) -> int:
     """Count a shard, unless that has been done; return its number of documents.
 
@@ -140,7 +136,7 @@ def count_shard(task: ShardToCount, report: Report) -> int:
 
     if not state(load(task), [("", documents.content), *inputs.items()], files=files).is_done:
         remove(f"{task.base}.counts")
-        columns = columns_of(task.work, join(task.folder, "columns"), report)
+        columns = columns_of(task.work, task.columns, report)
         counting = _Counting(task, columns)
         counting.run()
         groups.write(f"{task.base}.groups", counting.groups())
@@ -148,17 +144,14 @@ def count_shard(task: ShardToCount, report: Report) -> int:
         if made.fates is not None:
             write_file(f"{task.base}.kept", counting.fates.kept)
             write_file(f"{task.base}.copies", counting.fates.copies)
-        write_file(f"{task.base}.counts", zlib.compress(msgspec.msgpack.encode(made), 1))
+        partials.save(f"{task.base}.counts", made)
     report(documents.rows, 0)
     return documents.rows
 
 
 def load(task: ShardToCount) -> ShardCounts | None:
     """Return what was counted of a shard; None if there is nothing, or it is damaged."""
-    try:
-        return _DECODER.decode(zlib.decompress(store_of(task.folder).read(f"{task.base}.counts")))
-    except (FileNotFoundError, NotADirectoryError, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    return partials.load(f"{task.base}.counts", ShardCounts)
 
 
 class _Rows:
@@ -195,7 +188,7 @@ class _Counting:
 
     def __init__(self, task: ShardToCount, columns: Columns) -> None:
         self._work, self._columns = task.work, columns
-        self._rules = _with_keys(task.work.compile_rules(), task.fields.keys)
+        self._rules = decoding(task.work.compile_rules(), task.fields.keys)
         self._copies = Copies(self._rules, task.work)
         self.fates = Fates()
         self._rows = _Rows(task.work, columns)
@@ -387,11 +380,3 @@ def _zeros(*shape: int) -> "np.ndarray[Any, Any]":
     import numpy as np
 
     return np.zeros(shape, dtype=np.int64)
-
-
-def _with_keys(rules: RuleSet, keys: set[str]) -> RuleSet:
-    """Return rules for whose documents some more attributes are decoded; the rules are shared in a process."""
-    found = copy.copy(rules)
-    fields = {**rules.needs.fields, **{key: {WHOLE} for key in keys}}
-    found.needs = dataclasses.replace(rules.needs, keys=rules.needs.keys | keys, fields=fields)
-    return found

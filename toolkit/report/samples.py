@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit.aggregate import partials
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.addresses import url_of
@@ -23,6 +24,7 @@ from toolkit.rules import Rule, RuleSet, rules_in
 from toolkit.rules.expressions import FAULTS
 from toolkit.runs.blocks import Block
 from toolkit.runs.executors import Report
+from toolkit.storage.json_files import json_digest
 
 At = tuple[int, int]
 """The place of a document: number of its shard, row from 1."""
@@ -149,6 +151,7 @@ class ShardToShow(ConfigStruct):
     """A shard with the documents that are shown of it.
 
     Attributes:
+        base: path of what is kept of it, without the suffix.
         work: the shard with its mix.
         fields: whose spans, lines and edges are shown.
         rows: from 1, ascending; for each the numbers of the rules that it was chosen for.
@@ -157,6 +160,7 @@ class ShardToShow(ConfigStruct):
         pair_length: likewise of a near duplicate.
     """
 
+    base: str
     work: ShardToMix
     fields: Fields
     rows: dict[int, list[int]]
@@ -178,14 +182,33 @@ class Shown(ConfigStruct):
     pairs: list[PairText]
 
 
+class _Kept(msgspec.Struct):
+    """What was shown of a shard, and a digest of what that was made of."""
+
+    made_of: str
+    shown: Shown
+
+
 def show_shard(task: ShardToShow, report: Report) -> Shown:
-    """Return documents of a shard; it is read up to the last of them.
+    """Return documents of a shard; it is read up to the last of them, unless they are those of the last time.
 
     Raises:
         DataError: if a row is not what it should be.
     """
+    state, inputs = inputs_of(task.work)
+    asked = (task.rows, task.pair_rows, task.documents, task.length, task.pair_length)
+    made_of = json_digest(msgspec.to_builtins((state.content, inputs, asked), str_keys=True))
+    old = partials.load(f"{task.base}.shown", _Kept)
+    if old is None or old.made_of != made_of:
+        old = _Kept(made_of, _shown(task))
+        if old.shown.samples or old.shown.pairs:
+            partials.save(f"{task.base}.shown", old)
+    report(state.rows if old.shown.samples or old.shown.pairs else 0, 0)
+    return old.shown
+
+
+def _shown(task: ShardToShow) -> Shown:
     work, rules = task.work, task.work.compile_rules()
-    state, _ = inputs_of(work)
     of_pairs = sorted({*task.pair_rows, *_rows_of(work, task.documents)})
     wanted = sorted({*task.rows, *of_pairs})
     reader = _Reader(task, rules)
@@ -198,7 +221,6 @@ def show_shard(task: ShardToShow, report: Report) -> Shown:
                 found.pairs.append(reader.pair(number, document, values))
         except DataError as error:
             raise at_document(error, work, number, document.id) from None
-    report(state.rows if wanted else 0, 0)
     return found
 
 

@@ -4,11 +4,12 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from toolkit.aggregate.columns import folder_of
 from toolkit.aggregate.distributions import leaves
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
@@ -17,7 +18,7 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.ingest import inputs, own_types
 from toolkit.inspect import counting
 from toolkit.inspect import targets as inspected
-from toolkit.inspect.counting import CountJob, Settings
+from toolkit.inspect.counting import CountJob, Part, Settings
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows, ForeignTable
@@ -29,6 +30,7 @@ from toolkit.mix.settings import Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected
 from toolkit.rules import Rule
+from toolkit.rules.checker import Name
 from toolkit.session import current
 from toolkit.source import Resolved
 from toolkit.storage import compression
@@ -140,22 +142,20 @@ class _Finder:
             self.found.rules += stream.rules
             self._add_stream(stream, settings, mix.writer().label())
 
-    def _kept(self, find: Callable[[], str], digest: str) -> str:
-        """Return the folder for results, below the one that a function gives; if that cannot be, for this run only."""
-        if not self._keep:
-            self._not_kept += 1
-            return join(self._temporary, f"kept-{self._not_kept}")
-        try:
-            folder = find()
-            kept = join(counting.counts_folder(folder), digest)
-            check_writable(kept, "stats")
-            counting.forget_former(folder)
-        except ConfigError as error:
-            if not self._context.options.quiet:
-                print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
-            self._not_kept += 1
-            kept = join(self._temporary, f"kept-{self._not_kept}")
-        return kept
+    def _kept(self, find: Callable[[], str]) -> tuple[str, str]:
+        """Return the folders for results, and for columns, below one that a function gives; else for this run only."""
+        if self._keep:
+            try:
+                folder = find()
+                check_writable(counting.counts_folder(folder), "stats")
+                counting.forget_former(folder)
+                return counting.counts_folder(folder), folder_of(folder)
+            except ConfigError as error:
+                if not self._context.options.quiet:
+                    print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
+        self._not_kept += 1
+        kept = join(self._temporary, f"kept-{self._not_kept}")
+        return kept, kept
 
     def _add_files(self, target: inspected.Target) -> None:
         """Add the files of a folder, or one file."""
@@ -169,15 +169,16 @@ class _Finder:
         types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
         about = [home.kind, root, types, *(current().columns if current().columns[0] else ())]
-        kept = self._kept(lambda: counting.base_folder(home), self._settings.digest(*about))
+        kept, _ = self._kept(lambda: counting.base_folder(home))
         paths = {home.name(path): path for path in found}
         for name in self._context.limited(list(paths)):
             path, label = paths[name], labels.get(name)
             format_ = _format_of(path, label, manifest)
             writer = format_.writer() if format_ else None
+            settings = _with_label_of(writer, self._settings)
             work = CountJob(
-                settings=_with_label_of(writer, self._settings),
-                folder=kept,
+                settings=settings,
+                parts=[Part(part, join(kept, part.digest(*about)), []) for part in settings.split],
                 name=name,
                 file=path,
                 format=format_,
@@ -199,17 +200,26 @@ class _Finder:
         source = self._context.source_of(stream.dataset, shards)
         resolved = source.typed(stream)
         try:
-            joined, settings = _needed(settings, stream, resolved.sets, label)
+            settings = _labelled(settings, names_for_rules(resolved.sets, stream.own), label)
+            needed = [_needed(part, stream, resolved.sets) for part in settings.split]
         except ConfigError:
             resolved.refuse_unreadable()
             raise
+        used = {each.set for some in needed for each in some}
+        joined = [each for each in resolved.sets if each.set in used]
         if not all(each.ours for each in joined):
             resolved.refuse_unreadable()
         source.check([each.set for each in joined], "warn")
-        kept = self._kept(lambda: stream.dataset.bookkeeping, settings.digest(joined, *stream.dataset.lineage.items()))
-        limit = self._context.config.max_document_bytes
+        kept, columns = self._kept(lambda: stream.dataset.bookkeeping)
+        limit, lineage = self._context.config.max_document_bytes, stream.dataset.lineage.items()
+        parts = [
+            Part(part, join(kept, part.digest(some, *lineage)), [each.set for each in some])
+            for part, some in zip(settings.split, needed, strict=True)
+        ]
         self.found.works += [
-            CountJob(settings=settings, folder=kept, name=one.shard, shard=one, max_document_bytes=limit)
+            CountJob(
+                settings=settings, parts=parts, columns=columns, name=one.shard, shard=one, max_document_bytes=limit
+            )
             for one in Resolved(stream, shards, joined).joined(limit)
         ]
 
@@ -250,21 +260,22 @@ def _stem(path: str, suffix: str) -> str:
 # --- datasets ---------------------------------------------------------------------------------------------------------
 
 
-def _needed(
-    settings: Settings, stream: Stream, joined: list[JoinedSet], label: str | None
-) -> tuple[list[JoinedSet], Settings]:
-    names = names_for_rules(joined, stream.own)
+def _labelled(settings: Settings, names: Mapping[str, Name], label: str | None) -> Settings:
+    """Return the settings with the label that is asked for, or that of the mix, or the first that there is."""
     if settings.label is None:
         one_label = label is None or label.startswith(("'", '"'))  # a format that has but one says nothing of documents
         found = (null_safe(path, names) for path in (LABELS_AT if one_label else (label,)))
-        settings = msgspec.structs.replace(settings, label=next((path for path in found if path), None))
-    else:
-        settings = msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
+        return msgspec.structs.replace(settings, label=next((path for path in found if path), None))
+    return msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
+
+
+def _needed(settings: Settings, stream: Stream, joined: list[JoinedSet]) -> list[JoinedSet]:
+    """Return the sets that are needed for some settings."""
     one = JoinedShard(stream=stream, sets=joined, shard="", max_document_bytes=1)
-    work = CountJob(settings=settings, folder="", name="", shard=one, max_document_bytes=1)
-    used = counting.keys_of(work).used | set(counting.leaves_of(work))
+    work = CountJob(settings=settings, name="", shard=one, max_document_bytes=1)
+    used = counting.keys_of(work).rules.needs.keys | set(counting.leaves_of(work))
     _check_attributes(settings, [work])
-    return [each for each in joined if any(key.name in used for key in each.keys)], settings
+    return [each for each in joined if any(key.name in used for key in each.keys)]
 
 
 def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:

@@ -1,21 +1,23 @@
-"""What reports need of documents beside their attributes: lines, words, source, host and crawl of each, kept by shard.
+"""Columns of a shard: lines, words, source, host and crawl of each document, kept so that texts are read once.
 
-Rules can then be changed, and reported on again, without a text being read: ``<folder>/<shard>.columns`` holds a
-`Columns`, compressed. It takes a few bytes a document.
+``<bookkeeping>/columns/<shard>.columns`` holds `Columns`, a few bytes a document. With the row index and the attributes
+they are all that reports and most statistics need: rules, labels and groups can change without a text being read.
 """
 
-import zlib
+import copy
+import dataclasses
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolkit.aggregate import keys
+from toolkit.aggregate import keys, partials
 from toolkit.data import row_index
+from toolkit.mix.effects.preview import BLOCK, blocks
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks
+from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.executors import Report
-from toolkit.storage import store_of
-from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, unlike_data
 from toolkit.text.counting import COLUMNS
 
@@ -54,9 +56,6 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
         return np.frombuffer(data, dtype="<i4")
 
 
-_DECODER = msgspec.msgpack.Decoder(Columns)
-
-
 def columns_of(work: JoinedShard, folder: str, report: Report) -> Columns:
     """Return the columns of a shard that has been indexed; read its documents if that has not been done.
 
@@ -70,21 +69,13 @@ def columns_of(work: JoinedShard, folder: str, report: Report) -> Columns:
     """
     state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes)
     path = join(folder, unlike_data(work.shard) + ".columns")
-    found = _loaded(path)
+    found = partials.load(path, Columns)
     if found and found.version == VERSION and found.content == state.content:
         return found
     own = msgspec.structs.replace(work.stream, text=None)  # columns are about the documents' own text
     made = _made(msgspec.structs.replace(work, sets=[], stream=own), state.content, report)
-    write_file(path, zlib.compress(msgspec.msgpack.encode(made), 1))
+    partials.save(path, made)
     return made
-
-
-def _loaded(path: str) -> Columns | None:
-    """Return columns that were kept; None if there are none, or they are damaged: then they are made anew."""
-    try:
-        return _DECODER.decode(zlib.decompress(store_of(path).read(path)))
-    except (FileNotFoundError, NotADirectoryError, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def _made(work: JoinedShard, content: str, report: Report) -> Columns:
@@ -113,3 +104,48 @@ def _made(work: JoinedShard, content: str, report: Report) -> Columns:
         values={kind: list(known) for kind, known in seen.items()},
         places={kind: np.concatenate([none, *found]).tobytes() for kind, found in places.items()},
     )
+
+
+def folder_of(bookkeeping: str) -> str:
+    """Return the folder that columns are kept in."""
+    return join(bookkeeping, "columns")
+
+
+def decoding(rules: RuleSet, names: Iterable[str]) -> RuleSet:
+    """Return rules for whose documents some more attributes are decoded; the rules are shared in a process."""
+    found, names = copy.copy(rules), set(names)
+    fields = {**rules.needs.fields, **{name: {WHOLE} for name in names}}
+    found.needs = dataclasses.replace(rules.needs, keys=rules.needs.keys | names, fields=fields)
+    return found
+
+
+def rows_of(work: JoinedShard, rules: RuleSet, columns: Columns) -> Iterator[keys.Rows]:
+    """Yield the documents of a shard without their texts.
+
+    Args:
+        work: the shard, which has been indexed.
+        rules: that say which attributes are needed.
+        columns: of its documents.
+    """
+    import numpy as np
+
+    lines, words = columns.array(columns.lines), columns.array(columns.words)
+    places = {kind: columns.array(data) for kind, data in columns.places.items()}
+    number = 0
+    for arguments, chars, size in _blocks(work, rules):
+        here = slice(number, number + len(chars))
+        sizes = np.zeros((len(chars), len(COLUMNS)), dtype=np.int64)
+        sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3] = lines[here], chars, size, words[here]
+        named = {kind: [columns.values[kind][i] for i in found[here].tolist()] for kind, found in places.items()}
+        yield keys.Rows(number, arguments, sizes, named)
+        number += len(chars)
+
+
+def _blocks(work: JoinedShard, rules: RuleSet) -> Iterator[tuple[list[tuple[Any, ...]], Any, Any]]:
+    """Yield the arguments, code points and bytes of documents; the row index has the sizes if nothing else is asked."""
+    if work.sets or rules.needs.keys:
+        for block in blocks(work, rules):
+            yield list(block.values()), block.chars, block.bytes
+        return
+    for found in row_index.read(work.dataset, work.shard, BLOCK):
+        yield [(None,)] * len(found), found["chars"], found["bytes"]
