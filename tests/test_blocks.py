@@ -45,6 +45,7 @@ BY_OTHERS = {
     "in-python.md": (13, "api/test_page.py"),
     "iterating.md": (7, "test_docs.py"),
     "locks.md": (5, "test_locks_page.py"),
+    "notebook.md": (7, "api/test_page.py"),
     "own-model.md": (9, "test_own_model_page.py"),
     "publishing.md": (4, "test_publishing_page.py"),
     "quickstart.md": (7, "test_docs.py"),
