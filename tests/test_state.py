@@ -23,6 +23,7 @@ REASONS = {
     "toolkit/storage/owners.py machine": "the name of this machine",
     "toolkit/text/kernels/compiling.py _source_of": "source of an installed module",
     "toolkit/text/languages/spacy_words.py _table": "an installed file",
+    "toolkit/describe/card.py _environment": "installed files",
     "toolkit/pages/assets.py text": "installed files",
     "toolkit/plugins.py _modules_of": "installed modules",
     "toolkit/command_line.py _files": "installed modules",

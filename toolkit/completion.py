@@ -116,7 +116,7 @@ def _keys(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
 
 def _values(key: str, parsed_args: Any) -> list[str]:
     """Return the values that a setting may have, if these are few; sets for ``mix.attributes``."""
-    from toolkit.inspect.yaml_schema.sections import whole
+    from toolkit.validate.yaml_schema import whole
 
     if key == "mix.attributes":
         return _sets("", parsed_args)

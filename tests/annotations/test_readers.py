@@ -170,7 +170,7 @@ def test_several_people_answer_in_label_studio(tmp_path: Path) -> None:
         "note": {"texts": ["so"], "annotators": ["1"]},
         "topics": {"labels": ["x", "y"], "chosen": [["x", "y"]], "annotators": ["1"]},
     }
-    counted = {"answers": 6, "annotations that were skipped": 1, "left out: labels": 1}
+    counted = {"answers": 6, "skipped annotations": 1, "left out: labels": 1}
     assert counts == counted | {"items without an answer": 0}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser import made
 from tests.browser.chromium import Browser
-from toolkit.inspect.describe.card.counted import code, fenced, quoted
+from toolkit.describe.card_numbers import code, fenced, quoted
 from toolkit.pages.card import page_of
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=")

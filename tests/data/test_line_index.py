@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from toolkit.data import line_index
 from toolkit.errors import DataError
-from toolkit.inspect.validate.output import check
+from toolkit.validate.output import check
 
 LINES = [b'{"a": 1}', '{"a": "é"}'.encode(), b"{}\r"]
 

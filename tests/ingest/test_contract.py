@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from toolkit import DataError, Draft, DraftColumns, Input, Reader
+from toolkit.describe.croissant import BASE, context
 from toolkit.ingest.reader import READERS
-from toolkit.inspect.describe.croissant import jsonld
 from toolkit.testing import check_reader
 from toolkit.testing.readers import check_in_new_process, input_of
 
@@ -68,8 +68,8 @@ def croissant() -> bytes:
     fields = [{"@type": "cr:Field", "@id": f"pages/{n}", "name": n, "dataType": "sc:Text"} for n in ("text", "url")]
     records = {"@type": "cr:RecordSet", "@id": "pages", "name": "pages", "field": fields}
     records["data"] = [{"pages/text": text, "pages/url": "x"} for text in TEXTS]
-    about = {"@type": "sc:Dataset", "name": "pages", "conformsTo": f"{jsonld.BASE}1.1", "recordSet": [records]}
-    return json.dumps({"@context": jsonld.context("1.1"), **about}).encode()
+    about = {"@type": "sc:Dataset", "name": "pages", "conformsTo": f"{BASE}1.1", "recordSet": [records]}
+    return json.dumps({"@context": context("1.1"), **about}).encode()
 
 
 def table(delimiter: str) -> bytes:

@@ -18,13 +18,13 @@ import yaml
 from tests.conftest import ROOT
 from tests.pipeline.conftest import Project, document, inputs_of, read_rows, write_rows
 from toolkit.commands.steps import places
+from toolkit.describe import card_head as hub
+from toolkit.describe.about import About
+from toolkit.describe.card import read
+from toolkit.describe.card_head import identifiers
+from toolkit.describe.card_numbers import Picture
+from toolkit.describe.ingest_counts import counted
 from toolkit.errors import DataError
-from toolkit.inspect.describe.about import About
-from toolkit.inspect.describe.card import head as hub
-from toolkit.inspect.describe.card.head import identifiers
-from toolkit.inspect.describe.card.page import read
-from toolkit.inspect.describe.card.picture import Picture
-from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.storage.compression import zstd
 
 Head = dict[str, Any]
@@ -116,7 +116,7 @@ def test_files_that_are_parted_by_split_are_loaded_by_split(released: Project, o
     (out / "README.md").write_text(card(out).replace("split: train", "split: test", 1))
     ran = released("validate")
     assert ran.code == 1
-    assert re.search(rf"README.md:{line}: \S+: expected files of the split 'test' of .*, got those of 'train'", ran.out)
+    assert re.search(rf"README.md:{line - 1}: \S+: expected 'train', which the data have, got none", ran.out), ran.out
 
 
 def test_the_body_is_told_from_the_manifest(released: Project) -> None:

@@ -12,9 +12,9 @@ import pytest
 from tests.inspect.test_card import card, section
 from tests.pipeline.conftest import Project, attributes, document, write_rows
 from toolkit.aggregate import drawing
+from toolkit.describe import card_numbers
+from toolkit.describe.card import TITLES
 from toolkit.distribution import missing_extra
-from toolkit.inspect.describe.card import picture
-from toolkit.inspect.describe.card.page import TITLES
 
 ZWNJ = "\u200c"
 
@@ -149,7 +149,7 @@ def test_the_picture_is_drawn_once_and_is_told_where_it_cannot_be(
 ) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
     scored.ok("card")
-    file = scored.out / picture.NAME
+    file = scored.out / card_numbers.PICTURE
     first, text = file.read_bytes(), card(scored.out)
     assert first.startswith(b"\x89PNG")
     assert "![Size of the text and length of documents by language: " in text
@@ -165,7 +165,7 @@ def test_the_picture_is_drawn_once_and_is_told_where_it_cannot_be(
     scored.ok("mix")
     told = scored.ok("card").out
     assert f"no picture: {missing_extra('plots', 'pictures', 'matplotlib')}" in told
-    assert picture.NAME not in card(scored.out)
+    assert card_numbers.PICTURE not in card(scored.out)
     assert not file.exists()
     scored.ok("card", "--check")
     scored.ok("validate")

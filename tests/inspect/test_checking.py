@@ -12,8 +12,8 @@ import pytest
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from toolkit.commands.steps import places
-from toolkit.inspect.describe.check import reader
-from toolkit.inspect.describe.croissant import jsonld
+from toolkit.describe import croissant
+from toolkit.validate import reader
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -480,7 +480,7 @@ def test_keys_and_references_are_those_of_the_records(project: Project) -> None:
     refers = field("rows/of", source=source("of"), references={"field": {"@id": "kinds/name"}})
     rows: dict[str, Any] = {"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "key": {"@id": "rows/id"}}
     rows["field"] = [field("rows/id", source=source("id")), refers]
-    found = FOREIGN | {"@context": jsonld.context("1.1"), "conformsTo": f"{jsonld.BASE}1.1"}
+    found = FOREIGN | {"@context": croissant.context("1.1"), "conformsTo": f"{croissant.BASE}1.1"}
     path = project.root / "metadata"
     path.write_text(json.dumps(found | {"distribution": [file], "recordSet": [kinds, rows]}))
     ran = project("validate", path)

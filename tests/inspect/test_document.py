@@ -11,10 +11,10 @@ from tests.conftest import ROOT
 from tests.inspect.conftest import ABOUT
 from tests.inspect.reading import lines_of
 from tests.pipeline.conftest import Project, read_rows, write_rows
-from toolkit.inspect.describe.about import About
-from toolkit.inspect.describe.facts import data_file
-from toolkit.inspect.describe.facts.data_file import Asked
-from toolkit.inspect.describe.facts.of_output import output_facts
+from toolkit.describe import look as data_file
+from toolkit.describe.about import About
+from toolkit.describe.output import output_facts
+from toolkit.describe.records import Asked
 
 Nodes = dict[str, dict[str, Any]]
 
@@ -203,10 +203,10 @@ def test_the_first_document_is_a_fact(released: Project, format_: str) -> None:
     def looks(works: list[data_file.LookJob]) -> list[data_file.Looked]:
         return [data_file.look(work, lambda rows, size: None) for work in works]
 
-    facts = output_facts(str(released.root / "o"), [], Asked(looks, len, None, 1, 1 << 24))
+    facts = output_facts(str(released.root / "o"), [], Asked(looks, lambda *_: None, None, 1, 1 << 24))
     assert facts.example
-    assert facts.example.path == facts.groups[0].paths[0]
-    value = facts.example.value
+    assert facts.example[0] == facts.groups[0].paths[0]
+    value = facts.example[1]
     text = value if isinstance(value, str) else value.get("content", value.get("text"))
     assert isinstance(text, str)
     assert len(text) > 100

@@ -3,8 +3,8 @@
 import pytest
 
 from toolkit.data.schema import ANY, FLOAT, INT, NEVER, NULL, SPANS, STR, Type, list_of, nullable
+from toolkit.describe.fields import KEYS, completed, fields_of, merged
 from toolkit.ingest.folders import NAMES
-from toolkit.inspect.describe.facts.fields import KEYS, completed, fields_of, merged
 
 
 def object_(**fields: Type) -> Type:

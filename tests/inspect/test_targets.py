@@ -12,8 +12,8 @@ import yaml
 from tests.conftest import Ran, Run
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import document, write_rows
-from toolkit.inspect.describe.check import reader
 from toolkit.inspect.targets import target_of
+from toolkit.validate import reader
 
 SETTINGS = [f"about.{key}={json.dumps(value)}" for key, value in ABOUT.items()]
 
@@ -222,31 +222,34 @@ Edit = Callable[[dict[str, Any]], object]
 CARD_FAULTS: dict[str, tuple[Edit, str]] = {
     "rows": (
         lambda h: h["dataset_info"][1]["splits"][0].update(num_examples=5),
-        "expected 4 for the files of 'de', got 5",
+        "dataset_info[1].splits[0].num_examples: expected 4, got 5",
     ),
-    "bytes": (lambda h: h["dataset_info"][1]["splits"][0].update(num_bytes=5), "for the files of 'de', got 5"),
-    "stored": (lambda h: h["dataset_info"][1].update(download_size=5), "for the files of 'de', got 5"),
-    "content": (lambda h: h["dataset_info"][1].update(dataset_size=5), "for the files of 'de', got 5"),
-    "size": (lambda h: h.update(size_categories=["1K<n<10K"]), "expected [n<1K] for 8 documents, got ['1K<n<10K']"),
-    "language missing": (lambda h: h["language"].remove("gsw"), "expected 'gsw' among the languages"),
-    "language more": (lambda h: h["language"].append("als"), "expected languages that documents have, got 'als'"),
+    "bytes": (lambda h: h["dataset_info"][1]["splits"][0].update(num_bytes=5), ", got 5"),
+    "stored": (lambda h: h["dataset_info"][1].update(download_size=5), ", got 5"),
+    "content": (lambda h: h["dataset_info"][1].update(dataset_size=5), ", got 5"),
+    "size": (lambda h: h.update(size_categories=["1K<n<10K"]), 'expected ["n<1K"], got ["1K<n<10K"]'),
+    "language missing": (
+        lambda h: h["language"].remove("gsw"),
+        'language: expected ["gsw","de"], got ["de"]',
+    ),
+    "language more": (lambda h: h["language"].append("als"), ', got ["gsw","de","als"]'),
     "configuration missing": (
         lambda h: (h["configs"].pop(1), h["dataset_info"].pop(1)),
-        "expected one configuration with de_meta/de_meta_part_1.jsonl.gz, got none",
+        "configs: expected 'de', which the data have, got none",
     ),
     "configuration without files": (
         lambda h: h["configs"].append({"config_name": "x", "data_files": [{"split": "train", "path": "x/*"}]}),
-        "expected files of the configuration 'x', got none there",
+        "expected what the data have, got 'x', which they have not",
     ),
     "configuration of others": (
         lambda h: h["configs"][0]["data_files"][0].update(path="de_meta/*.jsonl.gz"),
-        "expected files of 'als' in its configuration, got those of 'de'",
+        "expected als_meta/*.jsonl.gz, got de_meta/*.jsonl.gz",
     ),
     "numbers of nothing": (
         lambda h: h["dataset_info"][1].update(config_name="x"),
-        "expected the configuration 'x' in `configs`, got none",
+        "dataset_info[1]: expected what the data have, got 'x', which they have not",
     ),
-    "no list": (lambda h: h.update(configs=7), "expected the head of a card"),
+    "no list": (lambda h: h.update(configs=7), ", got 7"),
 }
 
 

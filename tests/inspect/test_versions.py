@@ -9,7 +9,7 @@ import pytest
 
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, read_rows, write_rows
-from toolkit.inspect.describe import versions
+from toolkit.describe import versions
 
 
 def file(path: str, digest: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import ROOT, Run
 from tests.test_docs import _blocks
 from toolkit.config import settings
-from toolkit.inspect.yaml_schema.sections import whole
 from toolkit.interop.dolma import is_dolma
+from toolkit.validate.yaml_schema import whole
 
 MADE_UP = "shouting"
 """A tagger that a page adds."""

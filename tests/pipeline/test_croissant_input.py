@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, read_rows, write_rows
 from tests.storage.web_server import Behaviour, web
-from toolkit.inspect.describe.croissant import jsonld
+from toolkit.describe import croissant
 
 pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # pandas and rdflib have many
@@ -55,8 +55,8 @@ def theirs(tmp_path: Path) -> Path:
     files.append({"@type": "cr:FileSet", "@id": "files", "name": "files", "includes": "*.jsonl"})
     files[-1]["encodingFormat"] = "application/jsonlines"
     record = {"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}
-    about = {"@type": "sc:Dataset", "name": "theirs", "conformsTo": f"{jsonld.BASE}1.0"}
-    document = {"@context": jsonld.context("1.0"), **about, "distribution": files, "recordSet": [record]}
+    about = {"@type": "sc:Dataset", "name": "theirs", "conformsTo": f"{croissant.BASE}1.0"}
+    document = {"@context": croissant.context("1.0"), **about, "distribution": files, "recordSet": [record]}
     (folder / "metadata.json").write_text(json.dumps(document))
     return folder
 

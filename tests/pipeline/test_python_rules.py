@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.conftest import Project, tree
-from toolkit.inspect.describe.facts.lineage import mixed_sets
+from toolkit.describe.made import mixed_sets
 from toolkit.inspect.targets import recorded_format
 from toolkit.mix.publish import load_manifest
 

@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -15,16 +14,13 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.description import DescriptionOptions, facts_of, is_replaced, note_origin, section
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.commands.steps.stats_files import Counting, prepare, prepare_dataset
+from toolkit.describe import card, card_head, card_marks, croissant
+from toolkit.describe.about import About, read_about
+from toolkit.describe.card_numbers import PICTURE, Numbers, Picture, attributes_of, picture_of, root
+from toolkit.describe.model import Facts
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, MissingExtra, ToolkitError, amount
 from toolkit.inspect.counting import Settings, count_file, merged_groups, merged_records
-from toolkit.inspect.describe.about import About, read_about
-from toolkit.inspect.describe.card import counted, head, merge, page
-from toolkit.inspect.describe.card.counted import Numbers
-from toolkit.inspect.describe.card.picture import NAME as PICTURE
-from toolkit.inspect.describe.card.picture import Picture, picture_of
-from toolkit.inspect.describe.croissant import document
-from toolkit.inspect.describe.facts import Facts
 from toolkit.inspect.documents import FileDocuments
 from toolkit.pages import card as html
 from toolkit.result import CommandResult, absent
@@ -100,8 +96,8 @@ def _check_readable(counting: Counting) -> None:
 def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Settings, *, keep: bool) -> Numbers:
     """Return the numbers with the distributions of what rules compare, and of tokens and personal data."""
     rules = [rule for stream in context.mix.streams for rule in stream.rules]
-    names = [name for name in compared(rules) if counted.root(name) in facts.taggers]
-    names += [*counted.tokens_of(facts), *counted.personal_of(facts)]
+    names = [name for name in compared(rules) if root(name) in facts.taggers]
+    names += [*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")]
     if not names:
         return found
     settings = msgspec.structs.replace(settings, attributes=list(dict.fromkeys(names)))
@@ -111,8 +107,8 @@ def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Setti
             _count(context, counting)
             merged = merged_records(counting.works)
     except ToolkitError as error:
-        return replace(found, notes=[*found.notes, f"no scores: {error}"])
-    return replace(found, distributions=merged.distributions, rules=counting.rules)
+        return msgspec.structs.replace(found, notes=[*found.notes, f"no scores: {error}"])
+    return msgspec.structs.replace(found, distributions=merged.distributions, rules=counting.rules)
 
 
 def _count(context: Context, counting: Counting) -> None:
@@ -161,28 +157,28 @@ def run(context: Context, options: Options) -> Outcome:
     """Write ``README.md`` and its picture, or print it (--dry-run), or say whether it is up to date (--check)."""
     about = read_about(section(context), required=())
     facts = facts_of(context, options, min(about.examples, 1))
-    path = join(facts.root, page.NAME)
+    path = join(facts.root, card.NAME)
     reads = options.check or options.dry_run
-    named = {} if reads else {name: NamedOutput(join(facts.root, name), "") for name in (PICTURE, html.NAME, page.NAME)}
+    named = {} if reads else {name: NamedOutput(join(facts.root, name), "") for name in (PICTURE, html.NAME, card.NAME)}
     old = _old(path)
-    ours = old is not None and merge.is_ours(old)
+    ours = old is not None and card_marks.is_ours(old)
     if old is not None and not ours and not options.overwrite:
         raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
-    goes = not reads and is_replaced(facts, page.NAME, overwrite=options.overwrite)
-    kept = page.read(path, old, about) if old is not None and ours and not goes else merge.Kept()
+    goes = not reads and is_replaced(facts, card.NAME, overwrite=options.overwrite)
+    kept = card.read(path, old, about) if old is not None and ours and not goes else card_marks.Kept()
     numbers = numbers_of(context, facts, about, options.first, keep=not reads)
     drawing = picture_of(numbers, facts) if options.first is None else None
     picture, numbers = _drawn(drawing, join(facts.root, PICTURE), numbers)
-    configurations = head.configurations_of(facts, list_files(facts.root))
-    shown = page.Shown(path, drawing.markdown() if drawing and picture else "", options.first)
-    text = page.document(facts, about, configurations, numbers, kept, shown)
+    configurations = card_head.configurations_of(facts, list_files(facts.root))
+    shown = card.Shown(path, drawing.markdown() if drawing and picture else "", options.first)
+    text = card.document(facts, about, configurations, numbers, kept, shown)
     names = [each.name for each in configurations]
-    notes = list(dict.fromkeys([*filter(None, head.notes_of(facts, configurations)), *numbers.notes]))
+    notes = list(dict.fromkeys([*filter(None, card_head.notes_of(facts, configurations)), *numbers.notes]))
     result = DatasetCard(path=path, configurations=names, kept=len(kept.blocks), notes=notes)
     files = {PICTURE: picture}
     if options.html or exists(join(facts.root, html.NAME)):
         files[html.NAME] = _page(facts.root, text, picture)
-    files[page.NAME] = text.encode()
+    files[card.NAME] = text.encode()
     if options.check:
         late = [name for name, data in files.items() if data is not None and _bytes(join(facts.root, name)) != data]
         told = [f"{join(facts.root, name)}: expected what the data are now; run `toolkit card`" for name in late]
@@ -196,7 +192,7 @@ def run(context: Context, options: Options) -> Outcome:
             named[name].save(data)
         elif ours:
             remove(join(facts.root, name))
-    note_origin(facts, page.NAME)
+    note_origin(facts, card.NAME)
     if numbers.samples:
         notes.append(f"the card shows texts of {amount(len(numbers.samples), 'document')}; about.examples=0: none")
     told = [f"{path}: configurations: {', '.join(names) or 'none'}", *(f"note: {note}" for note in notes)]
@@ -208,24 +204,26 @@ def _drawn(picture: Picture | None, path: str, numbers: Numbers) -> tuple[bytes 
     if picture is None:
         return None, numbers
     there = _bytes(path)
-    if there is not None and picture.is_drawn_in(there):
+    if there is not None and picture.digest.encode() in there:
         return there, numbers
     if drawing.is_installed():
         return picture.drawn(), numbers
     note = f"no picture: {missing_extra('plots', 'pictures', 'matplotlib')}"
-    return None, replace(numbers, notes=[*numbers.notes, note])
+    return None, msgspec.structs.replace(numbers, notes=[*numbers.notes, note])
 
 
-def _page(root: str, card: str, picture: bytes | None) -> bytes:
+def _page(root: str, text: str, picture: bytes | None) -> bytes:
     """Return the card as a page."""
-    described = _bytes(join(root, document.NAME))
+    described = _bytes(join(root, croissant.NAME))
     if described is None:
-        raise ConfigError(f"{join(root, document.NAME)}: expected a description for card.html; run `toolkit croissant`")
+        raise ConfigError(
+            f"{join(root, croissant.NAME)}: expected a description for card.html; run `toolkit croissant`"
+        )
     try:
-        return html.page_of(card, {} if picture is None else {PICTURE: picture}, described).encode()
+        return html.page_of(text, {} if picture is None else {PICTURE: picture}, described).encode()
     except msgspec.DecodeError as error:
         raise ConfigError(
-            f"{join(root, document.NAME)}: expected JSON, got: {error}; run `toolkit croissant`"
+            f"{join(root, croissant.NAME)}: expected JSON, got: {error}; run `toolkit croissant`"
         ) from None
 
 

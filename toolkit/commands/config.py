@@ -16,8 +16,8 @@ from toolkit.commands.steps.showing import show_settings
 from toolkit.config.settings import ConfigNode
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, Type
+from toolkit.describe.about import read_about
 from toolkit.errors import ConfigError, MissingExtra, MissingModel
-from toolkit.inspect.describe.about import read_about
 from toolkit.rules import Rule, RuleSet, expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
@@ -158,7 +158,7 @@ def run(context: Context, options: Options) -> Outcome:
 def _schema() -> Outcome:
     import msgspec
 
-    from toolkit.inspect.yaml_schema.sections import whole
+    from toolkit.validate.yaml_schema import whole
 
     found = whole()
     return Outcome(text=msgspec.json.format(msgspec.json.encode(found)).decode(), data=found, for_programs=True)

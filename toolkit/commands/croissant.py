@@ -16,11 +16,10 @@ from toolkit.commands.steps.description import (
     split,
 )
 from toolkit.commands.steps.outcome import Outcome
+from toolkit.describe import croissant, splits, versions
+from toolkit.describe.about import About, read_about
+from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount
-from toolkit.inspect.describe import versions
-from toolkit.inspect.describe.about import About, read_about
-from toolkit.inspect.describe.croissant import document, jsonld
-from toolkit.inspect.describe.facts import Facts, splits
 from toolkit.result import CommandResult, absent
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
@@ -66,14 +65,14 @@ def run(context: Context, options: Options) -> Outcome:
     """Write ``croissant.json``, or print it (--dry-run), or say whether it is up to date (--check)."""
     about = read_about(section(context))
     found_facts = facts_of(context, options, about.examples)
-    path = join(found_facts.root, document.NAME)
+    path = join(found_facts.root, croissant.NAME)
     dry_run = options.dry_run or options.check
     output = None if dry_run else NamedOutput(path, "")
-    goes = output and is_replaced(found_facts, document.NAME, overwrite=options.overwrite)
+    goes = output and is_replaced(found_facts, croissant.NAME, overwrite=options.overwrite)
     old = None if goes else _old(path)
     facts = split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
-    made = document.document(facts, about, options.spec or about.croissant)
-    data = jsonld.to_bytes(made)
+    made = croissant.document(facts, about, options.spec or about.croissant)
+    data = croissant.to_bytes(made)
     level, reasons = versions.due(old, made) if old else ("none", [])
     enough = versions.is_enough(old.get("version") if old else None, about.version, level)
     notes = [*_notes(about, facts), *([] if enough else [_raise(old or {}, level, reasons)])]
@@ -92,7 +91,7 @@ def run(context: Context, options: Options) -> Outcome:
     if old is not None:
         split(context, about, found_facts, dry_run=False)
     output.save(data)
-    note_origin(facts, document.NAME)
+    note_origin(facts, croissant.NAME)
     splits.remove_others(facts.root, facts)
     sets = ", ".join(record.name for record in facts.records) or "none"
     text = f"{path}: {amount(len(facts.files), 'file')}, record sets: {sets}"

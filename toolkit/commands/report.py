@@ -21,12 +21,12 @@ from toolkit.config.concealing import concealed, concealed_override
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
+from toolkit.describe import croissant
+from toolkit.describe.ingest_counts import counted
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
-from toolkit.inspect.describe.croissant import document
-from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.mix import plan, publish, stage
 from toolkit.mix.effects.counts import Totals, added
 from toolkit.mix.join import ShardToMix
@@ -402,7 +402,7 @@ def _described(run: facts.Run) -> bytes | None:
     Raises:
         ConfigError: if the file is no JSON.
     """
-    path = join(run.output, document.NAME)
+    path = join(run.output, croissant.NAME)
     if not run.mixed or not exists(path):
         return None
     data = store_of(path).read(path)

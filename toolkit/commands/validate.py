@@ -7,32 +7,26 @@ from toolkit.command_line import Flag, Limited, Looking, Shared, Words
 from toolkit.commands.mixing import preparation
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import describer
+from toolkit.commands.steps.description import Seen, describer
 from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
+from toolkit.describe import dataset as of_dataset
+from toolkit.describe.about import About
+from toolkit.describe.croissant import NAME as CROISSANT
+from toolkit.describe.output import look_job
 from toolkit.errors import ConfigError, NoDocuments, ToolkitError, amount
 from toolkit.ingest import attempts, inputs
 from toolkit.inspect import targets
-from toolkit.inspect.describe import check
-from toolkit.inspect.describe.card import check as card_check
-from toolkit.inspect.describe.croissant import document
-from toolkit.inspect.findings import Finding
 from toolkit.inspect.targets import format_of, recorded_format
-from toolkit.inspect.validate import one_file
-from toolkit.inspect.validate import output as whole_dataset
-from toolkit.inspect.validate.one_file import ValidateJob
-from toolkit.inspect.validate.output import check as check_line_index
-from toolkit.inspect.validate.output import check_folder, check_lock
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.lock import Lock
 from toolkit.mix.lock import load as load_lock
 from toolkit.mix.stage import check_shard, shard_tasks
-from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected, sets
 from toolkit.result import CommandResult
-from toolkit.runs.executors import Result, Task
+from toolkit.runs.executors import Task
 from toolkit.source import external_sets
 from toolkit.stages import state_of
 from toolkit.storage.artifact import State
@@ -40,6 +34,12 @@ from toolkit.storage.paths import exists, is_folder, join, size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
+from toolkit.validate import card, croissant, nodes, one_file
+from toolkit.validate import output as whole_dataset
+from toolkit.validate.findings import Finding
+from toolkit.validate.one_file import ValidateJob
+from toolkit.validate.output import check as check_line_index
+from toolkit.validate.output import check_folder, check_lock
 from toolkit.whole import check as dedup_check
 
 
@@ -132,17 +132,25 @@ class _Checks:
         """Sets of the mix, which says what becomes of spans that end past the text."""
         self._described: dict[str, None] = {}
         """Croissant files to be checked, after everything else."""
+        self._cards: dict[str, Dataset | str | None] = {}
+        """Folders with cards, likewise, and what these describe."""
+        self._seen = Seen({}, set())
         self._datasets: list[Dataset] = []
         """Datasets of the configuration."""
 
     def outcome(self) -> Outcome:
         """Check the Croissant files that there are, and tell everything."""
         findings = [Finding(message) for message in self.findings]
+        describe, options = describer(self.context, self._seen), self.options
+        for folder, target in self._cards.items() if self.whole else ():
+            try:
+                facts = describe(target, About(examples=0), None) if target else None
+                findings += map(Finding, card.check(folder, facts))
+            except ToolkitError as error:
+                findings += map(Finding, str(error).splitlines())
         for path in self._described:
             self.checked.append(path)
-            describe = describer(self.context)
-            options = self.options
-            findings += check.check(path, describe, self._datasets, options.first, data=options.data)
+            findings += croissant.check(path, describe, self._datasets, options.first, data=options.data)
         findings = list(dict.fromkeys(findings))
         faults = [finding for finding in findings if finding.severity != "advice"]
         lines = [*map(str, faults), *(str(finding) for finding in findings if finding.severity == "advice")]
@@ -166,9 +174,9 @@ class _Checks:
         datasets += [stream.dataset for stream in streams]
         self._datasets = list(dict.fromkeys(datasets))
         for dataset in self._datasets:
-            self._check_dataset(dataset)
-            if dataset.is_described:
-                self._note_description(os.path.dirname(dataset.documents))
+            folder = os.path.dirname(dataset.documents) if dataset.is_described else ""
+            self._note_description(folder, dataset)
+            self._check_documents(dataset)
         if context.has("tag"):
             self._check_settings()
         for name in context.sections:
@@ -176,14 +184,14 @@ class _Checks:
         if settings and self.whole:
             self._check_mix(settings)
         if settings and is_folder(settings.output.path):
+            self._note_description(settings.output.path, settings.output.path)
             self._check_output(settings.output.path, settings.rejected)
             if not self.options.shard:
                 self._check_current(settings)
-            self._note_description(settings.output.path)
 
     def check_target(self, target: str) -> None:
         """Check a dataset, an output, a release, a folder of documents, or a file."""
-        if check.is_croissant(target):
+        if nodes.is_croissant(target):
             self._described[target] = None
             return
         if target.endswith(line_index.SUFFIX):
@@ -191,18 +199,20 @@ class _Checks:
             self.findings += check_line_index(target, self.options.first, self.limit)
             return
         known = targets.expected(target)
-        if known.kind == "dataset":
-            self._check_dataset(Dataset(join(target, "documents"), join(target, "attributes")))
-        elif known.is_file:
+        if known.is_file:
             self._check_file(target)
+            return
+        of_target = (
+            Dataset(join(target, "documents"), join(target, "attributes")) if known.kind == "dataset" else target
+        )
+        self._note_description(target, of_target)
+        if isinstance(of_target, Dataset):
+            self._check_documents(of_target)
         elif known.kind in ("output", "release"):
             self._check_output(target, files=known.files if known.kind == "release" else None)
         else:
             others = (*targets.DESCRIPTIONS, "splits/**")
-            dataset = Dataset(target, join(target, ".toolkit", "none"), exclude=others)
-            self._check_documents(dataset)
-            self.findings += card_check.check_documents(dataset, known.files) if self.whole else []
-        self._note_description(target)
+            self._check_documents(Dataset(target, join(target, ".toolkit", "none"), exclude=others))
 
     def check_lock(self, lock: Lock) -> None:
         """Check the only target, or the output of the configuration, by a lock."""
@@ -211,24 +221,34 @@ class _Checks:
         self.checked.append(f"{folder} by the lock {self.options.lock}")
         self.findings += [f"{folder}: {line} (by {self.options.lock})" for line in check_lock(folder, lock)]
 
-    def _note_description(self, folder: str) -> None:
-        """Note the Croissant file of a folder, if it has one."""
-        path = join(folder, document.NAME)
-        if exists(path):
-            self._described[path] = None
+    def _note_description(self, folder: str, target: Dataset | str) -> None:
+        """Note the Croissant file and the card of a folder, if it has them, before the data are read."""
+        if folder and exists(join(folder, CROISSANT)):
+            self._described[join(folder, CROISSANT)] = None
+        if folder and (of := card.described_by(folder)):
+            # a published output with its parts in `documents/` looks like a dataset
+            self._cards[folder] = target if isinstance(target, Dataset) == (of == "dataset") else None
 
     # --- documents and attributes -------------------------------------------------------------------------------------
-
-    def _check_dataset(self, dataset: Dataset) -> None:
-        shards = self._check_documents(dataset)
-        self.findings += card_check.check_dataset(dataset, shards) if self.whole else []
 
     def _check_documents(self, dataset: Dataset) -> list[str]:
         """Check the shards of a dataset, and their attributes; return all shards of the run's share."""
         mine = self._shards(dataset)
         shards = self.context.limited(mine)
         self.checked.append(f"{amount(len(shards), 'shard')} of {dataset.documents}")
-        self._run("documents", [self._job("documents", shard, dataset=dataset) for shard in shards])
+        described = self.whole and bool(self._described or self._cards)
+        self._run(
+            "documents",
+            [
+                self._job(
+                    "documents",
+                    shard,
+                    dataset=dataset,
+                    look=of_dataset.look_job(dataset, shard, self.limit, digest=False) if described else None,
+                )
+                for shard in shards
+            ],
+        )
         states: dict[str, State] = {}
         for set_name in dataset.sets():
             extra = [] if self.context.in_part else whole_dataset.extra_files(dataset, set_name, shards)
@@ -237,6 +257,7 @@ class _Checks:
             listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
             of_set = {"dataset": dataset, "set": set_name, "judges_spans": (dataset, set_name) not in self._joined}
             self._run(set_name, [self._job("attributes", shard, **of_set) for shard in listed])
+            self._seen.aligned.update((dataset, set_name, shard) for shard in listed if self.options.first is None)
             state = state_of(dataset, set_name, shards, complete=not self.context.in_part, known=states)
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
@@ -333,7 +354,7 @@ class _Checks:
         labels = _labels(manifest, files)
         fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
         found = recorded_format(manifest.settings) if manifest else None
-        works = []
+        works, described = [], self.whole and bool(self._described or self._cards)
         for path in self.context.limited(mine):
             is_rejected = _is_rejected(folder, path, manifest, rejected)
             if not (manifest or is_rejected):
@@ -351,20 +372,14 @@ class _Checks:
                     documents=documents.get(path),
                     label=labels.get(path),
                     labels=self.options.labels if manifest is None else "any",  # a mix may be told any
+                    look=look_job(join(folder, path), found, self.limit, digest=False)
+                    if described and not is_rejected
+                    else None,
                 )
             )
-        results = self._run("output", works, "files")
+        self._run("output", works, "files")
         if self.options.first is None and self.options.shard is None:
             self.findings += check_folder(folder)
-        if self.whole:
-            done = {
-                work.path: result.value for work, result in zip(works, results, strict=True) if work.kind == "output"
-            }
-            mine = [path for path in files if join(folder, path) in done]
-            writer = found.writer() if found else Writer()
-            self.findings += card_check.check_output(
-                folder, manifest, writer, mine, [done[join(folder, path)] for path in mine]
-            )
 
     def _of_share(self, folder: str, files: list[str]) -> list[str]:
         """Return the files of an output that the run's share owns."""
@@ -410,15 +425,16 @@ class _Checks:
                         f"{path}: expected an output of the present attributes, got one {made}{remedy}"
                     )
 
-    def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> list[Result[one_file.Checked]]:
+    def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> None:
         """Check each file by itself; what is found is added."""
         sizes = for_each(size_of, [work.file for work in works])
         tasks = [Task(f"{work.set} {work.path}", work, size) for work, size in zip(works, sizes, strict=True)]
         results = self.context.run(what, one_file.check_file, tasks, unit)
-        for result in results:
+        for work, result in zip(works, results, strict=True):
             self.findings += result.value.findings if result.value else []
             self.findings += [result.failure.message] if result.failure else []
-        return results
+            if result.value and result.value.looked:
+                self._seen.looked[work.file] = result.value.looked
 
 
 def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, str]:

@@ -14,13 +14,13 @@ from typing import Literal
 
 from toolkit.config.sizes import Size, in_words
 from toolkit.errors import ConfigError, DataError
-from toolkit.inspect import checksums
 from toolkit.mix import publish
 from toolkit.releases.release import File, Listing, Pace, Part, Release, listing_of
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import exists, join, stat
 from toolkit.storage.reading import READ, open_stored
+from toolkit.validate import checksums
 
 ATTEMPTS = 2
 """Times that a file is fetched whose bytes are not those of its checksum."""

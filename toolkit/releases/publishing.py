@@ -10,10 +10,9 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from toolkit.describe import card, card_marks, croissant
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
-from toolkit.inspect.describe.card import merge, page
-from toolkit.inspect.describe.croissant import document
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.releases.release import File, listing_of
@@ -53,7 +52,7 @@ def found_in(text: str) -> Iterator[tuple[int, str]]:
         yield from ((number, "an address with a secret") for address in addresses if has_secret(address))
 
 
-NEEDED = {page.NAME: "`toolkit card`", document.NAME: "`toolkit croissant`"}
+NEEDED = {card.NAME: "`toolkit card`", croissant.NAME: "`toolkit croissant`"}
 """Descriptions that a published output has, and what writes them."""
 
 
@@ -72,9 +71,9 @@ def files_of(output: str) -> list[File]:
             raise ConfigError(
                 f"{join(output, name)}: expected this file, which is published with the output, got {got} run {command}"
             )
-    if not merge.is_ours(_text(join(output, page.NAME))):
+    if not card_marks.is_ours(_text(join(output, card.NAME))):
         raise ConfigError(
-            f"{join(output, page.NAME)}: expected a card that `toolkit card` wrote, got another; run it, or move yours "
+            f"{join(output, card.NAME)}: expected a card that `toolkit card` wrote, got another; run it, or move yours "
             "away first"
         )
     parts = [file for part in manifest.parts if part.label != REJECTED for file in part.files]
@@ -89,7 +88,7 @@ def files_of(output: str) -> list[File]:
 
 def _last(path: str) -> tuple[int, str]:
     """Return the place of a description: the card behind all others."""
-    return [document.NAME, page.NAME].index(path) + 1 if path in NEEDED else 0, path
+    return [croissant.NAME, card.NAME].index(path) + 1 if path in NEEDED else 0, path
 
 
 def _described(output: str, path: str) -> File:
@@ -125,9 +124,9 @@ def earlier(place: str, coming: set[str], there: Sequence[str], read: Callable[[
     known: set[str] = set()
     for path in filter(targets.is_checksum_file, there):
         known |= {path, *listing_of(join(place, path), path, read(path))}
-    if page.NAME in there and not merge.is_ours(read(page.NAME).decode(errors="replace")):
+    if card.NAME in there and not card_marks.is_ours(read(card.NAME).decode(errors="replace")):
         raise ConfigError(
-            f"{join(place, page.NAME)}: expected none, or a card that `toolkit card` wrote, got another; move it away"
+            f"{join(place, card.NAME)}: expected none, or a card that `toolkit card` wrote, got another; move it away"
         )
     for path in there:
         if path not in known | coming and not _is_hidden(path) and targets.as_part(path):

@@ -86,7 +86,7 @@ class LabelStudio(PeopleReader):
         found = []
         for each in annotations:
             if each.was_cancelled or each.skipped:
-                source.counts["annotations that were skipped"] += 1
+                source.counts["skipped annotations"] += 1
                 continue
             who = each.completed_by
             name = (who.email or who.id) if isinstance(who, _User) else who

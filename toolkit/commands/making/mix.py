@@ -20,8 +20,8 @@ from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
+from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
-from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.mix import join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet

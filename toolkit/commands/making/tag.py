@@ -22,8 +22,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
+from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
-from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Result, Task
 from toolkit.runs.grouped import Work

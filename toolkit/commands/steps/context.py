@@ -19,12 +19,12 @@ from toolkit.config.settings import Config, ConfigNode
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
+from toolkit.describe.about import read_splits
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError
 from toolkit.ingest import in_place, own_types
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
-from toolkit.inspect.describe.about import read_splits
 from toolkit.interop.dolma import is_dolma
 from toolkit.mix import section as mix_section
 from toolkit.mix.settings import MixSettings

@@ -1,9 +1,10 @@
 """The section `about:`, and the facts about a dataset or an output, for the commands that describe one."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from toolkit.command_line import Flag, Looking, Words
 from toolkit.commands.steps import shards
@@ -11,18 +12,22 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import failures
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
+from toolkit.describe import splits
+from toolkit.describe.about import About
+from toolkit.describe.dataset import dataset_facts
+from toolkit.describe.look import Looked, LookJob, look, sha256_of
+from toolkit.describe.model import Facts
+from toolkit.describe.output import output_facts
+from toolkit.describe.records import Asked
+from toolkit.describe.splits import SplitJob
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.inspect import targets
-from toolkit.inspect.describe.about import About
-from toolkit.inspect.describe.check.ours import Describe
-from toolkit.inspect.describe.facts import Facts, lineage, of_dataset, of_output, splits
-from toolkit.inspect.describe.facts.data_file import Asked, Looked, LookJob, look
-from toolkit.inspect.describe.facts.splits import SplitJob
-from toolkit.inspect.validate.one_file import ValidateJob
 from toolkit.mix import publish
 from toolkit.records import origins
 from toolkit.runs.executors import R, Report, Task
 from toolkit.storage.paths import exists, is_folder, join, not_in
+from toolkit.validate.croissant import Describe
+from toolkit.validate.one_file import ValidateJob, check_aligned
 
 W = TypeVar("W", LookJob, SplitJob, ValidateJob)
 
@@ -78,12 +83,12 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
             raise ConfigError(f"expected one path, got {', '.join(options.targets)}")
         of = options.of or ("dataset" if targets.expected(target).kind == "dataset" else "output")
         if of == "output":
-            return replace(of_output.output_facts(target, [], asked), origin=publish.origin_of(target))
+            return replace(output_facts(target, [], asked), origin=publish.origin_of(target))
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
-        return replace(of_dataset.dataset_facts(dataset, asked), origin=origins.origin_of([dataset]))
+        return replace(dataset_facts(dataset, asked), origin=origins.origin_of([dataset]))
     of = options.of or ("output" if context.has("mix") else "dataset")
     if of == "dataset":
-        found = of_dataset.dataset_facts(context.dataset, asked)
+        found = dataset_facts(context.dataset, asked)
         if unfinished := shards.shards(context, context.dataset)[1]:
             found.notes.append(unfinished.strip())
         return replace(found, origin=origins.origin_of([context.dataset]))
@@ -93,31 +98,56 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     datasets = [stream.dataset for stream in settings.streams]
     origins.check(folder, publish.origin_of(folder), datasets, "its description", overwrite=options.overwrite)
-    return replace(of_output.output_facts(folder, datasets, asked), origin=origins.origin_of(datasets))
+    return replace(output_facts(folder, datasets, asked), origin=origins.origin_of(datasets))
 
 
-def describer(context: Context) -> Describe:
+class Seen(NamedTuple):
+    """What one command has read already, so that a description does not read it again.
+
+    Attributes:
+        looked: Outcomes of looks at whole files, by path.
+        aligned: Sets and shards whose attributes were held against the documents.
+    """
+
+    looked: dict[str, Looked]
+    aligned: set[tuple[Dataset, str, str]]
+
+
+def describer(context: Context, seen: Seen) -> Describe:
     """Return what makes the facts about a dataset or an output again, with its splits; nothing is written."""
 
     def describe(target: Dataset | str, about: About, first: int | None) -> Facts:
-        asked = _asked(context, first, about.examples)
-        if isinstance(target, Dataset):
-            facts = of_dataset.dataset_facts(target, asked)
-        else:
-            facts = of_output.output_facts(target, [], asked)
+        asked = _asked(context, first, about.examples, seen)
+        facts = dataset_facts(target, asked) if isinstance(target, Dataset) else output_facts(target, [], asked)
         return facts if first is not None else split(context, about, facts, dry_run=True)
 
     return describe
 
 
-def _asked(context: Context, first: int | None, examples: int) -> Asked:
+def _asked(context: Context, first: int | None, examples: int, seen: Seen | None = None) -> Asked:
+    max_bytes = context.config.max_document_bytes
+    found, aligned = seen or Seen({}, set())
+
     def looks(works: list[LookJob]) -> list[Looked]:
-        return run_each(context, "look", look, works)
+        for work in works:
+            if work.path in found and work.digest and not found[work.path].sha256:
+                found[work.path].sha256 = sha256_of(work.path)
+        missing = [work for work in works if work.path not in found]
+        new = dict(zip((work.path for work in missing), run_each(context, "look", look, missing), strict=True))
+        if first is None:
+            found.update(new)
+        return [new[work.path] if work.path in new else found[work.path] for work in works]
 
-    def aligns(works: list[ValidateJob]) -> None:
-        run_each(context, "align", lineage.check, works)
+    def aligns(dataset: Dataset, set_name: str, shards: Sequence[str]) -> None:
+        works = [
+            ValidateJob("attributes", shard, max_bytes, dataset, set_name, first=first)
+            for shard in shards
+            if (dataset, set_name, shard) not in aligned
+        ]
+        run_each(context, "align", check_aligned, works)
+        aligned.update((dataset, set_name, shard) for shard in shards if first is None)
 
-    return Asked(looks, aligns, first, examples, context.config.max_document_bytes)
+    return Asked(looks, aligns, first, examples, max_bytes)
 
 
 def split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Facts:

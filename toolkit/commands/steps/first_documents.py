@@ -8,10 +8,10 @@ import msgspec
 from toolkit.commands.steps.outcome import table
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow
 from toolkit.data.excerpts import escaped
+from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ToolkitError, amount, short
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reading.preview import Preview, preview
-from toolkit.inspect.describe.ingest_counts import counted
 from toolkit.storage import store_of
 
 TEXT_LINES = 12

@@ -1,49 +1,26 @@
 """The facts about the output of a mix, or a release in the same form."""
 
 import contextlib
-import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from toolkit.config.scale import Scale, declared_in
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
+from toolkit.describe import made, records
+from toolkit.describe.fields import bare, completed, fields_of, with_maps
+from toolkit.describe.labels import ANY_LABEL, codes_of, labelling, suffix_in
+from toolkit.describe.look import Looked, LookJob, sha256_of
+from toolkit.describe.model import Facts, Field, File, Group, PathField, RecordType, Row, Undescribed
+from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, Asked, media_type
 from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.inspect import targets
-from toolkit.inspect.describe.facts import (
-    Example,
-    Facts,
-    Field,
-    File,
-    Group,
-    PathField,
-    RecordType,
-    Undescribed,
-    lineage,
-)
-from toolkit.inspect.describe.facts.data_file import (
-    DOCUMENT,
-    Asked,
-    Looked,
-    LookJob,
-    apart,
-    changed_notes,
-    documents,
-    first_rows,
-    json_rows,
-    merge_types,
-    origins,
-    sha256_of,
-    unreadable_notes,
-)
-from toolkit.inspect.describe.facts.fields import bare, completed, fields_of, with_maps
-from toolkit.inspect.describe.facts.labels import ANY_LABEL, codes_of, labelling, suffix_in
-from toolkit.inspect.describe.facts.splits import MEDIA_TYPES, group_of, media_type, not_read, odd_paths_note
 from toolkit.inspect.documents import FileDocuments, expected_format
-from toolkit.inspect.targets import recorded_format
+from toolkit.inspect.targets import Format, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.assemble import PartRecord
 from toolkit.mix.settings import COPY, REJECTED, MixSettings
@@ -55,9 +32,9 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     """Return the facts about the output of a mix, or about a release in the same form.
 
     Args:
-        folder: of the output.
-        datasets: that it was made from, where these are known.
-        asked: what is asked of the description.
+        folder: Path of the output.
+        datasets: Datasets that it was made from, where these are known.
+        asked: What is asked of the description.
 
     Raises:
         ConfigError: if nothing is there, or nobody knows what it is.
@@ -69,50 +46,36 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
     if manifest is None and not writer.CONCATENATES:
         _check_columns(writer, join(folder, paths[0]))
     readable = writer.has_json_lines()
-    says = manifest is None or manifest.relabels  # else files have the labels that the manifest gives
-    looked = asked.looks(
-        [
-            LookJob(
-                path=join(folder, path),
-                max_bytes=asked.max_bytes * 2,
-                digest=path not in parts,
-                rows=readable,
-                columns=targets.is_table(path),
-                lines=writer.CONCATENATES,
-                first=asked.first,
-                format=format_,
-            )
-            for path in paths
-        ]
-    )
+    works = [
+        look_job(join(folder, path), format_, asked.max_bytes, asked.first, digest=path not in parts) for path in paths
+    ]
+    looked = asked.looks(works)
     whole = readable and all(each.whole for each in looked)
     in_rows = {label for each in looked for label in each.labels}
-    if not says:
-        looked = [dataclasses.replace(each, labels={}) for each in looked]
-    found = labelling(manifest, writer, paths, looked, whole=whole)
+    if manifest and not manifest.relabels:  # files have the labels that the manifest gives
+        found = labelling(manifest, writer, paths, [Looked(0)] * len(paths), whole=whole)
+    else:
+        found = labelling(manifest, writer, paths, looked, whole=whole)
     group = _output_group(folder, writer, paths)
     parted = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
     files = _files(folder, manifest, parted)
-    types, absent = merge_types(looked)
+    types, absent = records.merge_types(looked)
     shown, example, notes = _examples(folder, writer, paths, asked.examples, asked.max_bytes * 2)
-    group = dataclasses.replace(group, examples=[row for _, _, row in shown])
     if whole or group.media_type == MEDIA_TYPES[".parquet"]:
-        group = dataclasses.replace(group, columns=_columns(writer, types))
+        group = msgspec.structs.replace(group, columns=_columns(writer, types))
     if manifest and writer.takes_all():
         types = _with_declared_maps(types, manifest)
     record = _output_record(writer, group, types, absent, shown, found.places)
-    if record and manifest and COPY in MixSettings.added_fields(manifest.settings):
-        record = _by_copy(record)
-    if record and manifest and any(each.get("duplicate_ids") == "allow" for each in manifest.settings["streams"]):
-        record = dataclasses.replace(record, key=[])
+    if record and manifest:
+        record = _as_mixed(record, manifest)
     if record and whole and in_rows and in_rows <= {each.label for each in found.labels}:
         fields = [
-            dataclasses.replace(each, references=codes_of(found.name)) if _has_label(each) else each
+            msgspec.structs.replace(each, references=codes_of(found.name)) if _has_label(each) else each
             for each in record.fields
         ]
-        record = dataclasses.replace(record, fields=fields)
-    notes += changed_notes(paths, looked, record) + unreadable_notes(paths, looked)
-    notes += [] if record else [not_read("documents", paths)]
+        record = msgspec.structs.replace(record, fields=fields)
+    notes += records.notes_of(paths, looked, record)
+    notes += [] if record else [records.not_read("documents", paths)]
     notes += [_LINES] if record and record.name == "lines" else []
     return Facts(
         root=folder,
@@ -123,16 +86,31 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         label_name=found.name,
         languages=found.languages,
         splits=found.splits,
-        ingested=lineage.ingested(datasets),
-        tagged=lineage.mixed_sets(manifest, writer) if manifest else [],
-        taggers=lineage.mixed_taggers(manifest) if manifest else {},
-        mixture=lineage.mixture(manifest) if manifest else None,
+        ingested=made.ingested(datasets),
+        tagged=made.mixed_sets(manifest, writer) if manifest else [],
+        taggers=made.mixed_taggers(manifest) if manifest else {},
+        mixture=made.mixture(manifest) if manifest else None,
         id_keys=writer.ID,
         format=format_,
-        notes=[*notes, *odd_paths_note(file.path for file in files)],
+        notes=[*notes, *records.odd_paths_note(file.path for file in files)],
         example=example,
         is_output=True,
-        **origins(looked, whole=whole),
+        **records.origins(looked, whole=whole),
+    )
+
+
+def look_job(path: str, format_: Format | None, max_bytes: int, first: int | None = None, *, digest: bool) -> LookJob:
+    """Return the look at a file of an output, by its format; None for documents."""
+    writer = format_.writer() if format_ else Writer()
+    return LookJob(
+        path=path,
+        max_bytes=max_bytes * 2,
+        digest=digest,
+        rows=writer.has_json_lines(),
+        columns=targets.is_table(path),
+        lines=writer.CONCATENATES,
+        first=first,
+        format=format_,
     )
 
 
@@ -161,7 +139,7 @@ def _files(folder: str, manifest: publish.Manifest | None, files: list[File]) ->
     """Return the files of an output: its parts, now with their splits, then lists of checksums."""
     if manifest:
         labels = {part.path: part.label for part in manifest.parts}
-        files = [dataclasses.replace(file, split=manifest.split_of_files(labels[file.path])) for file in files]
+        files = [msgspec.structs.replace(file, split=manifest.split_of_files(labels[file.path])) for file in files]
     return files + [
         File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
     ]
@@ -177,19 +155,19 @@ def _check_columns(writer: Writer, path: str) -> None:
 
 def _examples(
     folder: str, writer: Writer, paths: Sequence[str], number: int, max_bytes: int
-) -> tuple[list[tuple[str, int, dict[str, Any]]], Example | None, list[str]]:
+) -> tuple[list[Row], tuple[str, dict[str, Any] | str] | None, list[str]]:
     """Return the first rows, the first document, and a note if they cannot be read."""
     if not number:
         return [], None, []
     if writer.CONCATENATES and not writer.has_json_lines():
         texts = ((path, _first_text(writer, join(folder, path), max_bytes)) for path in paths)
-        return [], next((Example(*each) for each in texts if each[1]), None), []
-    rows = json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
+        return [], next((each for each in texts if each[1]), None), []
+    rows = records.json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
     try:
-        shown = first_rows(folder, paths, number, rows)
+        shown = records.first_rows(folder, paths, number, rows)
     except MissingExtra as error:
         return [], None, [f"no examples: {error}"]
-    return shown, Example(shown[0][0], shown[0][2]) if shown else None, []
+    return shown, (shown[0].path, shown[0].value) if shown else None, []
 
 
 def _first_text(writer: Writer, path: str, max_bytes: int) -> str:
@@ -227,7 +205,7 @@ def _output_record(
     group: Group,
     types: dict[str, Type],
     absent: set[str],
-    examples: list[tuple[str, int, dict[str, Any]]],
+    examples: list[Row],
     places: list[PathField],
 ) -> RecordType | None:
     """Return the record type of an output's lines; None for what is compressed so that no reader takes it."""
@@ -237,7 +215,7 @@ def _output_record(
         return None
     line = writer.line()
     if line is None:
-        return documents(group, types, absent, examples, places)
+        return records.documents(group, types, absent, examples, places)
     seen, refused = [*_columns(writer, types).items()], []
     if group.media_type == MEDIA_TYPES[".parquet"]:
         refused = [Undescribed(name, "some files have no such column") for name in sorted(absent)]
@@ -250,11 +228,26 @@ def _output_record(
         description="One record a document.",
         group=group.name,
         key=["source", "id"] if {"source", "id"} <= {name for name, _ in seen} else _id_key(writer, dict(seen)),
-        places=apart(places, fields),
+        places=records.apart(places, fields),
         fields=fields,
         undescribed=[*refused, *undescribed],
         examples=examples,
     )
+
+
+def _as_mixed(record: RecordType, manifest: publish.Manifest) -> RecordType:
+    """Return the record type with what a mix knows of its rows: copies, ids that are not unique, scales."""
+    if COPY in MixSettings.added_fields(manifest.settings):
+        record = _by_copy(record)
+    if any(each.get("duplicate_ids") == "allow" for each in manifest.settings["streams"]):
+        record = msgspec.structs.replace(record, key=[])
+    declared: dict[str, tuple[str, Scale]] = {}
+    for key in (key for keys in manifest.sets.values() for key in keys):
+        scale, name = declared_in(key.get("settings") or {}), key["name"]
+        if isinstance(scale, Scale) and declared.setdefault(name, (f"scale-{name}", scale))[1] == scale:
+            continue
+        declared.pop(name, None)  # streams differ
+    return records.on_scales(record, declared)
 
 
 def _by_copy(record: RecordType) -> RecordType:
@@ -265,13 +258,13 @@ def _by_copy(record: RecordType) -> RecordType:
         if each.column == "metadata" and type_.kind == "object" and type_.get(COPY):
             key = [*record.key, f"{each.name}/{COPY}"]
             inner = tuple((n, schema.about(t, _COPY) if n == COPY else t) for n, t in type_.fields)
-            fields.append(dataclasses.replace(each, type=Type("object", fields=inner)))
+            fields.append(msgspec.structs.replace(each, type=Type("object", fields=inner)))
         elif (each.column, each.keys) == ("metadata", (COPY,)):
             key = [*record.key, each.name]
-            fields.append(dataclasses.replace(each, description=_COPY))
+            fields.append(msgspec.structs.replace(each, description=_COPY))
         else:
             fields.append(each)
-    return dataclasses.replace(record, key=key if record.key else [], fields=fields)
+    return msgspec.structs.replace(record, key=key if record.key else [], fields=fields)
 
 
 _COPY = "Number of the copy, from 1: the mix writes some documents several times."
@@ -338,7 +331,7 @@ def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
     deep = stem.count("/") < max(path.count("/") for path in paths)
     stems = [stem, *([f"**/{stem}"] if deep else [])]
     globs = [each + suffix for suffix in suffixes for each in stems]
-    return group_of("documents-files", "Documents, one a line.", paths, globs, there)
+    return records.group_of("documents-files", "Documents, one a line.", paths, globs, there)
 
 
 def _described(manifest: publish.Manifest) -> publish.Manifest:

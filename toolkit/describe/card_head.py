@@ -7,16 +7,15 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from glob import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.data.schema import ANY, Type
+from toolkit.describe.about import About, listed
+from toolkit.describe.fields import bare
+from toolkit.describe.model import Facts, File, Group
 from toolkit.errors import ConfigError
-from toolkit.inspect.describe.about import About, listed
-from toolkit.inspect.describe.facts import Facts, File, Group
-from toolkit.inspect.describe.facts.fields import bare
 from toolkit.text.languages.labels import NO_LANGUAGE, code_of, tags_of
 
 _DTYPES = {
@@ -69,8 +68,8 @@ def _shallow(type_: Type, levels: int = DEEPEST) -> Type:
     if not levels:
         return ANY
     if inner.kind == "list":
-        return replace(inner, item=_shallow(inner.item or ANY, levels - 1))
-    return replace(inner, fields=tuple((name, _shallow(each, levels - 1)) for name, each in inner.fields))
+        return Type("list", _shallow(inner.item or ANY, levels - 1))
+    return Type("object", fields=tuple((name, _shallow(each, levels - 1)) for name, each in inner.fields))
 
 
 def _has_huge(columns: Mapping[str, Type]) -> bool:
@@ -194,8 +193,7 @@ _NOT_IN_NAMES = re.compile(r'[<>:/\\|?*"]')
 _NOT_IN_SPLITS = re.compile(r"[^\w.]")
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """The files of one split of a configuration.
 
     Attributes:
@@ -207,8 +205,7 @@ class Part:
     paths: list[str]
 
 
-@dataclass(frozen=True)
-class Configuration:
+class Configuration(NamedTuple):
     """Files that are loaded by one name; the hub calls them a subset.
 
     Attributes:

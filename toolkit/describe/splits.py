@@ -5,15 +5,9 @@ document is in depends on its id and the shares alone, so it stays the same when
 """
 
 import contextlib
-import dataclasses
-import fnmatch
-import os
-import re
 import tempfile
-from collections.abc import Generator, Iterable, Sequence
-from glob import escape
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,80 +15,17 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import STR
+from toolkit.describe.model import Facts, Field, File, PathField, RecordType, Row, Split
+from toolkit.describe.records import MEDIA_TYPES, apart, group_of, media_type, suffix_of
 from toolkit.errors import ConfigError, DataError
-from toolkit.inspect.describe.facts import Facts, Field, File, Group, PathField, RecordType, Split
-from toolkit.inspect.describe.facts.data_file import apart
 from toolkit.inspect.documents import text_at
 from toolkit.inspect.targets import Format
 from toolkit.mix.settings import split_of
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, list_files, remove_with_folders, strip_suffix
+from toolkit.storage.paths import join, list_files, remove_with_folders
 from toolkit.storage.reading import Lines
-
-MEDIA_TYPES = {".jsonl": "application/jsonlines", ".json": "application/jsonlines", ".txt": "text/plain"}
-MEDIA_TYPES |= {".parquet": "application/x-parquet", ".zst": "application/zstd", ".zstd": "application/zstd"}
-"""By the last suffix, that of gzip taken off: readers find gzip by itself."""
-
-_ANY_TYPE = "application/octet-stream"
-
-
-def media_type(path: str) -> str:
-    suffix = os.path.splitext(path.removesuffix(".gz"))[1]
-    return MEDIA_TYPES.get(suffix or (".jsonl" if path.endswith(".gz") else ""), _ANY_TYPE)
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Return whether a path matches, as mlcroissant does it: ``*`` spans folders."""
-    return fnmatch.fnmatchcase(path, pattern)
-
-
-def matching(paths: Iterable[str], globs: Iterable[str]) -> list[str]:
-    """Return the paths that some glob matches."""
-    listed = list(globs)
-    plain = {glob for glob in listed if not re.search(r"[*?\[]", glob)}
-    others = [glob for glob in listed if glob not in plain]
-    return [path for path in paths if path in plain or any(matches(path, glob) for glob in others)]
-
-
-def group_of(name: str, description: str, paths: Sequence[str], globs: Iterable[str], there: Sequence[str]) -> Group:
-    """Return files as globs, if these match no others of those that are there; else each by its path."""
-    includes = [glob for glob in globs if any(matches(path, glob) for path in paths)]
-    if set(matching(there, includes)) != set(paths):
-        includes = [escape(path) for path in paths]
-    types = {media_type(path) for path in paths}
-    return Group(name, description, types.pop() if len(types) == 1 else _ANY_TYPE, includes, list(paths))
-
-
-def suffix_of(paths: Sequence[str], suffixes: Sequence[str]) -> str:
-    """Return the suffix that all paths have; empty if they have several."""
-    found = suffixes_of(paths, suffixes)
-    return found[0] if len(found) == 1 else ""
-
-
-def suffixes_of(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
-    """Return the suffixes, out of some, that paths have, in the order of the paths."""
-    return list(dict.fromkeys(path[len(strip_suffix(path, suffixes)) :] for path in paths))
-
-
-def not_read(what: str, paths: Sequence[str]) -> str:
-    """Return why there is no record set of these files, by the first one that is not read."""
-    others = [path for path in paths if media_type(path) != MEDIA_TYPES[".jsonl"]]
-    more = f" and {len(others) - 1:,} more" if others[1:] else ""
-    return (
-        f"{what}: no record set, because Croissant's reader does not take files such as {others[0]}{more}; they are "
-        "listed"
-    )
-
-
-def odd_paths_note(paths: Iterable[str]) -> list[str]:
-    """Return a note that a path is no URL, if one is not: readers take ``contentUrl`` for a path as it is."""
-    odd = [path for path in paths if quote(path, safe="/~!$&'()*+,;=:@") != path]
-    more = f" (and {len(odd) - 1:,} more)" if odd[1:] else ""
-    text = "has signs that a URL may not have; Croissant's reader wants it as it is, other programs may not take it"
-    return [f"{odd[0]}: its path {text}{more}"] if odd else []
-
 
 FOLDER = "splits"
 SUFFIX = ".split.gz"
@@ -124,8 +55,7 @@ class SplitJob(ConfigStruct):
     format: Format | None = None
 
 
-@dataclasses.dataclass
-class SplitFile:
+class SplitFile(NamedTuple):
     """A split file: stored bytes, their checksum, documents by split, the first rows."""
 
     size: int
@@ -228,7 +158,7 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> 
     group = group_of(
         "splits-files", "The split of each document, one a line, in the order of the data.", paths, globs, there
     )
-    group = dataclasses.replace(group, media_type=media)
+    group = msgspec.structs.replace(group, media_type=media)
     record = RecordType(
         name="document-splits",
         description="The split of each document; file and row are those of the document.",
@@ -240,18 +170,20 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> 
             Field("split", "split", (), STR, "The split of the document, by hash of its id.", REFERENCES),
         ],
         examples=[
-            (path, i, row) for path, each in zip(paths, done, strict=True) for i, row in enumerate(each.examples)
+            Row(path, i, row) for path, each in zip(paths, done, strict=True) for i, row in enumerate(each.examples)
         ],
     )
     records = list(facts.records)
     if records and all(place.pattern for place in records[0].places):  # none says which row it is
         suffix = suffix_of(facts.groups[0].paths, _SUFFIXES).replace(".", r"\.")
         more = apart(_places(f"^(.+){suffix}$"), records[0].fields)
-        kept = [dataclasses.replace(each, references="") for each in records[0].places]  # mlcroissant changes `file`
-        records[0] = dataclasses.replace(records[0], places=[*kept, *more])
+        kept = [
+            msgspec.structs.replace(each, references="") for each in records[0].places
+        ]  # mlcroissant changes `file`
+        records[0] = msgspec.structs.replace(records[0], places=[*kept, *more])
     files = [File(path, each.size, each.sha256, media) for path, each in zip(paths, done, strict=True)]
     found = [Split(name, share, sum(each.documents[name] for each in done)) for name, share in shares.items()]
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         facts, groups=[*facts.groups, group], files=[*facts.files, *files], records=[*records, record], splits=found
     )
 

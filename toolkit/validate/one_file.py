@@ -5,7 +5,6 @@ Each check reads one file (or index), and can run in a worker.
 
 import os
 from array import array
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +16,7 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, Span, to_document
+from toolkit.describe.look import Look, Looked, LookJob
 from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
@@ -27,7 +27,7 @@ from toolkit.records import foreign, sets
 from toolkit.records.freshness import content_of
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
-from toolkit.storage.paths import exists, stat
+from toolkit.storage.paths import exists, size_of, stat
 from toolkit.storage.reading import Lines, version_read
 from toolkit.text.editing import edits_of_spans
 from toolkit.text.languages.labels import is_known
@@ -112,6 +112,7 @@ class ValidateJob(ConfigStruct):
         label: that rows of the output should have, if that is known; compared without regard to case.
         labels: whether rows may have ``any`` label, or only those that are ``known``.
         first: at most so many rows; then nothing is said about what comes after them.
+        look: what a description looks for in the rows of documents or an output, so that they are read once.
         judges_spans: True if spans of an external set must lie in the text, because no mix says what becomes of others.
     """
 
@@ -127,6 +128,7 @@ class ValidateJob(ConfigStruct):
     labels: Literal["known", "any"] = "any"
     first: int | None = None
     judges_spans: bool = False
+    look: LookJob | None = None
 
     @property
     def file(self) -> str:
@@ -139,36 +141,53 @@ class ValidateJob(ConfigStruct):
 
 
 class Checked(NamedTuple):
-    """The outcome of a check.
-
-    Attributes:
-        findings: texts.
-        rows: that were read, if these are all.
-        size: of their bytes, uncompressed, with line ends.
-        labels: that rows have, with the number of these.
-    """
+    """The findings of a check, and what the look found that was asked for, of a file without findings."""
 
     findings: list[str]
-    rows: int | None = None
-    size: int | None = None
-    labels: dict[str, int] = {}  # nobody adds to it
+    looked: Looked | None = None
 
 
 def check_file(work: ValidateJob, report: Report) -> Checked:
-    """Return the findings about one file, and what of it was counted."""
+    """Return the findings about one file, and what was seen in it."""
     findings = Findings()
-    counted: Checked | None = None
+    look = Look(work.look, Looked(size_of(work.look.path))) if work.look else None
+    whole = None
     try:
-        counted = _CHECKS[work.kind](work, findings, report)
+        whole = _CHECKS[work.kind](work, findings, report, look)
     except ToolkitError as error:
         findings.add(error)
-    return (counted or Checked([]))._replace(findings=findings.listed(work.path))
+    looked = look.finish() if look and whole and not findings.count else None
+    return Checked(findings.listed(work.path), looked)
+
+
+def check_aligned(work: ValidateJob, report: Report) -> bool:
+    """Check an attribute file; it fits, or this raises.
+
+    Raises:
+        ToolkitError: with what `toolkit validate` says of the file.
+    """
+    if found := check_file(work, report).findings:
+        raise ToolkitError("\n".join(found))
+    if work.first is not None and work.dataset:  # what is recorded counts in place of the rows that are not read
+        findings, dataset = Findings(), work.dataset
+        path, documents = dataset.attribute_file(work.set, work.path), row_index.current(dataset, work.path)
+        if sets.load_schema(dataset, work.set) is None:
+            rows = foreign.look_at(dataset, work.set, work.path).rows
+        else:
+            record = _check_record(work, dataset, path, findings, documents)
+            rows = record.rows if record else 0
+        if findings.count:
+            raise ToolkitError("\n".join(findings.shown))
+        if documents and documents.rows != rows:
+            wanted = f"{documents.rows:,} rows, as many as {dataset.shard_path(work.path)} has"
+            raise DataError(f"expected {wanted}, got {rows:,}", path=path)
+    return True
 
 
 # --- documents and attributes -----------------------------------------------------------------------------------------
 
 
-def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> None:
+def _check_documents(work: ValidateJob, findings: Findings, report: Report, look: Look | None) -> bool:
     """Check types and mandatory fields of each row; a shard without findings is indexed on the way."""
     dataset, shard = work.dataset, work.path
     assert dataset
@@ -176,7 +195,7 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
     if work.first is not None:
         for _ in _documents(dataset, work, findings):
             report(1, 0)
-        return
+        return False
     known, before = row_index.current(dataset, shard), stat(path)
     try:
         with (
@@ -186,18 +205,20 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
             offset, done = 0, Position(report, lines.stored)
             for row, _, line in _rows(lines, path, findings):
                 index.add(row_index.entry_of(row, line), offset)
+                if look:
+                    look.add(line, lines.number)
                 offset += len(line) + 1
                 done(1)
             if findings.count:
                 raise _Unindexed
     except _Unindexed:
-        return
+        return False
     content = lines.content or ""
     try:
         read = version_read(path, before, content)
     except DataError as error:
         findings.add(error)
-        return
+        return False
     state = index.finish(read, content, lines)
     if known and known.content != state.content:
         message = (
@@ -206,6 +227,7 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report) -> N
             f"the documents; the index has been made again"
         )
         findings.add(DataError(message, path=path))
+    return True
 
 
 class _Unindexed(Exception):  # no error: what was found is no index
@@ -236,7 +258,7 @@ def _rows(
                 return
 
 
-def _check_attributes(work: ValidateJob, findings: Findings, report: Report) -> None:
+def _check_attributes(work: ValidateJob, findings: Findings, report: Report, look: Look | None) -> None:
     dataset, shard = work.dataset, work.path
     assert dataset
     path, documents_path = dataset.attribute_file(work.set, shard), dataset.shard_path(shard)
@@ -305,24 +327,28 @@ def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, repor
     return True
 
 
-def _check_record(work: ValidateJob, dataset: Dataset, path: str, findings: Findings) -> None:
+def _check_record(
+    work: ValidateJob, dataset: Dataset, path: str, findings: Findings, documents: row_index.ShardState | None = None
+) -> sets.ShardRecord | None:
+    """Check the record of a file; return it if the file is its own. Without state the documents are indexed."""
     record = sets.load_record(dataset, work.set, work.path)
+    carried = carried_shards(dataset, work.set) is not None
+    command = "ingest" if carried else sets.command_of(dataset, work.set)
     if record is None:
-        carried = carried_shards(dataset, work.set) is not None
-        command = "ingest" if carried else sets.command_of(dataset, work.set)
         got = "one that is damaged" if sets.is_damaged(dataset, work.set, work.path) else "none"
         findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
-    else:
-        found = None if carried_shards(dataset, work.set) is not None else sets.load_schema(dataset, work.set)
-        if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
-            run = f"run `toolkit {sets.command_of(dataset, work.set)}`"
-            message = f"expected the settings of its set, its record has others; {run}"
-            findings.add(DataError(message, path=path))
+        return None
+    found = None if carried or work.first is not None else sets.load_schema(dataset, work.set)
+    if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
+        message = f"expected the settings of its set, its record has others; run `toolkit {command}`"
+        findings.add(DataError(message, path=path))
+    if work.first is None:
         documents = row_index.ensure(dataset, work.path, work.max_document_bytes)
-        try:
-            content_of(dataset, work.set, work.path, documents)
-        except DataError as error:
-            findings.add(error)
+    try:
+        content_of(dataset, work.set, work.path, documents)
+    except DataError as error:
+        findings.add(error)
+    return record
 
 
 def _row_type(ours: sets.SetSchema | None) -> Any:
@@ -336,15 +362,15 @@ def _row_type(ours: sets.SetSchema | None) -> Any:
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Checked | None:
+def _check_output(work: ValidateJob, findings: Findings, report: Report, look: Look | None) -> bool:
     assert work.format
     writer = work.format.writer()
     if not writer.CONCATENATES:
         for row, fault in writer.check_file(work.path, work.documents, work.first):
             findings.add(DataError(fault, path=work.path, line=row))
         report(work.documents or 0, 0)
-        return None
-    labels, size = _Labels(work, writer, findings), 0
+        return False
+    labels = _Labels(work, writer, findings)
     copies = CopyCheck(writer) if COPY in work.fields and writer.has_json_lines() else None
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         done = Position(report, lines.stored)
@@ -354,28 +380,24 @@ def _check_output(work: ValidateJob, findings: Findings, report: Report) -> Chec
             if copies and (wrong := copies.add(line)) is not None:
                 findings.add(DataError(wrong, path=work.path, line=lines.number))
             labels.check(line, lines.number)
-            size += len(line) + 1
+            if look and not findings.count:
+                look.add(line, lines.number)
             done(1)
             if work.first is not None and lines.number >= work.first:
-                return None
+                return False
         if not lines.ended:
             findings.add(DataError("expected a line feed at the end of the file", path=work.path, line=lines.number))
         for number, before in copies.repeated() if copies else ():
             again = f"expected each (source, id, copy) once, got that of {work.path}:{before} again"
             findings.add(DataError(again, path=work.path, line=number))
-        rows = lines.number if writer.has_json_lines() else None
-    return Checked([], rows, size, dict(labels.found))
+    return True
 
 
 class _Labels:
-    """A check of the labels of rows: that each is the one of the folder, and that it is known.
-
-    Attributes:
-        found: labels with the number of their rows.
-    """
+    """A check of the labels of rows: that each is the one of the folder, and that it is known."""
 
     def __init__(self, work: ValidateJob, writer: Writer, findings: Findings) -> None:
-        self.found = Counter[str]()
+        self._seen: set[str] = set()
         self._work = work
         self._findings = findings
         self._place = f"$.{writer.READING.values}.{writer.READING.label}"
@@ -388,12 +410,13 @@ class _Labels:
         if not label:
             return
         work, wanted = self._work, self._work.label
-        self.found[label] += 1
+        is_new = label not in self._seen
+        self._seen.add(label)
         if not self._is_language:
             return
         if wanted is not None and label.lower() != wanted.lower():
             wrong = f"expected the label {wanted!r}, as the path says it, got {label!r} - at {self._place}"
-        elif work.labels == "known" and self.found[label] == 1 and not is_known(label):
+        elif work.labels == "known" and is_new and not is_known(label):
             wrong = (
                 f"expected a label of lid.176, or `multi`, got {label!r} - at {self._place}; --labels any allows others"
             )
@@ -425,7 +448,7 @@ class _RejectedRow(msgspec.Struct):
 _REJECTED = msgspec.json.Decoder(_RejectedRow)
 
 
-def _check_rejected(work: ValidateJob, findings: Findings, report: Report) -> None:
+def _check_rejected(work: ValidateJob, findings: Findings, report: Report, look: Look | None) -> None:
     """Check documents that a mix dropped: they are as they were, each with the rule that dropped it."""
     with Lines(work.path, work.max_document_bytes * 2) as lines:
         done = Position(report, lines.stored)
@@ -452,7 +475,7 @@ def is_rejected(path: str) -> bool:
     return True
 
 
-_CHECKS: dict[str, Callable[[ValidateJob, Findings, Report], Checked | None]] = {
+_CHECKS: dict[str, Callable[[ValidateJob, Findings, Report, Look | None], bool | None]] = {
     "documents": _check_documents,
     "attributes": _check_attributes,
     "output": _check_output,

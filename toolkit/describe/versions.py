@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.inspect.describe.about import VERSION, listed
-from toolkit.inspect.describe.croissant.jsonld import path_part
-from toolkit.inspect.describe.facts.splits import matching
+from toolkit.describe.about import VERSION, listed
+from toolkit.describe.croissant import path_part
+from toolkit.describe.records import matching
 
 Level = Literal["none", "PATCH", "MINOR", "MAJOR"]
 _LEVELS: tuple[Level, ...] = ("none", "PATCH", "MINOR", "MAJOR")
@@ -125,7 +125,7 @@ def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Le
 
 
 def _contents(document: dict[str, Any]) -> dict[tuple[str, str], str]:
-    """Return digests of the lines of file sets, by set and label; see `toolkit.inspect.describe.croissant.document`."""
+    """Return digests of the lines of file sets, by set and label; see `toolkit.describe.croissant`."""
     return {
         (str(node.get("@id")), str(each.get("name", ""))): str(each.get("value"))
         for node in document.get("distribution", ())

@@ -11,10 +11,10 @@ from toolkit.config import settings
 from toolkit.config.docstrings import first_line
 from toolkit.config.settings import Config
 from toolkit.config.sizes import Size
+from toolkit.describe.about import About
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.section import Common as Input
-from toolkit.inspect.describe.about import About
 from toolkit.mix.budget.settings import BudgetForm
 from toolkit.mix.section import TOKENS, SectionForm, StreamForm
 from toolkit.mix.settings import JoinedOption, OutputSettings

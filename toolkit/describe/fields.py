@@ -5,12 +5,13 @@ out, under the names of the keys that lead to it, joined by dots. What has no fi
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+
+import msgspec
 
 from toolkit.config.docstrings import attributes_of
 from toolkit.data.documents import Span
 from toolkit.data.schema import ANY, FLOAT, NEVER, NULL, SPANS, STR, Type, about, nullable
-from toolkit.inspect.describe.facts import Field, Undescribed
+from toolkit.describe.model import Field, Undescribed
 
 SPAN = attributes_of(Span)
 """What the numbers of a span are, in their order."""
@@ -171,7 +172,7 @@ def fields_of(
         if isinstance(each, Field) and names.setdefault(each.name, i) != i:
             found[i] = Undescribed(each.name, "another field has this name")
     fields = [each for each in found if isinstance(each, Field)]
-    fields = [replace(f, description=sentence(told.get(f.name) or f.type.description)) for f in fields]
+    fields = [msgspec.structs.replace(f, description=sentence(told.get(f.name) or f.type.description)) for f in fields]
     return fields, [each for each in found if isinstance(each, Undescribed)]
 
 

@@ -3,10 +3,10 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from toolkit.inspect.describe.facts import Label, PathField, Split
-from toolkit.inspect.describe.facts.data_file import Looked
+from toolkit.describe.look import Looked
+from toolkit.describe.model import Label, PathField, Split
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
@@ -21,8 +21,7 @@ def codes_of(name: str) -> str:
     return f"{name}s/code"
 
 
-@dataclass(frozen=True)
-class Labelling:
+class Labelling(NamedTuple):
     """The labels of an output.
 
     Attributes:
@@ -34,10 +33,10 @@ class Labelling:
     """
 
     name: str
-    labels: list[Label] = field(default_factory=list)
-    languages: list[str] = field(default_factory=list)
-    places: list[PathField] = field(default_factory=list)
-    splits: list[Split] = field(default_factory=list)
+    labels: list[Label]
+    languages: list[str]
+    places: list[PathField]
+    splits: list[Split]
 
 
 def labelling(
@@ -58,9 +57,9 @@ def labelling(
     said = {label for each in looked for label in each.labels}
     if not _is_language(manifest, writer, labels):
         languages = sorted(said) if writer.READING.is_language else []
-        return Labelling("label", labels, languages, _places("label", writer, paths, labels))
+        return Labelling("label", labels, languages, _places("label", writer, paths, labels), [])
     languages = sorted({each.label for each in labels} if labels else said)
-    return Labelling("language", labels, languages, _places("language", writer, paths, labels))
+    return Labelling("language", labels, languages, _places("language", writer, paths, labels), [])
 
 
 def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> Labelling:

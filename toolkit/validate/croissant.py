@@ -1,55 +1,35 @@
-"""Checks of a description that `toolkit croissant` wrote: it is made again from the data, and compared."""
+"""Checks of a Croissant document: ours by making it again, any other by mlcroissant, both against their files."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import xxhash
 
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, ToolkitError, did_you_mean
+from toolkit.describe import croissant
+from toolkit.describe.about import About, listed, read_about
+from toolkit.describe.dataset import IN_PLACE, ROW
+from toolkit.describe.model import Facts
+from toolkit.describe.records import MEDIA_TYPES, Rows, json_rows, matching
+from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.inspect import targets
-from toolkit.inspect.describe.about import About, listed, read_about
-from toolkit.inspect.describe.check import external
-from toolkit.inspect.describe.check.keys import KeyedRows
-from toolkit.inspect.describe.check.nodes import Node, extract_of, kind_of, nodes
-from toolkit.inspect.describe.croissant import document as croissant
-from toolkit.inspect.describe.croissant import jsonld
-from toolkit.inspect.describe.facts import Facts
-from toolkit.inspect.describe.facts.data_file import Rows, json_rows
-from toolkit.inspect.describe.facts.of_dataset import IN_PLACE, ROW
-from toolkit.inspect.describe.facts.splits import MEDIA_TYPES, matching
-from toolkit.inspect.findings import Finding
 from toolkit.mix import publish
 from toolkit.records import identity
 from toolkit.storage.paths import absolute, join
 from toolkit.text.languages.labels import code_of, tag_of
+from toolkit.validate import reader
+from toolkit.validate.findings import Finding
+from toolkit.validate.nodes import Node, check_files, extract_of, kind_of, nodes, read
 
 Describe = Callable[[Dataset | str, About, int | None], Facts]
 """Returns the facts about a dataset, or an output by its folder; the last argument limits the rows of each file."""
 
-_ABOUT = {
-    "name": "name",
-    "description": "description",
-    "license": "license",
-    "url": "url",
-    "creator": "creator",
-    "publisher": "publisher",
-    "datePublished": "date_published",
-    "dateCreated": "date_created",
-    "dateModified": "date_modified",
-    "version": "version",
-    "citeAs": "citation",
-    "keywords": "keywords",
-    "sameAs": "same_as",
-    "sdLicense": "sd_license",
-    "inLanguage": "in_language",
-}
-"""Settings of the section `about:`, by the properties that have their values."""
-
-_REQUIRED = ("name", "description", "license", "url", "creator", "datePublished")
 _TEXTS = ("@id", "name", "description")
 """Keys of files, record sets and fields whose texts are free."""
 
@@ -57,31 +37,41 @@ SHOWN = 20
 """Rows with a repeated key that are named."""
 
 
-def is_ours(document: Node) -> bool:
-    """Return whether `toolkit croissant` wrote a document."""
-    files = nodes(document, "distribution")
-    return any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files)
-
-
 def check(
-    path: str, document: Node, describe: Describe, datasets: Sequence[Dataset], first: int | None
-) -> Iterator[Finding]:
-    """Yield the differences of a description from the one that its data have now, and what its keys are not.
+    path: str, describe: Describe, datasets: Sequence[Dataset], first: int | None, *, data: bool
+) -> list[Finding]:
+    """Return the findings about a Croissant document and the files that it describes.
 
     Args:
         path: Path of the document.
-        document: Its content.
-        describe: Makes the facts about its data.
+        describe: Makes the facts about a dataset or an output.
         datasets: Datasets of the configuration, one of which it may describe.
         first: Rows of each file that are read; None for all. With a number, types and counts are not compared.
+        data: Whether the files of an external description must be there, and all its records are read.
     """
-    for fault in (*_about_faults(document), *_conformance_faults(document)):
+    try:
+        document, findings = read(path)
+    except DataError as error:
+        return [Finding(str(error))]
+    files = nodes(document, "distribution")
+    if any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files):
+        found, present = list(_check_ours(path, document, describe, datasets, first)), None
+    else:
+        found, present = check_files(path, document, first, data=data)
+    return [*map(Finding, findings), *found, *reader.check(path, document, present, first, data=data)]
+
+
+def _check_ours(
+    path: str, document: Node, describe: Describe, datasets: Sequence[Dataset], first: int | None
+) -> Iterator[Finding]:
+    """Yield the differences of a description from the one that its data have now, and what its keys are not."""
+    for fault in _about_faults(document):
         yield Finding(f"{path}: {fault}")
     folder = path.rpartition("/")[0] or "."
     try:
         target = _target(folder, document, datasets)
         if target is None:
-            yield from external.check(path, document, first, data=True)[0]
+            yield from check_files(path, document, first, data=True)[0]
             message = (
                 "rows not compared with it: only the configuration (-c) and records of the run say how to read them"
             )
@@ -93,9 +83,8 @@ def check(
     except ToolkitError as error:
         yield from map(Finding, str(error).splitlines())
         return
-    version = about.croissant
-    again = croissant.document(facts, about, version)
-    compared = _Comparison(live=document.get("isLiveDataset") is True, first=first, recorded=recorded)
+    compared = _Comparison(document.get("isLiveDataset") is True, first, recorded)
+    again = croissant.document(facts, about, about.croissant)
     for finding in (*compared.check(document, again), *map(Finding, _language_faults(document, facts))):
         yield Finding(f"{path}: {finding.message}", finding.severity)
     yield from (Finding(f"{path}: {note}", "advice") for note in facts.notes)
@@ -156,7 +145,7 @@ def _about(document: Node, *, recorded: bool) -> About:
         splits = splits | {"by": "file"} if recorded else {}
     about = {"splits": splits, "url": str(document.get("url") or "")}
     found = msgspec.convert(about, About) if not splits else read_about(ConfigNode(about, "splits"), required=())
-    version = "1.1" if f"{jsonld.BASE}1.1" in listed(document.get("conformsTo")) else "1.0"
+    version = "1.1" if f"{croissant.BASE}1.1" in listed(document.get("conformsTo")) else "1.0"
     live = list(map(escape, growing)) if document.get("isLiveDataset") is True else False
     return msgspec.structs.replace(found, live=live, examples=max(examples, default=0), croissant=version)
 
@@ -167,21 +156,24 @@ def _records(document: Node, id_: str) -> Iterator[Node]:
 
 def _about_faults(document: Node) -> Iterator[str]:
     """Yield the properties of the dataset that the section `about:` could not have."""
-    for name in _REQUIRED:
+    for name in croissant.REQUIRED:
         if not document.get(name):
             yield f"expected {name}, which Croissant requires, got none"
-    for name, key in _ABOUT.items():
+    for name, key in croissant.PROPERTIES.items():
         value: Any = document.get(name)
         if name in ("creator", "publisher"):
-            agents = [_agent(each) for each in listed(value)]
-            value = agents[0] if len(agents) == 1 else agents
-        if value:
+            value = croissant.one_or_list([_agent(each) for each in listed(value)])
+        if value and name not in ("conformsTo", "isLiveDataset"):
             yield from _faults({key: value}, name)
     for name, value in document.items():
         if name.startswith("rai:"):
             yield from _faults({"rai": {name.removeprefix("rai:"): value}}, name)
     if not isinstance(document.get("isLiveDataset"), bool):
         yield f"expected true or false as isLiveDataset, got {document.get('isLiveDataset')!r}"
+    versions = [f"{croissant.BASE}1.0", f"{croissant.BASE}1.1"]
+    names = listed(document.get("conformsTo"))
+    if len([name for name in names if name in versions]) != 1 or {*map(str, names)} - {*versions, croissant.RAI}:
+        yield f"expected conformsTo {' or '.join(versions)}, got {names[0] if len(names) == 1 else names!r}"
 
 
 def _agent(value: Any) -> Any:
@@ -196,13 +188,6 @@ def _faults(about: dict[str, Any], name: str) -> Iterator[str]:
         read_about(ConfigNode(about, moved=((key,), (name.partition(":")[0],))), required=())
     except ConfigError as error:
         yield str(error)
-
-
-def _conformance_faults(document: Node) -> Iterator[str]:
-    versions = [f"{jsonld.BASE}1.0", f"{jsonld.BASE}1.1"]
-    names = listed(document.get("conformsTo"))
-    if len([name for name in names if name in versions]) != 1 or {*map(str, names)} - {*versions, jsonld.RAI}:
-        yield f"expected conformsTo {' or '.join(versions)}, got {names[0] if len(names) == 1 else names!r}"
 
 
 def _language_faults(document: Node, facts: Facts) -> Iterator[str]:
@@ -228,34 +213,34 @@ def _language(label: str) -> str:
 # --- comparison -------------------------------------------------------------------------------------------------------
 
 
-class _Comparison:
+class _Comparison(msgspec.Struct):
     """The comparison of a description with the one that is made again.
 
-    Args:
+    Attributes:
         live: Whether the data grow: files and numbers that are new are no faults.
         first: Rows of each file that were read for the new one; None for all.
         recorded: Whether the records of the run are there, and not only the files that it made.
+        paths: Paths of the data files.
     """
 
-    def __init__(self, *, live: bool, first: int | None, recorded: bool) -> None:
-        self._live = live
-        self._first = first
-        self._recorded = recorded
-        self._paths: list[str] = []
+    live: bool
+    first: int | None
+    recorded: bool
+    paths: list[str] = []
 
     def check(self, old: Node, new: Node) -> Iterator[Finding]:
         """Yield the differences."""
         yield from map(Finding, _context_faults(old.get("@context"), new["@context"]))
         if old.get("@type") != new["@type"]:
             yield Finding(f"expected @type {new['@type']}, got {old.get('@type')!r}")
-        known = [field.encode_name for field in msgspec.structs.fields(jsonld.Dataset)]
-        for key in old.keys() - {*known, "@type"}:
+        known = [*croissant.PROPERTIES, *new]
+        for key in old.keys() - {*known}:
             if not key.startswith(("rai:", "prov:")):
                 hint = did_you_mean(key, known)
                 yield Finding(f"expected a key that `toolkit croissant` writes, got {key!r}{hint}")
         paths = [str(node["contentUrl"]) for node in nodes(new, "distribution") if "contentUrl" in node]
         globs = [node["includes"] for node in nodes(new, "distribution") if "includes" in node]
-        self._paths = matching(paths, [glob for each in globs for glob in listed(each)])
+        self.paths = matching(paths, [glob for each in globs for glob in listed(each)])
         yield from self._nodes("", old, new, "distribution")
         yield from self._nodes("", old, new, "recordSet")
 
@@ -271,7 +256,7 @@ class _Comparison:
                 yield from self._node(id_, there[id_], node)
             elif key != "distribution":
                 yield Finding(f"{where}expected {id_}, which the data have, in {key}, got none", "advice")
-            elif not self._live:
+            elif not self.live:
                 yield Finding(f"{where}expected {id_}, which is there, in {key}, got none")
         for id_, node in there.items():
             if id_ not in wanted and not self._is_unknown(node):
@@ -280,12 +265,12 @@ class _Comparison:
     def _is_unknown(self, node: Node) -> bool:
         """Return whether nothing tells if the data have what a node describes."""
         from_path = "fileProperty" in extract_of(node)
-        if self._first is not None and (
+        if self.first is not None and (
             kind_of(node) == "Field" or str(node.get("@id")).startswith(("splits", "document-splits"))
         ):
             return True  # splits are those of all rows
         listing = "data" in node or (kind_of(node) == "Field" and not node.keys() & {"source", "subField"})
-        return not self._recorded and (listing or from_path)
+        return not self.recorded and (listing or from_path)
 
     def _node(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
         for key in {**new, **old}:
@@ -306,14 +291,14 @@ class _Comparison:
     def _is_free(self, key: str, got: Any, wanted: Any) -> bool:
         if key in _TEXTS or (key in ("identifier", "key") and None in (got, wanted)):
             return True
-        if self._first is not None and key in ("dataType", "repeated", "isArray", "arrayShape", "references"):
+        if self.first is not None and key in ("dataType", "repeated", "isArray", "arrayShape", "references"):
             return True
-        if self._live and key in ("contentSize", "sha256", "identifier"):
+        if self.live and key in ("contentSize", "sha256", "identifier"):
             return key == "identifier" or wanted is None
-        if self._recorded:
+        if self.recorded:
             return False
         if key == "includes":  # where a format writes its parts is an option of it
-            return matching(self._paths, map(str, listed(got))) == matching(self._paths, listed(wanted))
+            return matching(self.paths, map(str, listed(got))) == matching(self.paths, listed(wanted))
         if key == "source" and wanted is not None and "fileProperty" in wanted["extract"]:
             return self._parts(got) == self._parts(wanted)
         return key in ("references", "key") and wanted is None
@@ -324,12 +309,12 @@ class _Comparison:
             pattern, property_ = re.compile(source["transform"]["regex"]), source["extract"]["fileProperty"]
         except (TypeError, KeyError, re.error):
             return []
-        matches = [pattern.match(jsonld.path_part(path, property_)) for path in self._paths]
+        matches = [pattern.match(croissant.path_part(path, property_)) for path in self.paths]
         return [match[1] if match and pattern.groups else "" for match in matches]
 
     def _rows(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
         """Yield the differences of the rows that list labels or splits."""
-        if self._live or self._first is not None:
+        if self.live or self.first is not None:
             return
         key = str(new.get("key", {}).get("@id"))
         there = {str(row.get(key)): row for row in nodes(old, "data")}
@@ -348,14 +333,12 @@ class _Comparison:
 
     def _examples(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
         """Yield the examples that are not the first rows."""
-        if self._live or self._first is not None or "examples" not in new:
+        if self.live or self.first is not None or "examples" not in new:
             return  # parts of them depend on all rows; or the package that reads them is not installed
         for number, (got, wanted) in enumerate(zip(listed(old.get("examples")), new["examples"], strict=False), 1):
             if got != wanted:
-                message = (
-                    f"{id_}: example {number}: expected the first rows of the data, got {_difference(got, wanted)}"
-                )
-                yield Finding(message)
+                wrong = f"expected the first rows of the data, got {_difference(got, wanted)}"
+                yield Finding(f"{id_}: example {number}: {wrong}")
 
 
 def _context_faults(old: Any, new: Mapping[str, Any]) -> Iterator[str]:
@@ -409,7 +392,7 @@ def _repeated_keys(target: Dataset | str, facts: Facts) -> Iterator[str]:
             paths.append((field.column, *field.keys, *part))
         read = _reader(target, join(facts.root, group.paths[0]), group.media_type)
         rows = {file.path: file.rows or 0 for file in facts.files}
-        keyed = [KeyedRows(join(facts.root, path), rows[path], read, tuple(paths)) for path in group.paths]
+        keyed = [_KeyedRows(join(facts.root, path), rows[path], read, tuple(paths)) for path in group.paths]
         for number, duplicate in enumerate(identity.find_duplicate_ids(keyed)):
             if number == SHOWN:
                 yield f"{facts.root}: more rows have the key of an earlier one"
@@ -417,3 +400,48 @@ def _repeated_keys(target: Dataset | str, facts: Facts) -> Iterator[str]:
             (first, place), (second, again) = duplicate
             wanted = f"expected each ({', '.join(record.key)}) once, as the Croissant file says"
             yield f"{keyed[second].name}:{again + 1}: {wanted}, got that of {keyed[first].name}:{place + 1} again"
+
+
+_BLOCK = 1 << 12
+
+
+class _KeyedRows(NamedTuple):
+    """The rows of a file with their keys, as `identity.find_duplicate_ids` searches them.
+
+    Attributes:
+        name: Path of the file.
+        rows: Number of rows.
+        read: Reads the rows.
+        paths: Keys that lead to each part of the key of a row.
+    """
+
+    name: str
+    rows: int
+    read: Callable[[str], Iterable[dict[str, Any]]]
+    paths: tuple[tuple[str, ...], ...]
+
+    def hashes(self) -> Iterator[identity.Array]:
+        for block in self._blocks():
+            yield np.ascontiguousarray(block["low"])
+
+    def keys(self, places: identity.Array) -> identity.Array:
+        return np.concatenate(list(self._blocks()))[places]
+
+    def row(self, place: int) -> int:
+        return place + 1
+
+    def id(self, place: int) -> str | None:
+        return None
+
+    def _blocks(self) -> Iterator[identity.Array]:
+        encoder = msgspec.json.Encoder()
+        rows = iter(self.read(self.name))
+        while block := list(islice(rows, _BLOCK)):
+            digests = [xxhash.xxh3_128_digest(encoder.encode([_at(row, path) for path in self.paths])) for row in block]
+            yield np.frombuffer(b"".join(digests), identity.KEY)
+
+
+def _at(row: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        row = row.get(key) if isinstance(row, dict) else None
+    return row

@@ -10,12 +10,11 @@ from typing import Any
 
 from toolkit.distribution import missing_extra
 from toolkit.ingest.reading.croissant import first_line, quiet
-from toolkit.inspect.describe.check.external import bytes_of
-from toolkit.inspect.describe.check.nodes import Node, extract_of, fields_of, nodes, references_in
-from toolkit.inspect.findings import Finding, Severity
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
+from toolkit.validate.findings import Finding, Severity
+from toolkit.validate.nodes import Node, bytes_of, extract_of, fields_of, nodes, references_in
 
 RECORDS = 100
 """Records of each record set that are read."""

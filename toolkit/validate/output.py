@@ -11,9 +11,7 @@ from typing import IO
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DAMAGED, DataError, ToolkitError
-from toolkit.inspect import checksums
 from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_description
-from toolkit.inspect.validate.one_file import Findings
 from toolkit.mix import lock, publish
 from toolkit.mix.lock import Lock, LockedPart
 from toolkit.records import identity, ingested
@@ -23,6 +21,8 @@ from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
 from toolkit.storage.reading import Lines, content_digest, open_stored, stored_digest
 from toolkit.storage.threads import for_each
 from toolkit.text.languages.labels import label_of_path
+from toolkit.validate import checksums
+from toolkit.validate.one_file import Findings
 
 _OF = (".jsonl", ".json", ".gz", ".zst", ".zstd")
 

@@ -1,0 +1,315 @@
+"""What was counted for a card, as rows of its tables and as its picture; and texts of others as they stand there.
+
+Labels, hosts and samples are texts of others. They stand in a card so that none of them is more than text: on one line
+in code, or in a quoted block of code, whose lines begin neither a heading, nor a mark, nor HTML.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+import xxhash
+
+from toolkit.aggregate import drawing
+from toolkit.aggregate.distributions import Distribution, numbers, summary, together
+from toolkit.aggregate.histogram import Histogram, merged
+from toolkit.aggregate.samples import Sample
+from toolkit.aggregate.tables import LENGTHS, NONE, LengthsByLabel, Table, by_attribute, percent, shown, size
+from toolkit.aggregate.thresholds import Threshold, thresholds
+from toolkit.data.excerpts import columns, escaped
+from toolkit.describe.made import names_key
+from toolkit.describe.model import Facts
+from toolkit.rules import Role, Rule, kind_called
+from toolkit.tag.tagger import says
+from toolkit.text.languages.tables import language
+
+Rows = list[list[str]]
+"""Cells of a table, its head first."""
+
+ROWS = 40
+"""Languages and scores in a table; all others are one line more."""
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """What was counted.
+
+    Attributes:
+        labels, hosts: Largest groups of documents; None where that was not counted.
+        lengths: Lengths by label.
+        samples: Documents; none if none are wanted.
+        distributions: Distributions of attributes, by label; of all documents that a mix read, or of the dataset.
+        rules: Rules of the mix, whose thresholds are shown.
+        notes: Notes for whoever asked for the card.
+    """
+
+    labels: Table | None = None
+    hosts: Table | None = None
+    lengths: LengthsByLabel = {}
+    samples: list[Sample] = []
+    distributions: list[Distribution] = []
+    rules: list[Rule] = []
+    notes: list[str] = []
+
+    @property
+    def sizes(self) -> list[tuple[str | None, int]]:
+        """Return labels with the bytes of their texts, the largest first."""
+        return [(label, counts.bytes) for label, counts in self.labels.groups] if self.labels else []
+
+    def lengths_of(self, labels: Sequence[str | None]) -> list[Histogram]:
+        """Return the lengths of labels."""
+        return [self.lengths.get(msgspec.json.encode(label).decode(), Histogram()) for label in labels]
+
+
+def root(path: str) -> str:
+    """Return the attribute that a path begins with: ``language`` of ``len(language.shares)``."""
+    return path.removeprefix("len(").removesuffix(")").partition(".")[0].partition("[")[0]
+
+
+def attributes_of(facts: Facts, what: Literal["TOKENS", "PERSONAL"]) -> list[str]:
+    """Return the attributes whose taggers say that they are ``TOKENS``, numbers of these, or ``PERSONAL`` data."""
+    return [name for name, tagger in facts.taggers.items() if says(tagger, what)]
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def lengths(found: Numbers, facts: Facts) -> Rows:
+    """Return how long documents are: by label, with names of languages, where there are several."""
+    labels, whole = [label for label, _ in found.sizes], merged(found.lengths.values())
+    head = ["documents", "least", "5 %", "25 %", "median", "75 %", "95 %", "greatest"]
+    if len(labels) < 2:
+        return [head, _length_row(whole)]
+    is_language = facts.label_name == "language"
+    rows = [[*(("language", "script", "label") if is_language else ("label",)), *head]]
+    for label, each in zip(labels[:ROWS], found.lengths_of(labels), strict=False):
+        title = NONE if label is None else code(shown(label))
+        rows.append([*((*named(label), title) if is_language else (title,)), *_length_row(each)])
+    blank = ["", ""] if is_language else []
+    if others := labels[ROWS:]:
+        rows.append([f"{len(others):,} more", *blank, *_length_row(merged(found.lengths_of(others)))])
+    return [*rows, ["all", *blank, *_length_row(whole)]]
+
+
+def _length_row(found: Histogram) -> list[str]:
+    return [f"{n:,}" for n in (found.count, found.low, *map(found.quantile, LENGTHS), found.high)]
+
+
+def hosts(found: Numbers) -> Rows:
+    """Return the hosts with most text; nothing if documents have none."""
+    if found.hosts is None or not any(host is not None for host, _ in found.hosts.groups):
+        return []
+    number, others = found.hosts.others
+    listed = [(NONE if host is None else code(host), counts) for host, counts in found.hosts.groups]
+    listed += [*([(f"{number:,} more", others)] if number else []), ("all", found.hosts.total)]
+    total = found.hosts.total.documents
+    rows = [
+        [title, f"{counts.documents:,}", percent(counts.documents / total), size(counts.bytes)]
+        for title, counts in listed
+    ]
+    return [["host", "documents", "of all", "size"], *rows]
+
+
+def scores(found: Numbers, facts: Facts) -> tuple[Rows, Rows, int]:
+    """Return the distributions of scores, the thresholds that rules have for them, and how many scores are left out.
+
+    Tokens and personal data have their own tables.
+    """
+    others = {*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")}
+    listed, marks = list[list[str]](), list[list[str]]()
+    for attribute, each in by_attribute(found.distributions).items():
+        whole = together(each)
+        if root(attribute) in others or whole.buckets is None or not whole.count:
+            continue
+        told = summary(whole)
+        quantiles = (told["quantiles"][share] for share in ("0.05", "0.25", "0.5", "0.75", "0.95"))
+        values = [_short(number) for number in (told["min"], *quantiles, told["max"])]
+        listed.append([code(attribute), f"{told['values']:,}", percent(told["null_share"]), *values])
+        of_rules = thresholds(found.rules, attribute)
+        marks += [_mark(threshold, each, of_rules) for threshold in of_rules]
+    head = ["score", "values", "without", "least", "5 %", "25 %", "median", "75 %", "95 %", "greatest"]
+    of_marks = [["rule", "compares", "for", "values that meet it", "of all"], *marks] if marks else []
+    return [head, *listed[:ROWS]] if listed else [], of_marks, max(len(listed) - ROWS, 0)
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if 1000 <= abs(number) < 1e15 else f"{number:.4g}"
+
+
+def _mark(threshold: Threshold, listed: Sequence[Distribution], marks: Sequence[Threshold]) -> list[str]:
+    """Return how many values meet a threshold: of its label, or of all that have no other of the same comparison."""
+    others = threshold.others(marks)
+    labels = [(each, msgspec.json.decode(each.label)) for each in listed]
+    some = [each for each, label in labels if (label == threshold.label if threshold.label else label not in others)]
+    values = [pair for each in some if each.count for pair in numbers(each)]
+    met, of = sum(n for value, n in values if threshold.holds(value)), sum(n for _, n in values)
+    label = named(threshold.label)[0] if threshold.label else "all"
+    return [code(threshold.rule), code(threshold.text), label, f"{met:,}", percent(met / of if of else None)]
+
+
+def tokens(found: Numbers, facts: Facts) -> dict[str, int]:
+    """Return how many tokens all documents have, by attribute."""
+    grouped = by_attribute(found.distributions)
+    sums = {name: together(grouped[name]).buckets for name in attributes_of(facts, "TOKENS") if name in grouped}
+    return {name: round(each.total) for name, each in sums.items() if each and each.total is not None}
+
+
+def personal_data(found: Numbers, facts: Facts) -> tuple[Rows, Rows, list[str]]:
+    """Return the spans that taggers found, what edits have replaced, and the attributes that none has replaced."""
+    names, replaced, edited = attributes_of(facts, "PERSONAL"), list[list[str]](), set[str]()
+    for effect, settings in facts.mixture.rules if facts.mixture else ():
+        expression = str(settings.get("expression") or "")
+        of_them = {name for name in names if names_key(expression, name)}
+        if kind_called(effect.kind).ROLE is Role.EDITS and of_them:
+            counted = [f"{number:,}" for number in (effect.documents, effect.spans, effect.chars)]
+            replaced.append([code(effect.name), code(expression), *counted])
+            edited |= of_them
+    spans = []
+    for name in names:
+        for attribute, listed in by_attribute(found.distributions).items():
+            inner = attribute.removeprefix("len(").removesuffix(")")
+            if inner != attribute and (inner == name or inner.startswith(f"{name}.")):
+                whole = together(listed)
+                documents = sum(count for value, count in numbers(whole) if value) if whole.count else 0
+                spans.append(
+                    [code(inner), f"{documents:,}", f"{round((whole.buckets and whole.buckets.total) or 0):,}"]
+                )
+    left = [code(name) for name in names if name not in edited] if spans and facts.is_output else []
+    head = ["rule", "replaces", "documents", "spans", "characters"]
+    found_head = ["found", "documents", "spans"]
+    return [found_head, *spans] if spans else [], [head, *replaced] if replaced else [], left
+
+
+# --- the picture ------------------------------------------------------------------------------------------------------
+
+PICTURE = "card.png"
+"""Name of the file, beside the card."""
+
+_VERSION = 2
+"""Version of how it is drawn; a picture of another version is drawn again."""
+
+_NAMED = 5
+"""Languages that the text in place of the picture names."""
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """How much text there is of each language, and how long its documents are.
+
+    Attributes:
+        rows: Titles of labels and bytes of their texts, the largest first; none if there is but one label.
+        lengths: Lengths of the same labels; without rows, of all documents.
+        what: Name of what labels are, for people.
+    """
+
+    rows: list[tuple[str, int]]
+    lengths: list[Histogram]
+    what: str
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of all that is drawn, which the file has in it, by whichever version of matplotlib."""
+        counts = [sorted(each.cells.items()) for each in self.lengths]
+        return xxhash.xxh3_128_hexdigest(msgspec.json.encode((_VERSION, self.rows, counts)))
+
+    def drawn(self) -> bytes:
+        """Return the picture as PNG.
+
+        Raises:
+            MissingExtra: without matplotlib.
+        """
+        if self.rows:
+            return drawing.sizes_and_lengths(self.rows, self.lengths, "png", note=self.digest)
+        return drawing.lengths_of_all(self.lengths[0], "png", note=self.digest)
+
+    def markdown(self) -> str:
+        """Return the picture as it stands in the card, with a text for where it is not seen."""
+        told = "How long documents are; the table of lengths has the numbers."
+        if self.rows:
+            largest = ", ".join(f"{title} {size(number)}" for title, number in self.rows[:_NAMED])
+            more = f", {len(self.rows) - _NAMED:,} more" if len(self.rows) > _NAMED else ""
+            told = f"Size of the text and length of documents by {self.what}: {largest}{more}."
+            told += " The tables below have the numbers."
+        plain = "".join(each if each.isalnum() or each in " .,:()’-" else " " for each in told)
+        return f"![{plain}]({PICTURE})"
+
+
+def picture_of(found: Numbers, facts: Facts) -> Picture | None:
+    """Return the picture of what was counted; None if there is nothing to draw."""
+    if not found.lengths:
+        return None
+    if len(found.sizes) < 2:
+        return Picture([], [merged(found.lengths.values())], facts.label_name)
+    is_language = facts.label_name == "language"
+    rows = [
+        (NONE if label is None else language(label).title if is_language else shown(label), number)
+        for label, number in found.sizes
+    ]
+    return Picture(rows, found.lengths_of([label for label, _ in found.sizes]), facts.label_name)
+
+
+# --- texts of others --------------------------------------------------------------------------------------------------
+
+_WIDTH = 100
+"""Columns of a line of a sample."""
+
+_MARKING = re.compile(r"\s*<!--|#|---")
+_SAFE = re.compile(r"[\w .()’'-]+")
+
+
+def code(text: str) -> str:
+    """Return a text of others on one line, as code in Markdown."""
+    found = escaped(text) or " "
+    fence = "`" * (max((len(each) for each in re.findall("`+", found)), default=0) + 1)
+    edge = " " if "`" in (found[0], found[-1]) else ""
+    return f"{fence}{edge}{found}{edge}{fence}"
+
+
+def named(label: str | None) -> tuple[str, str]:
+    """Return the name of a label's language, and its script."""
+    if label is None:
+        return NONE, ""
+    found = language(label)
+    return (found.title if _SAFE.fullmatch(found.title) else code(found.title)), found.script
+
+
+def sample(each: Sample, label_name: str) -> str:
+    """Return the beginning of a document, as quoted code, below what is known of it."""
+    label: Any = msgspec.json.decode(each.label)
+    kind = named(label)[0] if label_name == "language" else code(str(label))
+    about = [*([kind] if label is not None else []), f"{each.chars:,} characters"]
+    about += [*([code(each.url)] if each.url else []), *([f"id {code(each.id)}"] if each.id else [])]
+    return f"{', '.join(about)}:\n\n{quoted(each.text, more=each.chars > len(each.text))}"
+
+
+def quoted(text: str, *, more: bool = False) -> str:
+    """Return a text of others as a quoted block of code, in lines of bounded width; more: whether it goes on."""
+    lines = [piece for line in text.split("\n") for piece in _wrapped(escaped(line.rstrip("\r")))]
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(f"> {line}".rstrip() for line in fenced([*lines, *(["…"] if more else [])], "text"))
+
+
+def fenced(lines: Sequence[str], kind: str) -> list[str]:
+    """Return lines as a block of code; those that would begin a heading or a mark of ours have a backslash before."""
+    fence = "`" * max(3, *(len(each) + 1 for line in lines for each in re.findall("`+", line)), 0)
+    return [f"{fence}{kind}", *("\\" + line if _MARKING.match(line) else line for line in lines), fence]
+
+
+def _wrapped(line: str) -> Iterator[str]:
+    """Yield the pieces of a line, cut at blanks where there are some."""
+    while (room := _room(line)) < len(line):
+        blank = line.rfind(" ", room // 2, room + 1)
+        cut = blank if blank > 0 else room
+        yield line[:cut].rstrip()
+        line = line[cut:].lstrip(" ")
+    yield line
+
+
+def _room(line: str) -> int:
+    """Return how many characters of a text are not too wide for a line."""
+    used = 0
+    for place, character in enumerate(line):
+        used += columns(character)
+        if used > _WIDTH:
+            return place
+    return len(line)

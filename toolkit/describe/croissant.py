@@ -1,0 +1,469 @@
+"""The Croissant document of a dataset or an output, made from facts.
+
+Source: the Croissant Format Specification 1.0 and 1.1 (docs.mlcommons.org/croissant). The contexts have the terms that
+mlcroissant 1.1 asks for, so that it has nothing to warn of.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from toolkit.config.scale import Scale
+from toolkit.data.schema import ANY, Type
+from toolkit.describe import made
+from toolkit.describe.about import About, Agent, listed
+from toolkit.describe.fields import SPAN, bare, by_place, is_label, sentence
+from toolkit.describe.look import joined
+from toolkit.describe.model import Facts, Field, Group, PathField, RecordType, Row
+from toolkit.describe.splits import REFERENCES as SPLIT_NAMES
+from toolkit.text.languages.labels import code_of, tag_of, tags_of
+
+Node = dict[str, Any]
+
+NAME = "croissant.json"
+BASE = "http://mlcommons.org/croissant/"
+RAI = f"{BASE}RAI/1.0"
+
+_TERMS = (
+    "column extract field fileObject fileProperty fileSet format includes isLiveDataset jsonPath key md5 parentField "
+    "path recordSet references regex repeated replace separator source subField transform citeAs equivalentProperty "
+    "samplingRate"
+)
+_TERMS_11 = "annotation arrayShape containedIn excludes isArray readLines sdVersion unArchive"
+
+
+def context(version: str) -> Node:
+    """Return the ``@context`` of a version, sorted."""
+    terms = [*_TERMS.split(), *(_TERMS_11.split() if version == "1.1" else ())]
+    found: Node = {term: f"cr:{term}" for term in terms}
+    found |= {
+        "@language": "en",
+        "@vocab": "https://schema.org/",
+        "conformsTo": "dct:conformsTo",
+        "cr": BASE,
+        "data": {"@id": "cr:data", "@type": "@json"},
+        "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+        "dct": "http://purl.org/dc/terms/",
+        "examples": {"@id": "cr:examples", "@type": "@json"},
+        "prov": "http://www.w3.org/ns/prov#",
+        "rai": f"{BASE}RAI/",
+        "sc": "https://schema.org/",
+    }
+    return dict(sorted(found.items()))
+
+
+PROPERTIES = {
+    "name": "name",
+    "description": "description",
+    "conformsTo": "croissant",
+    "license": "license",
+    "url": "url",
+    "creator": "creator",
+    "publisher": "publisher",
+    "datePublished": "date_published",
+    "dateCreated": "date_created",
+    "dateModified": "date_modified",
+    "version": "version",
+    "citeAs": "citation",
+    "keywords": "keywords",
+    "sameAs": "same_as",
+    "sdLicense": "sd_license",
+    "inLanguage": "in_language",
+    "isLiveDataset": "live",
+}
+"""Settings of the section `about:` that give the properties of a dataset, in the order in which these are written."""
+
+REQUIRED = ("name", "description", "license", "url", "creator", "datePublished")
+"""Properties that Croissant requires."""
+
+
+def document(facts: Facts, about: About, version: str) -> Node:
+    """Return the document, in the order in which it is written."""
+    rai = made.rai_terms(facts, about)
+    found = {
+        name: one_or_list(list(map(_plain, listed(getattr(about, key) or None)))) for name, key in PROPERTIES.items()
+    }
+    # 1.0 says: one
+    found["conformsTo"] = one_or_list([f"{BASE}{version}", *([RAI] if rai and version != "1.0" else [])])
+    found["keywords"] = about.keywords or None
+    found["inLanguage"] = about.language() or tags_of(facts.languages) or None
+    found["isLiveDataset"] = bool(about.live)
+    last = {"distribution": _distribution(facts, about), "recordSet": _record_sets(facts, about, version)}
+    head = {"@context": context(version), "@type": "sc:Dataset"}
+    built: Node = msgspec.to_builtins(_given({**head, **found, **rai, **made.provenance(facts), **last}))
+    return built
+
+
+def to_bytes(document: Node) -> bytes:
+    """Return the bytes of a file: keys in their order, two blanks a level."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _given(node: Node) -> Node:
+    """Return a node without the properties that have no value."""
+    return {name: value for name, value in node.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Agent):
+        return _given({"@type": f"sc:{value.type}", "name": value.name, "url": value.url, "email": value.email})
+    return value
+
+
+def one_or_list(values: list[Any]) -> Any:
+    """Return a single value by itself, several as a list, none as None."""
+    return None if not values else values[0] if len(values) == 1 else values
+
+
+_RESERVED = re.compile(r'[\s\x00-\x1f/%?#<>"{}|\\^`]')
+_RELATIVE = re.compile(r"^\.(?=\.?$)")
+
+
+def _quoted(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+def identifier(*parts: str) -> str:
+    """Return an ``@id``: parts joined by ``/``; what may not stand in one is written as in URLs."""
+    return "/".join(_RELATIVE.sub(_quoted, _RESERVED.sub(_quoted, part)) for part in parts)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _distribution(facts: Facts, about: About) -> list[Node]:
+    files = [
+        {
+            "@type": "cr:FileObject",
+            "@id": identifier(*file.path.split("/")),
+            "name": file.path.rpartition("/")[2],
+            "contentUrl": file.path,
+            "contentSize": None if about.grows(file.path) else f"{file.size} B",
+            "encodingFormat": file.media_type,
+            "sha256": None if about.grows(file.path) else file.sha256,
+        }
+        for file in facts.files
+    ]
+    groups = [
+        {
+            "@type": "cr:FileSet",
+            "@id": identifier(group.name),
+            "name": group.name,
+            "description": group.description,
+            "encodingFormat": group.media_type,
+            "includes": one_or_list(group.includes),
+            "identifier": _contents(facts, group) or None,
+        }
+        for group in facts.groups
+    ]
+    return [_given(node) for node in (*files, *groups)]
+
+
+def _contents(facts: Facts, group: Group) -> list[Node]:
+    """Return digests of the lines in the files of a group, in the order of the parts, one for each label."""
+    files = {file.path: file for file in facts.files}
+    labels = facts.labels if group is facts.groups[0] else []
+    named: list[tuple[str | None, list[str]]] = [(each.label, each.paths) for each in labels]
+    found = []
+    for name, paths in named or [(None, group.paths)]:
+        lines = [files[path].lines for path in sorted(paths, key=_natural)]
+        if all(lines):
+            number, digest = joined(each for each in lines if each)
+            value = f"{number}-{digest:032x}"
+            found.append(
+                _given({"@type": "sc:PropertyValue", "propertyID": "lines-xxh3", "name": name, "value": value})
+            )
+    return found
+
+
+def _natural(path: str) -> list[str | int]:
+    """Return a key that sorts parts by their numbers."""
+    return [int(each) if each.isdigit() else each for each in re.split(r"(\d+)", path)]
+
+
+FROM_PATHS = ("fullpath", "filename")
+"""File properties that are read from the path of a file."""
+
+
+def path_part(path: str, file_property: str) -> str:
+    """Return what a file property is of a path: ``filename`` is its last part, any other one all of it."""
+    return path.rpartition("/")[2] if file_property == "filename" else path
+
+
+# --- enumerations -----------------------------------------------------------------------------------------------------
+
+
+def language_code(label: str) -> str:
+    """Return the code of ISO 639 of a label's language, that of several languages for `multi`; empty for others."""
+    tag = tag_of(label)
+    return (code_of(tag) or "") if tag else "mul" if label.lower() == "multi" else ""
+
+
+def language_url(label: str) -> str:
+    """Return the page of a label's language at who keeps the codes of ISO 639; empty for a label that has none."""
+    code = language_code(label)
+    if not code:
+        return ""
+    two = f"https://id.loc.gov/vocabulary/iso639-1/{code}"
+    return two if len(code) == 2 else f"https://iso639-3.sil.org/code/{code}"
+
+
+_SPLITS = {
+    "cr:TrainingSplit": ("train", "training"),
+    "cr:ValidationSplit": ("validation", "valid", "val", "dev"),
+    "cr:TestSplit": ("test", "eval"),
+}
+"""The classes of splits that Croissant knows, and what such splits are called."""
+
+
+def _record_sets(facts: Facts, about: About, version: str) -> list[Node]:
+    """Return the record sets; a label or split that nobody else has a page for is a part of the page of the dataset."""
+    found, page = [], about.url or ""
+    if facts.labels:
+        what = facts.label_name
+        rows = []
+        for each in facts.labels:
+            url = (language_url(each.label) if what == "language" else "") or f"{page}#{what}-{quote(each.label)}"
+            rows.append({"code": each.label, "name": each.label, "url": url, "documents": each.documents})
+        fields: dict[str, tuple[str, str | list[str]]] = {
+            "code": (f"The {what} as it stands in the paths of files.", "sc:Text"),
+            "name": (f"What the {what} is called.", "sc:Text"),
+            "url": (f"A page about the {what}.", "sc:URL"),
+            "documents": (f"Documents of the {what}.", "sc:Integer"),
+        }
+        if any(each.documents is None for each in facts.labels):
+            del fields["documents"]
+        found.append(_listing(f"{what}s", f"The {what}s of the documents.", "sc:Enumeration", fields, rows))
+    if facts.splits:
+        fields = {
+            "name": ("What the split is called.", "sc:Text"),
+            "url": ("What the split is for, as Croissant knows it.", ["sc:URL", "cr:Split"]),
+            "share": ("The share of the documents that was asked for.", "sc:Float"),
+            "documents": ("Documents of the split.", "sc:Integer"),
+        }
+        rows = []
+        for split in facts.splits:
+            known = next((url for url, names in _SPLITS.items() if split.name.lower() in names), "")
+            rows.append({**split._asdict(), "url": known or f"{page}#split-{quote(split.name)}"})
+        found.append(_listing("splits", "The splits of the documents, by hash of the id.", "cr:Split", fields, rows))
+    found += [_scale(name, scale) for record in facts.records for name, scale in record.scales.items()]
+    return found + [_record_set(record, about.examples, version) for record in facts.records]
+
+
+def _scale(name: str, scale: Scale) -> Node:
+    """Return the enumeration of the values of a scale, in their order."""
+    whole = all(isinstance(grade, int) for grade in scale.grades)
+    fields: dict[str, tuple[str, str | list[str]]] = {
+        "value": ("A value of the scale.", "sc:Text" if scale.is_text else "sc:Integer" if whole else "sc:Float"),
+        "order": ("Place of the value on the scale, from 0.", "sc:Integer"),
+    }
+    rows = [{"value": grade, "order": place} for place, grade in enumerate(scale.grades)]
+    about = f"The values of {scale}, which the labels declare."
+    return _listing(identifier(name), about, "sc:Enumeration", fields, rows)
+
+
+def _listing(
+    name: str,
+    description: str,
+    data_type: str,
+    fields: Mapping[str, tuple[str, str | list[str]]],
+    rows: Iterable[Mapping[str, Any]],
+) -> Node:
+    """Return a record set with its data; of each field what it is and its type are given, the first one is the key."""
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": description,
+        "dataType": data_type,
+        "key": {"@id": f"{name}/{next(iter(fields))}"},
+        "data": [{f"{name}/{field}": row[field] for field in fields} for row in rows],
+        "field": [_field(f"{name}/{field}", field, *each) for field, each in fields.items()],
+    }
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def _record_set(record: RecordType, examples: int, version: str) -> Node:
+    description = record.description
+    if record.undescribed:
+        listed_ = "; ".join(f"{each.name} ({each.why})" for each in record.undescribed)
+        description += f" Not described, to be read from the files: {listed_}."
+    keys = [{"@id": identifier(record.name, *name.split("/"))} for name in record.key]
+    fields = [_path_field(record, place) for place in record.places]
+    return _given(
+        {
+        "@type": "cr:RecordSet",
+        "@id": identifier(record.name),
+        "name": record.name,
+        "description": description,
+        "key": one_or_list(keys),
+        "examples": [_example(record, version, row) for row in record.examples[:examples]] or None,
+        "field": fields + [_Described(record, field, version).node() for field in record.fields],
+    })  # fmt: skip
+
+
+def _field(id_: str, name: str, about: str, type_: str | list[str] | None, references: str = "", **more: Any) -> Node:
+    """Return a field; references: the id of the one that lists its values, empty for none."""
+    types = ["sc:Text", "cr:Split"] if references == SPLIT_NAMES else type_
+    node = {"@type": "cr:Field", "@id": id_, "name": name, "description": about, "dataType": types}
+    node |= {key: more.pop(key, None) for key in ("repeated", "isArray", "arrayShape")}
+    return _given({**node, "references": {"field": {"@id": references}} if references else None, **more})
+
+
+def _path_field(record: RecordType, place: PathField) -> Node:
+    extract = {"fileProperty": place.property or ("fullpath" if place.pattern else "lineNumbers")}
+    transform = {"transform": {"regex": place.pattern}} if place.pattern else {}
+    return _field(
+        identifier(record.name, place.name),
+        place.name,
+        sentence(place.description),
+        "sc:Text" if place.pattern or place.property else "sc:Integer",
+        place.references,
+        source={"fileSet": {"@id": identifier(record.group)}, "extract": extract, **transform},
+    )
+
+
+def json_path(keys: Sequence[str | int]) -> str:
+    """Return the JSON path of keys and indexes, in the form in which mlcroissant's parser takes all of them."""
+
+    def quoted(key: str) -> str:
+        escaped = key.replace("\\", "\\\\").replace("'", "\\'")
+        return f"['{escaped}']"
+
+    return "$" + "".join(f"[{key}]" if isinstance(key, int) else quoted(key) for key in keys)
+
+
+_DATA_TYPES = {
+    "bool": "sc:Boolean",
+    "int": "sc:Integer",
+    "long": "sc:Integer",
+    "huge": "sc:Integer",
+    "float": "sc:Float",
+    "str": "sc:Text",
+    "datetime": "sc:DateTime",
+    "date": "sc:Date",
+    "time": "sc:Time",
+    "decimal": "sc:Float",
+    "digits": "sc:Integer",
+    "url": "sc:URL",
+}
+
+_SPAN = tuple(
+    (name, i, Type(kind, description=SPAN.get(name, "")))
+    for i, (name, kind) in enumerate((("start", "int"), ("end", "int"), ("score", "float")))
+)
+"""The parts of a span: name, place, type."""
+
+_Paths = tuple[Sequence[str | int], ...]
+
+
+class _Described:
+    """A field of a record set, of a value of a row."""
+
+    def __init__(self, record: RecordType, field: Field, version: str) -> None:
+        self._group = identifier(record.group)
+        self._id = identifier(record.name, field.name)
+        self._field = field
+        self._version = version
+
+    def node(self) -> Node:
+        field, inner = self._field, bare(self._field.type)
+        about = field.description or by_place(field.column, *field.keys)
+        item = bare(inner.item or ANY)
+        if inner.kind == "object":
+            return _field(self._id, field.name, about, None, subField=self._parts(_named(inner)))
+        if inner.kind == "span":
+            return _field(self._id, field.name, about, None, subField=self._parts(_SPAN))
+        if inner.kind == "list" and item.kind == "span":
+            about = field.description or f"Spans of `{field.name}`: start, end (code points) and score."
+            if self._version == "1.1":
+                many = self._many("-1,3")
+                return _field(self._id, field.name, about, "cr:Float64", source=self._source((field.keys,)), **many)
+            return _field(self._id, field.name, about, None, subField=self._parts(_SPAN, field.keys), **self._many())
+        if inner.kind == "list" and item.kind == "object":
+            parts = self._parts(_named(item), field.keys)
+            return _field(self._id, field.name, about, None, subField=parts, **self._many())
+        return self._leaf(self._id, field.name, about, field.type, (field.keys,), field.references)
+
+    def _parts(self, named: Iterable[tuple[str, str | int, Type]], *before: Sequence[str | int]) -> list[Node]:
+        """Return the fields of a struct, given by name, key, type; before: keys that lead to the structs of a list."""
+        field, found = self._field, []
+        for name, key, type_ in named:
+            paths: _Paths = (*before, (key,)) if before else ((*field.keys, key),)
+            about = sentence(type_.description) or by_place(field.column, *field.keys, key)
+            references = field.references if is_label(name, type_) else ""
+            found.append(self._leaf(f"{self._id}/{identifier(name)}", name, about, type_, paths, references))
+        return found
+
+    def _leaf(self, id_: str, name: str, about: str, type_: Type, paths: _Paths, references: str) -> Node:
+        """Return the field of a value, or of a list of values."""
+        inner = bare(type_)
+        many = inner.kind == "list"
+        value = bare(inner.item or ANY) if many else inner
+        data_type: str | list[str] = _DATA_TYPES[value.kind]
+        if is_label(name, value) or (self._field.scale and id_ == self._id):
+            data_type = [_DATA_TYPES[value.kind], "cr:Label"]
+        return _field(
+            id_, name, about, data_type, references, source=self._source(paths), **(self._many() if many else {})
+        )
+
+    def _source(self, paths: _Paths) -> Node:
+        transforms = [{"jsonPath": json_path(path)} for path in paths if path]
+        source = {"fileSet": {"@id": self._group}, "extract": {"column": self._field.column}}
+        return _given({**source, "transform": one_or_list(transforms)})
+
+    def _many(self, shape: str = "-1") -> Node:
+        return {"isArray": True, "arrayShape": shape} if self._version == "1.1" else {"repeated": True}
+
+
+def _named(type_: Type) -> list[tuple[str, str | int, Type]]:
+    return [(name, name, each) for name, each in type_.fields]
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+EXAMPLE_CHARS = 200
+"""Limit of a text in an example."""
+
+CUT = " …"
+"""Ends a text that was cut."""
+
+EXAMPLE_ITEMS = 5
+"""Limit of a list in an example."""
+
+
+def _example(record: RecordType, version: str, row: Row) -> Node:
+    """Return a record as readers give it, its texts and lists cut."""
+    shown: Node = {}
+    for place in record.places:
+        found = re.match(place.pattern, path_part(row.path, place.property)) if place.pattern else None
+        shown[identifier(record.name, place.name)] = found[1] if found else row.number
+    for field in record.fields:
+        value: Any = row.value.get(field.column)
+        for key in field.keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        id_ = identifier(record.name, field.name)
+        arrays = version == "1.1" and bare(bare(field.type).item or ANY).kind == "span"  # spans are arrays of numbers
+        shown[id_] = _shown("" if arrays else id_, field.type, value)
+    return shown
+
+
+def _shown(id_: str, type_: Type, value: Any) -> Any:
+    inner = bare(type_)
+    if isinstance(value, str):
+        return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + CUT
+    if isinstance(value, Decimal):
+        return float(value)
+    if inner.kind == "list" and isinstance(value, list):
+        return [_shown(id_, inner.item or ANY, each) for each in value[:EXAMPLE_ITEMS]]
+    if inner.kind == "object" and isinstance(value, dict):
+        return {f"{id_}/{identifier(key)}": _shown("", t, value.get(key)) for key, t in inner.fields}
+    if inner.kind == "span" and isinstance(value, list) and id_:
+        return dict(zip((f"{id_}/{name}" for name in ("start", "end", "score")), value, strict=False))
+    return value

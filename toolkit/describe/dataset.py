@@ -1,0 +1,236 @@
+"""The facts about a dataset: documents, and the attribute sets beside them."""
+
+import os
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from toolkit.config.scale import Scale, declared_in
+from toolkit.data import row_index, schema
+from toolkit.data.alignment import MAX_ROW
+from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
+from toolkit.data.schema import STR, Type
+from toolkit.data.tables.attributes import TABLE
+from toolkit.describe import made, records
+from toolkit.describe.fields import fields_of, spans_of
+from toolkit.describe.look import Looked, LookJob
+from toolkit.describe.model import Facts, File, Group, PathField, RecordType
+from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, Asked
+from toolkit.errors import ConfigError
+from toolkit.ingest import inputs
+from toolkit.records import foreign, ingested, sets
+from toolkit.storage.artifact import FileRecord, files_state
+from toolkit.storage.compression import compression_of
+from toolkit.storage.paths import join, list_files
+
+_FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
+ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
+
+IN_PLACE = "Files of others, which are read as documents in place."
+"""Description of the documents of a dataset that only its configuration says how to read."""
+
+
+def root_of(dataset: Dataset) -> str:
+    """Return the folder that documents and attributes are below.
+
+    Raises:
+        ConfigError: if they are not beside one another.
+    """
+    root, name = os.path.split(dataset.documents)
+    if dataset.sets() and os.path.split(dataset.attributes)[0] != root:
+        raise ConfigError(
+            f"{dataset.attributes}: expected attributes beside {dataset.documents}, because a Croissant file describes "
+            "what is below its own folder; put both into one folder, or describe them separately"
+        )
+    if not name:
+        raise ConfigError(f"{dataset.documents}: expected documents in a folder of their own")
+    return root or "."
+
+
+class _Described(NamedTuple):
+    """Documents or a set: its files, its record type, and notes."""
+
+    group: Group
+    record: RecordType | None
+    files: list[File]
+    notes: list[str]
+
+
+def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
+    """Return the facts about documents and all attribute sets beside them.
+
+    Raises:
+        ToolkitError: if a shard lacks attributes, or has others, or stale ones.
+    """
+    root, shards = root_of(dataset), dataset.shards()
+    there = list(list_files(root, hidden=True))
+    folder = os.path.basename(dataset.documents)
+    ours = dataset.in_place is None
+    known = {shard: state for record in ingested.load_all(dataset).values() for shard, state in record.shards.items()}
+    works = [
+        look_job(
+            dataset,
+            shard,
+            asked.max_bytes,
+            asked.first,
+            digest=not _is_current(dataset.shard_path(shard), known.get(shard)),
+        )
+        for shard in shards
+    ]
+    looked = asked.looks(works)
+    whole = all(each.whole and work.rows for each, work in zip(looked, works, strict=True))
+    files = [
+        _file(join(folder, dataset.file_of(s)), each, known.get(s), _rows(dataset, s, work, each))
+        for s, work, each in zip(shards, works, looked, strict=True)
+    ]
+    types, absent = records.merge_types(looked)
+    about = "Documents, one a line." if ours else IN_PLACE
+    group = _shard_group(folder, "documents-files", about, list(map(dataset.file_of, shards)), there)
+    shown = records.first_rows(root, group.paths if ours else [], asked.examples, records.json_rows(asked.max_bytes))
+    group = msgspec.structs.replace(group, columns=types if whole else {})
+    found = [_Described(group, None, files, [])]
+    if not ours:
+        found[0].notes.append("documents: no record set, because files of others are read in place; they are listed")
+    elif group.media_type != MEDIA_TYPES[".jsonl"]:
+        found[0].notes.append(records.not_read("documents", group.paths))
+    else:
+        record = records.documents(group, types, absent, shown, _places(folder, shards))
+        found[0].notes.extend(records.notes_of(group.paths, looked, record))
+        found[0] = found[0]._replace(record=record)
+    by_shard = dict(zip(shards, looked, strict=True))
+    for set_name in dataset.sets():
+        carried = inputs.carried_shards(dataset, set_name)
+        if covered := [shard for shard in shards if carried is None or shard in carried]:
+            found.append(_set_facts(dataset, set_name, {shard: by_shard[shard] for shard in covered}, there, asked))
+    types_of_rows = [each.record for each in found if each.record]
+    if dataset.duplicate_ids == "allow":
+        types_of_rows = [msgspec.structs.replace(record, key=[]) for record in types_of_rows]
+    tagged = made.tagged_sets(dataset)
+    files = [file for each in found for file in each.files]
+    notes = [note for each in found for note in each.notes]
+    return Facts(
+        root=root,
+        groups=[each.group for each in found],
+        files=files,
+        records=types_of_rows,
+        ingested=made.ingested([dataset]),
+        tagged=tagged,
+        taggers={each.key: str(each.made_by.get("tagger", "")) for each in tagged if each.made_by},
+        prefix=f"{folder}/",
+        notes=[*notes, *records.odd_paths_note(file.path for file in files)],
+        example=(shown[0].path, shown[0].value) if shown else None,
+        **records.origins(looked, whole=whole),
+    )
+
+
+def look_job(dataset: Dataset, shard: str, max_bytes: int, first: int | None = None, *, digest: bool) -> LookJob:
+    """Return the look at a shard."""
+    path, ours = dataset.shard_path(shard), dataset.in_place is None
+    rows = ours and compression_of(path) != "zstd"
+    return LookJob(path=path, max_bytes=max_bytes, digest=digest, rows=rows, lines=ours, first=first)
+
+
+def _is_current(path: str, state: sets.OutputState | None) -> bool:
+    return state is not None and files_state([FileRecord(path, state.size, state.stamp)]).is_done
+
+
+def _rows(dataset: Dataset, shard: str, work: LookJob, looked: Looked) -> int | None:
+    """Return the number of documents of a shard, by the look at it or by its row index."""
+    if work.rows and looked.whole:
+        return looked.number
+    state = row_index.current(dataset, shard)
+    return state.rows if state else None
+
+
+def _file(path: str, looked: Looked, state: sets.OutputState | None, rows: int | None) -> File:
+    """Return a file; what its record says of it holds where the record's checksum is taken."""
+    sha256 = looked.sha256 or (state.sha256 if state else "")
+    if looked.number and looked.number == rows:
+        content: int | None = looked.content_size
+    else:
+        content = state.content_size if state and not looked.sha256 else 0 if rows == 0 else None
+    return File(path, looked.size, sha256, records.media_type(path), rows, content, looked.lines)
+
+
+def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
+    suffixes = records.suffixes_of(shards, (*SHARD_SUFFIXES, TABLE))
+    deep = [suffix for suffix in suffixes if any("/" in s for s in shards if s.endswith(suffix))]
+    globs = [f"{folder}/*{suffix}" for suffix in suffixes] + [f"{folder}/**/*{suffix}" for suffix in deep]
+    return records.group_of(name, description, [join(folder, shard) for shard in shards], globs, there)
+
+
+def _places(folder: str, shards: Sequence[str]) -> list[PathField]:
+    suffix = records.suffix_of(shards, SHARD_SUFFIXES)
+    pattern = f"^{re.escape(folder)}/(.+){re.escape(suffix)}$"
+    return [PathField("file", _FILE, pattern.replace(r"\-", "-")), PathField("row", ROW)]
+
+
+def _set_facts(
+    dataset: Dataset, set_name: str, documents: dict[str, Looked], there: Sequence[str], asked: Asked
+) -> _Described:
+    """Return the files, and the record type, of an attribute set; documents: what was seen of those that it covers."""
+    ours, shards = sets.load_schema(dataset, set_name), list(documents)
+    path_of = dataset.attribute_path if ours else dataset.attribute_file
+    paths = [path_of(set_name, shard) for shard in shards]
+    names = [path.removeprefix(join(dataset.attributes, set_name)).lstrip("/") for path in paths]
+    asked.aligns(dataset, set_name, shards)
+    known = {shard: done for shard in shards if (done := sets.load_record(dataset, set_name, shard))}
+    looked = asked.looks(
+        [
+            LookJob(
+                path=path,
+                max_bytes=asked.max_bytes,
+                digest=shard not in known or not _is_current(path, known[shard].output),
+            )
+            for path, shard in zip(paths, shards, strict=True)
+        ]
+    )
+    folder = join(os.path.basename(dataset.attributes), set_name)
+    about = f"Attributes {set_name}: row n of a file describes row n of the documents file of the same relative path."
+    group = _shard_group(folder, f"attributes-{set_name}-files", about, names, there)
+    files = []
+    for shard, name, each in zip(shards, names, looked, strict=True):
+        done = known.get(shard)
+        if done is None:
+            rows: int | None = foreign.look_at(dataset, set_name, shard).rows
+        else:
+            rows = None if each.sha256 else done.rows  # it has been changed
+        files.append(_file(join(folder, name), each, done.output if done else None, rows))
+    if group.media_type != MEDIA_TYPES[".jsonl"]:
+        return _Described(group, None, files, [records.not_read(f"attributes {set_name}", group.paths)])
+    types = ours.types() if ours else spans_of(_foreign_types(dataset, set_name, shards))
+    attributes = Type("object", fields=tuple(types.items()))
+    group = msgspec.structs.replace(group, columns={"source": STR, "id": STR, "attributes": attributes})
+    fields, undescribed = fields_of(
+        [("id", STR), ("source", STR), ("attributes", attributes)],
+        opened=("attributes",),
+        descriptions={name: DOCUMENT[name] for name in ("id", "source")},
+        places=("file", "row"),
+    )
+    record = RecordType(
+        name=f"attributes-{set_name}",
+        description=about,
+        group=group.name,
+        key=["source", "id"],
+        places=_places(folder, shards),
+        fields=fields,
+        undescribed=undescribed,
+        examples=records.first_rows(
+            os.path.dirname(dataset.attributes) or ".", group.paths, asked.examples, records.json_rows(MAX_ROW)
+        ),
+    )
+    declared = {key: declared_in(each.settings) for key, each in ours.keys.items()} if ours else {}
+    scales = {key: (f"scale-{set_name}-{key}", scale) for key, scale in declared.items() if isinstance(scale, Scale)}
+    notes = records.changed_notes(group.paths, list(documents.values()), record)  # ids and sources are the documents'
+    return _Described(group, records.on_scales(record, scales), files, notes)
+
+
+def _foreign_types(dataset: Dataset, set_name: str, shards: Sequence[str]) -> dict[str, Type]:
+    types: dict[str, Type] = {}
+    for shard in shards:
+        for key, found in foreign.look_at(dataset, set_name, shard).types.items():
+            type_ = schema.from_json(found)
+            types[key] = schema.union(types[key], type_) if key in types else type_
+    return types

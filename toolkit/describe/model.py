@@ -1,0 +1,261 @@
+"""What is known of a dataset or an output; the card, the Croissant document and the report present it."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolkit.config.scale import Scale
+from toolkit.data.schema import Type
+from toolkit.inspect.targets import Format
+from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
+from toolkit.records.origins import Origin
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file below the root.
+
+    Attributes:
+        path: Path below the root.
+        size: Stored bytes.
+        sha256: Digest of the stored bytes.
+        media_type: Type of the content, whether compressed or not.
+        rows: Documents that it holds, if that is known.
+        content_size: Uncompressed bytes, if that is known.
+        lines: Number and digest of its lines (see `look.joined`), if these are known.
+        split: Split that the file is of, where a mix has divided its files by split; else empty.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    media_type: str
+    rows: int | None = None
+    content_size: int | None = None
+    lines: tuple[int, int] | None = None
+    split: str = ""
+
+
+class Row(NamedTuple):
+    """A row, decoded, with its file and its number there from 0."""
+
+    path: str
+    number: int
+    value: dict[str, Any]
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Files of one kind.
+
+    Attributes:
+        includes: Globs over relative paths that match these files and no others, also where ``*`` spans folders.
+        paths: Paths of the files.
+        columns: Types of the rows' top-level keys, if all rows have been looked at, or are declared.
+    """
+
+    name: str
+    description: str
+    media_type: str
+    includes: list[str]
+    paths: list[str]
+    columns: dict[str, Type] = {}
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A field of a record type: a value in a column of its rows.
+
+    Attributes:
+        name: Name in the record type; parts of what was lifted out of an object are joined by ``.``.
+        column: Top-level key of the rows.
+        keys: Keys that lead from there to the value.
+        type: Type of `toolkit.data.schema`, and ``datetime``, ``digits``, ``url`` for texts that are all of that form.
+            An object has only scalars, and lists of such.
+        references: Id of the field that lists its values; empty if none does.
+        scale: Record set of the scale of its values; empty without one.
+    """
+
+    name: str
+    column: str
+    keys: tuple[str, ...]
+    type: Type
+    description: str = ""
+    references: str = ""
+    scale: str = ""
+
+
+class PathField(msgspec.Struct, frozen=True):
+    """A field that is read from where the row lies: from the file's path by a pattern of one group, or its number.
+
+    Attributes:
+        pattern: None for the row's number in the file, from 0, or another property as it is.
+        references: Id as of `Field`.
+        property: Property of the file, by Croissant's name; empty for the path, or without a pattern the number.
+    """
+
+    name: str
+    description: str
+    pattern: str | None = None
+    references: str = ""
+    property: str = ""
+
+
+class Undescribed(NamedTuple):
+    """A value in the rows that cannot be described, and why."""
+
+    name: str
+    why: str
+
+
+class RecordType(msgspec.Struct, frozen=True):
+    """A kind of row.
+
+    Attributes:
+        group: Group of the files that hold them.
+        key: Names of the fields that identify one; of a part of a struct, after the struct's and a slash.
+        scales: Scales that labels in its rows declare, by the name of the record set that lists their values.
+        examples: First rows over the files in order.
+    """
+
+    name: str
+    description: str
+    group: str
+    key: list[str]
+    places: list[PathField]
+    fields: list[Field]
+    scales: dict[str, Scale] = {}
+    undescribed: list[Undescribed] = []
+    examples: list[Row] = []
+
+
+class Label(msgspec.Struct, frozen=True):
+    """A label by which an output is divided, with its documents, if they have been counted, and its files."""
+
+    label: str
+    documents: int | None
+    paths: list[str] = []
+
+
+class Split(NamedTuple):
+    """A split with its share as asked for, and its documents."""
+
+    name: str
+    share: float
+    documents: int
+
+
+class Ingested(msgspec.Struct, frozen=True):
+    """Inputs that were read with the same settings.
+
+    Attributes:
+        names: Names of the input files, without their folders.
+        crawls: Crawls of Common Crawl, by the names of the inputs' paths.
+        settings: Settings of the entry, with its format.
+        counts: Counts by reason.
+        in_place: Whether the files themselves are the documents, and none were written.
+    """
+
+    names: list[str]
+    crawls: list[str]
+    settings: dict[str, Any]
+    documents: int
+    counts: dict[str, int]
+    in_place: bool = False
+
+
+class Crawled(msgspec.Struct):
+    """Documents of a source that are of WARC records, as the headers that were kept tell.
+
+    Attributes:
+        documents: Number of them.
+        headers: Names, in the order in which they come, at most `fields.KEYS` and one more.
+        dates: ``warc-date`` of the first and the last record.
+    """
+
+    documents: int = 0
+    headers: dict[str, None] = {}
+    dates: tuple[str, str] | None = None
+
+    def add(self, other: "Crawled") -> None:
+        """Add those of another file."""
+        self.documents += other.documents
+        self.headers |= other.headers
+        if other.dates:
+            first, last = self.dates or other.dates
+            self.dates = (min(first, other.dates[0]), max(last, other.dates[1]))
+
+
+class Tagged(msgspec.Struct, frozen=True):
+    """A key of an attribute set.
+
+    Attributes:
+        made_by: Tagger, version, options as recorded, models with their names where these are known; None for a set
+            of which nothing is recorded.
+        in_rows: Whether something of its values is in the rows that are described; else only rules have read them.
+    """
+
+    set: str
+    key: str
+    made_by: dict[str, Any] | None
+    in_rows: bool = True
+
+
+class Mixture(msgspec.Struct, frozen=True):
+    """The work of a mix.
+
+    Attributes:
+        rules: Effect of each, in order, with its settings.
+        statistics: Sizes by label of what was read and what stays.
+    """
+
+    toolkit: str
+    format: str
+    options: dict[str, Any]
+    totals: Totals
+    rules: list[tuple[RuleEffect, dict[str, Any]]]
+    counts: dict[str, int]
+    omitted: list[str]
+    statistics: SizesByLabel = {}
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """All that is known of a dataset or an output.
+
+    Attributes:
+        root: Folder that all paths are below.
+        label_name: Name of what labels are: ``language``, or ``label``.
+        languages: Labels of languages that documents have, whether the files are divided by them or not, sorted.
+        crawled: Documents of WARC records, by source; an empty one if rows do not say.
+        crawls: Crawls that the metadata of documents name.
+        rows: Documents that were looked at, if these are all.
+        example: Path of the first document and the row, or of a file of text the text; None if examples are not wanted.
+        id_keys: Keys that lead to the id of a row of the first group.
+        prefix: Folder of that group's files, with a slash.
+        format: Format of the files of an output; None of documents.
+        is_output: Whether it is the output of a mix, or a release in that form; else a dataset.
+        taggers: Taggers of the attributes beside the documents that are described, or were mixed, by these' names.
+        splits: Splits by hash of the id, if they were asked for.
+        notes: Notes for whoever asked for the description.
+        origin: Datasets that it was made from, where these are known.
+    """
+
+    root: str
+    groups: list[Group]
+    files: list[File]
+    records: list[RecordType]
+    labels: list[Label] = []
+    label_name: str = "language"
+    languages: list[str] = []
+    ingested: list[Ingested] = []
+    tagged: list[Tagged] = []
+    mixture: Mixture | None = None
+    crawled: dict[str, Crawled] = {}
+    crawls: list[str] = []
+    rows: int | None = None
+    example: tuple[str, dict[str, Any] | str] | None = None
+    id_keys: tuple[str, ...] = ("id",)
+    prefix: str = ""
+    format: Format | None = None
+    splits: list[Split] = []
+    notes: list[str] = []
+    is_output: bool = False
+    taggers: dict[str, str] = {}
+    origin: Origin | None = None

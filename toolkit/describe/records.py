@@ -1,0 +1,252 @@
+"""Files and their rows in groups: globs, media types, the record type of documents, and notes about values."""
+
+import contextlib
+import fnmatch
+import itertools
+import os
+import re
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from glob import escape
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from toolkit.config.scale import Scale
+from toolkit.data.dataset import Dataset
+from toolkit.data.schema import Type
+from toolkit.describe.fields import INTEGERS, SCALARS, TEXTS, bare, by_place, fields_of, merged, sentence
+from toolkit.describe.look import Looked, LookJob
+from toolkit.describe.model import Crawled, Field, Group, PathField, RecordType, Row, Undescribed
+from toolkit.storage.paths import join, strip_suffix
+from toolkit.storage.reading import Lines
+
+MEDIA_TYPES = {".jsonl": "application/jsonlines", ".json": "application/jsonlines", ".txt": "text/plain"}
+MEDIA_TYPES |= {".parquet": "application/x-parquet", ".zst": "application/zstd", ".zstd": "application/zstd"}
+"""By the last suffix, that of gzip taken off: readers find gzip by itself."""
+
+_ANY_TYPE = "application/octet-stream"
+
+
+def media_type(path: str) -> str:
+    suffix = os.path.splitext(path.removesuffix(".gz"))[1]
+    return MEDIA_TYPES.get(suffix or (".jsonl" if path.endswith(".gz") else ""), _ANY_TYPE)
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Return whether a path matches, as mlcroissant does it: ``*`` spans folders."""
+    return fnmatch.fnmatchcase(path, pattern)
+
+
+def matching(paths: Iterable[str], globs: Iterable[str]) -> list[str]:
+    """Return the paths that some glob matches."""
+    listed = list(globs)
+    plain = {glob for glob in listed if not re.search(r"[*?\[]", glob)}
+    others = [glob for glob in listed if glob not in plain]
+    return [path for path in paths if path in plain or any(matches(path, glob) for glob in others)]
+
+
+def group_of(name: str, description: str, paths: Sequence[str], globs: Iterable[str], there: Sequence[str]) -> Group:
+    """Return files as globs, if these match no others of those that are there; else each by its path."""
+    includes = [glob for glob in globs if any(matches(path, glob) for path in paths)]
+    if set(matching(there, includes)) != set(paths):
+        includes = [escape(path) for path in paths]
+    types = {media_type(path) for path in paths}
+    return Group(name, description, types.pop() if len(types) == 1 else _ANY_TYPE, includes, list(paths))
+
+
+def suffix_of(paths: Sequence[str], suffixes: Sequence[str]) -> str:
+    """Return the suffix that all paths have; empty if they have several."""
+    found = suffixes_of(paths, suffixes)
+    return found[0] if len(found) == 1 else ""
+
+
+def suffixes_of(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
+    """Return the suffixes, out of some, that paths have, in the order of the paths."""
+    return list(dict.fromkeys(path[len(strip_suffix(path, suffixes)) :] for path in paths))
+
+
+def not_read(what: str, paths: Sequence[str]) -> str:
+    """Return why there is no record set of these files, by the first one that is not read."""
+    others = [path for path in paths if media_type(path) != MEDIA_TYPES[".jsonl"]]
+    more = f" and {len(others) - 1:,} more" if others[1:] else ""
+    return (
+        f"{what}: no record set, because Croissant's reader does not take files such as {others[0]}{more}; they are "
+        "listed"
+    )
+
+
+def odd_paths_note(paths: Iterable[str]) -> list[str]:
+    """Return a note that a path is no URL, if one is not: readers take ``contentUrl`` for a path as it is."""
+    odd = [path for path in paths if quote(path, safe="/~!$&'()*+,;=:@") != path]
+    more = f" (and {len(odd) - 1:,} more)" if odd[1:] else ""
+    text = "has signs that a URL may not have; Croissant's reader wants it as it is, other programs may not take it"
+    return [f"{odd[0]}: its path {text}{more}"] if odd else []
+
+
+def merge_types(found: Sequence[Looked]) -> tuple[dict[str, Type], set[str]]:
+    """Return the types of all files together, and the keys that some file has not in any row."""
+    types: dict[str, Type] = {}
+    files = [looked for looked in found if looked.types]
+    for looked in files:
+        for key, type_ in looked.types.items():
+            types[key] = merged(types[key], type_) if key in types else type_
+    absent = {key for key in types if any(key not in looked.types for looked in files)}
+    return types, absent
+
+
+class Asked(NamedTuple):
+    """What is asked of a description, and how files are looked at.
+
+    Attributes:
+        looks: Runs looks at files, in the order given.
+        aligns: Checks the attribute files of a set beside the documents of shards.
+        first: Rows of each file that are looked at; None for all.
+        examples: Rows that are kept.
+        max_bytes: Limit of a document.
+    """
+
+    looks: Callable[[list[LookJob]], list[Looked]]
+    aligns: Callable[[Dataset, str, Sequence[str]], object]
+    first: int | None
+    examples: int
+    max_bytes: int
+
+
+DATES = re.compile(r".+(_at|_time)|modified|date|timestamp.*", re.IGNORECASE)
+"""Names of columns that pandas makes dates of."""
+
+DOCUMENT = {
+    "id": "Identifies the document within its source.",
+    "source": "Where the document comes from.",
+    "text": "The text of the document.",
+    "added": "When the document was gathered; for Common Crawl when the page was fetched.",
+    "created": "Best guess of when the document was made; of a WARC file the date that the server sent.",
+    "metadata": "What the source says of the document.",
+}
+
+
+def apart(places: Iterable[PathField], fields: Iterable[Field]) -> list[PathField]:
+    """Return the fields that say where a row lies, under other names where a field of the rows has theirs."""
+    taken = {field.name for field in fields}
+    return [msgspec.structs.replace(p, name=f"path_{p.name}") if p.name in taken else p for p in places]
+
+
+Rows = Callable[[str], Generator[dict[str, Any], None, None]]
+"""Reads a file row by row."""
+
+
+def json_rows(max_bytes: int) -> Rows:
+    """Return a reader of files whose lines are objects."""
+
+    def rows(path: str) -> Generator[dict[str, Any], None, None]:
+        with Lines(path, max_bytes) as lines:
+            yield from (msgspec.json.decode(line) for line in lines if line.strip())
+
+    return rows
+
+
+def first_rows(root: str, paths: Iterable[str], number: int, rows: Rows) -> list[Row]:
+    """Return the first rows over the files in order, each with its file's path and its number in it."""
+    found: list[Row] = []
+    for path in paths:
+        if len(found) == number:
+            break
+        with contextlib.closing(rows(join(root, path))) as some:
+            found += [Row(path, i, row) for i, row in enumerate(itertools.islice(some, number - len(found)))]
+    return found
+
+
+def documents(
+    group: Group,
+    types: dict[str, Type],
+    absent: set[str],
+    examples: list[Row],
+    places: list[PathField],
+) -> RecordType:
+    """Return the record type of documents."""
+    described, refused = columns(types, absent)
+    order = dict.fromkeys((*DOCUMENT, *described))
+    fields, more = fields_of([(k, described[k]) for k in order if k in described], descriptions=DOCUMENT)
+    return RecordType(
+        name="documents",
+        description="One record a document.",
+        group=group.name,
+        key=["source", "id"] if {"source", "id"} <= {field.name for field in fields} else [],
+        places=apart(places, fields),
+        fields=fields,
+        undescribed=[*refused, *more],
+        examples=examples,
+    )
+
+
+def columns(types: dict[str, Type], absent: set[str]) -> tuple[dict[str, Type], list[Undescribed]]:
+    """Return the columns that pandas reads as they are, and the others."""
+    described, refused = {}, []
+    for name, type_ in types.items():
+        if name in absent:
+            refused.append(Undescribed(name, "some files have no such key in any row that was looked at"))
+        elif DATES.fullmatch(name) and bare(type_).kind in SCALARS:
+            refused.append(Undescribed(name, "Croissant's reader makes dates of columns of this name"))
+        else:
+            described[name] = type_
+    return described, refused
+
+
+def changed_notes(paths: Sequence[str], looked: Sequence[Looked], record: RecordType | None) -> list[str]:
+    """Return notes about values at top level that readers change; they leave what lies deeper as it is."""
+    kinds = {field.column: field.type.kind for field in record.fields if not field.keys} if record else {}
+    texts = [column for column, kind in kinds.items() if kind in TEXTS and kind != "digits"]
+    numbers = [column for column, kind in kinds.items() if kind in (*INTEGERS, "float")]
+    found = list(zip(paths, looked, strict=True))
+    changed = "every `{}` is a number; Croissant's reader changes such texts (0001 becomes 1)"
+    rounded = "`{}` has integers beyond 2^53, and rows without one; Croissant's reader rounds such integers"
+    notes = [_note([path for path, each in found if name in each.numeric], changed.format(name)) for name in texts]
+    notes += [_note([path for path, each in found if name in each.rounded], rounded.format(name)) for name in numbers]
+    return [note for note in notes if note]
+
+
+def notes_of(paths: Sequence[str], looked: Sequence[Looked], record: RecordType | None) -> list[str]:
+    """Return notes about values that readers change, and about those because of which they take nothing of a file."""
+    large = [f"{path}:{each.too_large}" for path, each in zip(paths, looked, strict=True) if each.too_large]
+    note = _note(large, "an integer of 2^64 or more; Croissant's reader cannot read the file")
+    return [*changed_notes(paths, looked, record), *([note] if note else [])]
+
+
+def on_scales(record: RecordType, scales: Mapping[str, tuple[str, Scale]]) -> RecordType:
+    """Return a record type whose attributes are on scales: each names the record set that lists the values.
+
+    It is no `references`: mlcroissant joins by the whole column `attributes`, and loses all its values.
+
+    Args:
+        record: Record type with the attributes in the column ``attributes``.
+        scales: Record set and scale by attribute; those without single values are left out.
+    """
+    fields, used = [], {}
+    for each in record.fields:
+        name, scale = scales.get(each.keys[0], ("", None)) if each.column == "attributes" and each.keys else ("", None)
+        if scale and scale.grades:
+            used[name] = scale
+            about = each.description or sentence(by_place(each.column, *each.keys))
+            about = f"{about} On {scale} (`{name}`)."
+            each = msgspec.structs.replace(each, scale=name, description=about)
+        fields.append(each)
+    return msgspec.structs.replace(record, fields=fields, scales=used)
+
+
+def _note(places: Sequence[str], text: str) -> str:
+    more = f" (and in {len(places) - 1:,} more files)" if places[1:] else ""
+    return f"{places[0]}: {text}{more}" if places else ""
+
+
+def origins(looked: Sequence[Looked], *, whole: bool) -> dict[str, Any]:
+    """Return what the rows of documents tell of where they come from, as facts; whole: whether these are all."""
+    sources: dict[str, Crawled] = {}
+    for each in looked:
+        for source, found in each.warc.items():
+            sources.setdefault(source, Crawled()).add(found)
+    return {
+        "crawled": dict(sorted(sources.items())),
+        "crawls": sorted({crawl for each in looked for crawl in each.crawls}),
+        "rows": sum(each.number for each in looked) if whole else None,
+    }

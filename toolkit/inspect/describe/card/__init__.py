@@ -1,1 +1,0 @@
-"""The dataset card, README.md, as the Hugging Face hub shows it."""

@@ -1,1 +1,0 @@
-"""Croissant: the JSON-LD document of a dataset or an output."""

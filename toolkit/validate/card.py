@@ -1,0 +1,123 @@
+"""Checks of the head of a dataset card that `toolkit card` wrote: it is made again from the data, and compared."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.config import settings
+from toolkit.config.settings import ConfigNode
+from toolkit.describe import card, card_head, card_marks, croissant
+from toolkit.describe.about import About
+from toolkit.describe.card_numbers import PICTURE
+from toolkit.describe.model import Facts
+from toolkit.errors import ToolkitError
+from toolkit.pages import card as html
+from toolkit.storage import store_of
+from toolkit.storage.paths import exists, join, lacking, list_files
+
+_HEAD = re.compile(r"---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
+
+_NAMED = {"configs": "config_name", "dataset_info": "config_name", "data_files": "split", "splits": "name"}
+"""Lists of the head, and the keys that name their entries."""
+
+_OF_ABOUT = ("pretty_name", "license", "license_name", "license_link", "tags", "task_categories")
+"""Keys of the head that the data do not say."""
+
+
+def described_by(folder: str) -> Literal["dataset", "output"] | None:
+    """Return what the card in a folder describes; None without one that `toolkit card` wrote."""
+    text = _read(folder)
+    if not card_marks.is_ours(text):
+        return None
+    return "dataset" if re.search(r"^- config_name: documents$", text, re.MULTILINE) else "output"
+
+
+def check(folder: str, facts: Facts | None) -> Iterator[str]:
+    """Yield what the card in a folder says that is not so.
+
+    Args:
+        folder: Folder with a card of ours.
+        facts: Facts about the data beside it; None if nothing tells how to read them as the card has it.
+    """
+    text, path = _read(folder), join(folder, card.NAME)
+    yield from _of_files_beside(folder, text)
+    if facts is None:
+        return
+    match = _HEAD.match(text)
+    if match is None:
+        yield f"{path}:1: expected a head between two lines ---, got none"
+        return
+    try:
+        kept = card_marks.read(path, text, card_head.KEYS, ())
+        source = settings.parse("\n" + match[1], path)
+        configurations = card_head.configurations_of(facts, list_files(folder))
+    except ToolkitError as error:
+        yield str(error)
+        return
+    wanted = card_head.head(facts, About(), configurations)
+    given = [key for key in ("language", "language_bcp47") if card_head.is_given("language", match[1])]
+    got = source.value if isinstance(source.value, dict) else {}
+    for key in {**wanted, **got}:
+        told = key in got or key in ("configs", "language")  # of some files alone, or of data that grow, others are not
+        if told and key in card_head.KEYS and key not in (*_OF_ABOUT, *given, *kept.keys):
+            yield from _differences(source, (key,), got.get(key), wanted.get(key))
+
+
+def _differences(source: ConfigNode, at: tuple[str | int, ...], got: Any, wanted: Any) -> Iterator[str]:
+    """Yield the differences of a value of the head; data that grow have no numbers there."""
+    name = next((key for key in reversed(at) if isinstance(key, str)), "")
+    got = [got] if at == ("dataset_info",) and isinstance(got, dict) else got
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        for key in {**wanted, **got} if at[0] == "configs" else got:
+            if key != "features" or "splits" in got:
+                yield from _differences(source, (*at, key), got.get(key), wanted.get(key))
+    elif name in _NAMED and isinstance(wanted, list) and isinstance(got, list):
+        there = {_name(each, name): (number, each) for number, each in enumerate(got)}
+        made = {_name(each, name): each for each in wanted}
+        for each in {**made, **there}:
+            number, value = there.get(each, (len(got), None))
+            if value is None and at[0] == "configs":
+                yield f"{source.where(at)}: expected {each!r}, which the data have, got none"
+            elif value is not None and each not in made:
+                yield f"{source.where((*at, number))}: expected what the data have, got {each!r}, which they have not"
+            elif value is not None:
+                yield from _differences(source, (*at, number), value, made[each])
+    elif got != wanted:
+        yield f"{source.where(at)}: expected {_shown(wanted)}, got {_shown(got)}"
+
+
+def _name(entry: Any, of: str) -> str:
+    return str(entry.get(_NAMED[of], "default")) if isinstance(entry, dict) else str(entry)
+
+
+def _shown(value: Any) -> str:
+    return (
+        "none"
+        if value is None
+        else f"{msgspec.json.encode(value).decode() if not isinstance(value, str) else value:.200}"
+    )
+
+
+def _of_files_beside(folder: str, text: str) -> Iterator[str]:
+    """Yield that the picture which a card shows is not there, or that its page is that of another card."""
+    picture = join(folder, PICTURE)
+    if f"]({PICTURE})" in text and not exists(picture):
+        number = text[: text.index(f"]({PICTURE})")].count("\n") + 1
+        wanted = f"expected the picture {picture} beside it, got {lacking(picture)}; run `toolkit card`"
+        yield f"{join(folder, card.NAME)}:{number}: {wanted}"
+    path, described = join(folder, html.NAME), join(folder, croissant.NAME)
+    if exists(path) and exists(described):
+        data = store_of(path).read(path).decode(errors="replace")
+        try:
+            fault = html.fault_of(data, text, store_of(described).read(described))
+        except msgspec.DecodeError:
+            return  # whoever checks that file says so
+        if fault:
+            yield f"{path}: expected {fault} beside it, got another; run `toolkit card --html`"
+
+
+def _read(folder: str) -> str:
+    path = join(folder, card.NAME)
+    return store_of(path).read(path).decode(errors="replace") if exists(path) else ""
