@@ -20,8 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.section import Common
 from toolkit.interop.dolma import is_dolma, read_mixer
-from toolkit.mix.section import read_section
-from toolkit.mix.settings import OutputSettings
+from toolkit.mix.settings import OutputSettings, read_section
 from toolkit.mix.writer import WRITERS
 from toolkit.tag.tagger import TAGGERS
 

@@ -289,8 +289,7 @@ class Dataset:
 
 
 def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":
-    from toolkit.mix.section import read_joined
-    from toolkit.mix.settings import Stream
+    from toolkit.mix.settings import Stream, read_joined
     from toolkit.rules import read_rules
 
     for each in sets:

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from toolkit.mix.effects.compare import Sample
 from toolkit.mix.effects.counts import RuleEffect, Totals
+from toolkit.mix.effects.explain import Sample
 from toolkit.mix.publish import BlocklistCount, LabelTotals, OrphanCount, Unseen
 from toolkit.result import CommandResult
 from toolkit.whole.records import Model

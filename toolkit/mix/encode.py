@@ -13,7 +13,6 @@ from toolkit.data.documents import Document
 from toolkit.data.row_index import noted
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
-from toolkit.mix.binding import Binding, metadata_fields, needed, recomputed
 from toolkit.mix.effects.counts import (
     NO_LABEL,
     Counted,
@@ -25,6 +24,7 @@ from toolkit.mix.effects.counts import (
     count_repeats,
 )
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, ShardToMix, at_document, merged
+from toolkit.mix.joined_sets import Binding, metadata_fields, needed, recomputed
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.settings import COPY, REJECTED, split_of
 from toolkit.mix.shuffle import framed

@@ -27,8 +27,7 @@ from toolkit.data.documents import (
 )
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError, StaleError
-from toolkit.mix.binding import Binding
-from toolkit.mix.joined_sets import ChosenText, JoinedSet, chosen_text_of, compile_rules
+from toolkit.mix.joined_sets import Binding, ChosenText, JoinedSet, chosen_text_of, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import sets as records
 from toolkit.records.freshness import content_of
@@ -288,7 +287,7 @@ class Joiner:
         Raises:
             AlignmentError: if a set's rows are not those of the documents.
         """
-        return self._at_once(block) or self._one_by_one(block)
+        return iter(self._at_once(block) or self._one_by_one(block))
 
     def measured(self, block: JointBlock, *, unicode: bool) -> Iterator[tuple[Joint, Measured]]:
         """Return `rows`, each with what its text measures; of a joiner of late texts, which are looked at here.
@@ -297,13 +296,11 @@ class Joiner:
             block: of rows.
             unicode: whether Unicode's words are counted.
         """
-        if self._chosen:
-            rows = list(self.rows(block))
-            measures = measure([row[0].text.encode() for row in rows], unicode=unicode).tolist()
-            return zip(rows, measures, strict=True)
-        found = self._at_once(block)
-        if found is not None:
-            rows = list(found)
+        rows = self._at_once(block)
+        if rows is not None and self._chosen:
+            texts = [row[0].text.encode() for row in rows]
+            return zip(rows, measure(texts, unicode=unicode).tolist(), strict=True)
+        if rows is not None:
             sizes, bad = measure_json([cast("LateDocument", row[0]).raw_text for row in rows], unicode=unicode)
             if not bad:
                 listed = sizes.tolist()
@@ -317,9 +314,8 @@ class Joiner:
 
         Of a joiner of late texts, which are looked at here. Errors are those of `rows`.
         """
-        found = self._at_once(block)
-        if found is not None:
-            rows = list(found)
+        rows = self._at_once(block)
+        if rows is not None:
             texts = decoded([cast("LateDocument", row[0]).raw_text for row in rows])
             if texts is not None:
                 for i, row in enumerate(rows):
@@ -361,8 +357,8 @@ class Joiner:
         ]
         return zip(*columns, strict=True) if columns else repeat(())
 
-    def _at_once(self, block: JointBlock) -> Iterator[Joint] | None:
-        """Return the rows, all of them decoded before the first is given; None if something is wrong with one."""
+    def _at_once(self, block: JointBlock) -> list[Joint] | None:
+        """Return the rows; None if something is wrong with one."""
         documents, others = block.documents, block.others
         if documents.fault or any(len(other.lines) != len(documents.lines) for other in others):
             return None
@@ -387,21 +383,16 @@ class Joiner:
             ):
                 return None
         columns = [decoder.columns(each) for decoder, each in zip(self._decoders, found, strict=True)]
-        return self._given(block, rows, columns)
-
-    def _given(self, block: JointBlock, rows: list[_AnyRow], columns: list[list[Any]]) -> Iterator[Joint]:
-        lines = zip(*(other.lines for other in block.others), strict=True) if block.others else repeat(())
+        lines = zip(*(other.lines for other in others), strict=True) if others else repeat(())
         values = zip(*columns, strict=True) if columns else repeat(())
-        raws = block.documents.lines
-        for number, (row, raw, others, found) in enumerate(
-            zip(rows, raws, lines, values, strict=False), block.number + 1
-        ):
-            document: Document
-            if isinstance(row, DocumentRow):
-                document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
-            else:
-                document = LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
-            yield self._joint(document, number, list(others), list(found))
+        make: Any = LateDocument if self._late else Document
+        listed = enumerate(zip(rows, documents.lines, lines, values, strict=False), block.number + 1)
+        return [
+            self._joint(
+                make(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw), number, [*line], [*value]
+            )
+            for number, (row, raw, line, value) in listed
+        ]
 
     def _joint(self, document: Document, number: int, lines: list[bytes], values: list[Any]) -> Joint:
         if self._chosen:  # a document without it is dropped by the rule for that

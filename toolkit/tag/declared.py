@@ -61,8 +61,8 @@ def set_schemas(
                 other = other or records.load_schema(dataset, reference.set)
                 here = {s.key: s.stored for s in mine} if reference.set == set_name else None
                 types = here or (other.types() if other else None)
-                _check_text(step, reference, types, keys if here else other.keys if other else {})
-                _check_reference(step, reference, types, [*found, *(planned or ())], dataset)
+                of = keys if here else other.keys if other else {}
+                _check_reference(step, reference, types, of, [*found, *(planned or ())], dataset)
                 if reference.set != set_name:
                     reads[reference.set] = digest_of(other)
         ordered = {entry.key: keys[entry.key] for entry in plan.sets[set_name]}
@@ -117,24 +117,33 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _check_reference(
-    step: Step, reference: Reference, keys: Mapping[str, schema.Type] | None, planned: Iterable[str], dataset: Dataset
+    step: Step,
+    reference: Reference,
+    types: Mapping[str, schema.Type] | None,
+    keys: Mapping[str, records.KeySchema],
+    planned: Iterable[str],
+    dataset: Dataset,
 ) -> None:
+    """Raise ConfigError if an attribute that is read is not there, of another type, or about another text."""
     where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
-    if keys is None and reference.set in dataset.sets():  # written by another program: known when it is read
-        if reference.option != WHEN:
-            _check_read(step, reference, schema.from_annotation(reference.type, where), where)
-        return None
-    if keys is None:
+    if types is None and reference.set not in dataset.sets():
         known = sorted({*planned, *dataset.sets()})
         hint = did_you_mean(reference.set, known) or f"; there are: {', '.join(known) or 'none'}"
         raise ConfigError(f"{where}: expected an attribute set, got {reference.set!r}{hint}")
-    if reference.key not in keys:
-        hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
+    if types is not None and reference.key not in types:
+        hint = did_you_mean(reference.key, types) or f"; there are: {', '.join(types)}"
         raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
     if reference.option == WHEN:
-        return None
-    type_ = _type_read(reference, keys[reference.key])
+        return
     wanted = schema.from_annotation(reference.type, where)
+    found = None if types is None else types[reference.key]
+    type_ = _type_read(reference, found) if found else wanted  # one of another program is known when it is read
+    if found and reference.option != chosen_text.OPTION:
+        theirs = chosen_text.text_of(keys[reference.key].settings) if reference.key in keys else None
+        try:
+            chosen_text.check_same(step.entry.text, theirs, type_ or found, reference.text)
+        except ConfigError as error:
+            raise ConfigError(f"{step.entry.place}: {reference.option}: {error}") from None
     if type_ is None or not schema.fits(type_, wanted):
         hint = ""
         if type_ and type_.item and type_.kind == "nullable" and schema.fits(type_.item, wanted):
@@ -143,24 +152,11 @@ def _check_reference(
                 f"None`, or the same `when` as {reference.set}"
             )
         raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}{hint}")
-    return _check_read(step, reference, type_, where)
-
-
-def _check_text(
-    step: Step,
-    reference: Reference,
-    types: Mapping[str, schema.Type] | None,
-    keys: Mapping[str, records.KeySchema],
-) -> None:
-    """Raise ConfigError if a tagger reads places in another text than the one that it sees."""
-    if reference.option in (WHEN, chosen_text.OPTION) or types is None or reference.key not in types:
-        return
-    theirs = chosen_text.text_of(keys[reference.key].settings) if reference.key in keys else None
-    read = _type_read(reference, types[reference.key])
     try:
-        chosen_text.check_same(step.entry.text, theirs, read or types[reference.key], reference.text)
+        if step.without:
+            check_read(reference, type_)
     except ConfigError as error:
-        raise ConfigError(f"{step.entry.place}: {reference.option}: {error}") from None
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _type_read(reference: Reference, type_: schema.Type) -> schema.Type | None:
@@ -177,14 +173,6 @@ def _type_read(reference: Reference, type_: schema.Type) -> schema.Type | None:
             return None
         place, type_ = f"{place}.{name}", inner
     return schema.nullable(type_) if may_lack else type_
-
-
-def _check_read(step: Step, reference: Reference, type_: schema.Type, where: str) -> None:
-    if step.without:
-        try:
-            check_read(reference, type_)
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from None
 
 
 def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -13,7 +13,7 @@ from toolkit.config.sizes import Size
 from toolkit.data.schema import walk
 from toolkit.distribution import extras_named
 from toolkit.errors import short
-from toolkit.tag.tagger import Example, Tagger, value_type
+from toolkit.tag.tagger import Example, Tagger, markers, value_type
 
 CHOICES_WITH_EXTRAS = {"icu": "icu"}
 """Choices of options that need an extra, whichever tagger offers them."""
@@ -160,14 +160,8 @@ def _default(field: Any) -> str:
 
 def _marked(class_: type[Tagger], name: str) -> list[tuple[Any, Any]]:
     """Return the fields with a marker of this name, and the marker's value."""
-    found = [(field, _marker(mi.type_info(field.type), name)) for field in msgspec.structs.fields(class_)]
-    return [(field, value) for field, value in found if value is not None]
-
-
-def _marker(info: mi.Type, name: str) -> Any:
-    if isinstance(info, mi.Metadata):
-        return (info.extra or {}).get(name) or _marker(info.type, name)
-    return next((m for t in _inside(info) if (m := _marker(t, name)) is not None), None)
+    marked = markers(class_, name)
+    return [(field, marked[field.name]) for field in msgspec.structs.fields(class_) if field.name in marked]
 
 
 def _is_list(info: mi.Type) -> bool:
@@ -175,17 +169,12 @@ def _is_list(info: mi.Type) -> bool:
 
 
 def _choices(info: mi.Type) -> list[Any]:
-    if isinstance(info, mi.LiteralType):
-        return list(info.values)
-    return [choice for t in _inside(info) for choice in _choices(t)]
-
-
-def _inside(info: mi.Type) -> Iterable[mi.Type]:
+    """Return the choices of an option, in a list or not."""
     match info:
-        case mi.Metadata():
-            return [info.type]
-        case mi.UnionType():
-            return info.types
-        case mi.CollectionType():
-            return [info.item_type]
+        case mi.LiteralType():
+            return list(info.values)
+        case mi.Metadata(type=inner) | mi.CollectionType(item_type=inner):
+            return _choices(inner)
+        case mi.UnionType(types=types):
+            return [choice for each in types for choice in _choices(each)]
     return []

@@ -163,7 +163,8 @@ def value_annotation(tagger: type[Tagger]) -> Any:
 
 
 @functools.cache
-def _markers(tagger: type[msgspec.Struct], name: str) -> dict[str, Any]:
+def markers(tagger: type[msgspec.Struct], name: str) -> dict[str, Any]:
+    """Return what marks of a name say of options, by option: `attribute`, `model`, `check`, `neutral`, `added`."""
     found = {}
     for option, hint in get_type_hints(tagger, include_extras=True).items():
         for meta in _metas(hint):
@@ -210,7 +211,7 @@ def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
 
     Of an option with a list of names each is one: ``of[0]``, ``of[1]``.
     """
-    marked = _markers(type(tagger), "attribute")
+    marked = markers(type(tagger), "attribute")
     given = {option: getattr(tagger, option) for option in marked}
     listed = [
         (f"{option}[{i}]" if isinstance(texts, list) else option, marked[option], text)
@@ -229,7 +230,7 @@ def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
 
 def model_options(tagger: msgspec.Struct) -> dict[str, str]:
     """Return the options of a tagger, or another plugin, that name model files, with their values."""
-    values = {option: getattr(tagger, option) for option in _markers(type(tagger), "model")}
+    values = {option: getattr(tagger, option) for option in markers(type(tagger), "model")}
     return {option: value for option, value in values.items() if value is not None}
 
 
@@ -239,7 +240,7 @@ def check_models(tagger: Tagger) -> None:
     Raises:
         ConfigError: if one is not what it should be.
     """
-    for option, check in _markers(type(tagger), "check").items():
+    for option, check in markers(type(tagger), "check").items():
         if (model := getattr(tagger, option)) is not None:
             check(model)
     tagger.check()
@@ -271,7 +272,7 @@ def settings(tagger: Tagger, reference: str, key: str, digest: Callable[[str], s
         digest: of a model, so that a moved file changes nothing.
     """
     options = msgspec.json.decode(msgspec.json.encode(tagger))  # as they are when they are read back: no tuples
-    unsaid = {*_markers(type(tagger), "neutral"), *_unchanged(tagger, _markers(type(tagger), "added"))}
+    unsaid = {*markers(type(tagger), "neutral"), *_unchanged(tagger, markers(type(tagger), "added"))}
     recorded = {option: value for option, value in options.items() if option not in unsaid}
     digests = {option: {"sha256": digest(model)} for option, model in model_options(tagger).items()}
     return {"tagger": reference, "as": key, "version": tagger.VERSION, "options": recorded | digests}

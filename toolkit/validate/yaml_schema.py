@@ -16,8 +16,7 @@ from toolkit.errors import ConfigError, MissingExtra
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.section import Common as Input
 from toolkit.mix.budget.settings import BudgetForm
-from toolkit.mix.section import TOKENS, SectionForm, StreamForm
-from toolkit.mix.settings import JoinedOption, OutputSettings
+from toolkit.mix.settings import TOKENS, JoinedOption, OutputSettings, SectionForm, StreamForm
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms

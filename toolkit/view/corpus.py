@@ -1,4 +1,9 @@
-"""What is browsed: documents by their places, with values beside them, and questions that are asked of all of them."""
+"""What is browsed: documents by their places, with values beside them, and questions that are asked of all of them.
+
+A query looks at all shards in a thread of its own, in the order of the corpus or by a score. What it finds is 8 bytes a
+document, with a score 16. At most `MOST` places are kept: the first ones, or those with the best scores; how many there
+are in all is counted.
+"""
 
 import ctypes
 import threading
@@ -8,11 +13,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from toolkit.data.schema import Type
 from toolkit.errors import ToolkitError
 from toolkit.storage.threads import Thread
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Ended(BaseException):
@@ -66,6 +74,32 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), ctypes.py_object(error) if error is not None else ctypes.py_object()
     )
+
+
+class Recent(OrderedDict[K, V]):
+    """What was asked for last.
+
+    Args:
+        most: Bound of the sum of sizes; one value is kept in any case.
+        size: Function that returns the size of a value; 1 by default.
+    """
+
+    def __init__(self, most: int, size: Callable[[V], int] = lambda value: 1) -> None:
+        super().__init__()
+        self._most, self._size = most, size
+
+    def use(self, key: K) -> V | None:
+        """Return a value, which is the last to go from now on; None if it is not here."""
+        if key in self:
+            self.move_to_end(key)
+        return self.get(key)
+
+    def keep(self, key: K, value: V) -> V:
+        """Keep a value in the place of the oldest ones."""
+        self[key] = value
+        while len(self) > 1 and sum(map(self._size, self.values())) > self._most:
+            self.popitem(last=False)
+        return value
 
 
 class At(NamedTuple):

@@ -2,7 +2,6 @@
 
 import functools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from threading import Lock
@@ -29,7 +28,7 @@ from toolkit.session import current
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat
 from toolkit.storage.threads import for_each
-from toolkit.view.corpus import At, Found, Question, Scanned, Shard, Stop, Values
+from toolkit.view.corpus import At, Found, Question, Recent, Scanned, Shard, Stop, Values
 from toolkit.view.members import MemberFile, OrderedFile, Pieces, RowFile
 from toolkit.view.questions import AsInMix, DatasetQuestion, Wanted
 
@@ -89,8 +88,8 @@ class DatasetCorpus:
         ]
         self.pieces = Pieces()
         self._sources = dict.fromkeys(sources)
-        self._files: OrderedDict[tuple[int, str], tuple[Stat, RowFile]] = OrderedDict()
-        self._hashes: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._files = Recent[tuple[int, str], tuple[Stat, RowFile]](FILES)
+        self._hashes = Recent[int, "np.ndarray"](HASHES, lambda hashes: hashes.nbytes)
         self._lock = threading.Lock()
         self._states: list[row_index.ShardState | None] = []
         self.shards: Sequence[Shard] = []
@@ -216,9 +215,8 @@ class DatasetCorpus:
     def _file(self, number: int, name: str) -> RowFile:
         key = (number, name)
         with self._lock:
-            if key in self._files:
-                self._files.move_to_end(key)
-                return self._files[key][1]
+            if kept := self._files.use(key):
+                return kept[1]
         path = self._path(number, name)
         version = stat(path)
         if version is None:
@@ -227,9 +225,7 @@ class DatasetCorpus:
             raise missing_attributes(self.dataset, name, self.names[number])
         made = self._opened(number, name, path, version)
         with self._lock:
-            self._files[key] = (version, made)
-            while len(self._files) > FILES:
-                self._files.popitem(last=False)
+            self._files.keep(key, (version, made))
         return made
 
     def _opened(self, number: int, name: str, path: str, version: Stat) -> RowFile:
@@ -263,18 +259,14 @@ class DatasetCorpus:
 
     def _hashes_of(self, number: int) -> "np.ndarray":
         with self._lock:
-            if number in self._hashes:
-                self._hashes.move_to_end(number)
-                return self._hashes[number]
+            if (kept := self._hashes.use(number)) is not None:
+                return kept
         import numpy as np
 
         blocks = [block["hash"] for block in row_index.read(self.dataset, self.names[number])]
         found = np.concatenate([np.empty(0, dtype=np.uint64), *blocks])
         with self._lock:
-            self._hashes[number] = found
-            while len(self._hashes) > 1 and sum(each.nbytes for each in self._hashes.values()) > HASHES:
-                self._hashes.popitem(last=False)
-        return found
+            return self._hashes.keep(number, found)
 
     # --- looking for documents ----------------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """Files that are browsed: those of an output, a release, or of documents, each as its format reads it, in order."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -16,7 +15,7 @@ from toolkit.mix.writer import Writer
 from toolkit.rules import expressions
 from toolkit.rules.expressions import check_condition
 from toolkit.rules.running import compile_function
-from toolkit.view.corpus import At, Found, Scanned, Shard, Stop, Values
+from toolkit.view.corpus import At, Found, Recent, Scanned, Shard, Stop, Values
 from toolkit.view.questions import FILTER, condition_of, score, score_of
 
 HELD = 400
@@ -64,16 +63,14 @@ class FileCorpus:
         self._writer, self._merged, self._max, self._is_unique = writer, merged, max_bytes, is_unique
         types = types_of(writer, merged)
         self.sets: Sequence[Values] = [Values(SET, types)] if types else []
-        self._open: OrderedDict[int, _Reading] = OrderedDict()
-        self._held: OrderedDict[At, Found] = OrderedDict()
-        self._chars = 0
+        self._open = Recent[int, _Reading](OPEN)
+        self._held = Recent[At, Found](HELD_CHARS, lambda found: max(len(found.text), HELD_CHARS // HELD))
         self._lock = threading.Lock()
 
     def look_again(self) -> None:
         with self._lock:
             self._open.clear()
             self._held.clear()
-            self._chars = 0
 
     def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
         with self._lock:
@@ -88,15 +85,11 @@ class FileCorpus:
             return [made[at] for at in places if at in made]
 
     def _at(self, at: At) -> Found | None:
-        if at in self._held:
-            self._held.move_to_end(at)
-            return self._held[at]
-        reading = self._open.get(at.shard)
+        if kept := self._held.use(at):
+            return kept
+        reading = self._open.use(at.shard)
         if reading is None or reading.row > at.row:
-            reading = self._open[at.shard] = _Reading(self.scanned(at.shard))
-        self._open.move_to_end(at.shard)
-        while len(self._open) > OPEN:
-            self._open.popitem(last=False)
+            reading = self._open.keep(at.shard, _Reading(self.scanned(at.shard)))
         next(islice(reading.documents, at.row - reading.row, at.row - reading.row), None)
         reading.row = at.row
         found = next(reading.documents, None)
@@ -104,15 +97,7 @@ class FileCorpus:
             del self._open[at.shard]
             return None
         reading.row += 1
-        return self._hold(self._found(at, *found))
-
-    def _hold(self, found: Found) -> Found:
-        self._held[found.at] = found
-        self._chars += len(found.text)
-        while len(self._held) > HELD or (self._chars > HELD_CHARS and len(self._held) > 1):
-            _, old = self._held.popitem(last=False)
-            self._chars -= len(old.text)
-        return found
+        return self._held.keep(at, self._found(at, *found))
 
     def _documents(self, number: int) -> FileDocuments:
         names = types_of(self._writer, self._merged)

@@ -10,7 +10,6 @@ import bisect
 import io
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -21,6 +20,7 @@ from toolkit.storage import Stat, store_of
 from toolkit.storage.compression import compression_in
 from toolkit.storage.reading import Lines
 from toolkit.storage.threads import for_each
+from toolkit.view.corpus import Recent
 
 PIECE = 1 << 18
 """Bytes that are asked for at a time, at least."""
@@ -42,7 +42,7 @@ class Pieces:
 
     def __init__(self) -> None:
         self.requests = self.bytes = 0
-        self._held: OrderedDict[tuple[str, str, int], bytes] = OrderedDict()
+        self._held = Recent[tuple[str, str, int], bytes](MOST)
         self._lock = threading.Lock()
 
     def read(self, path: str, version: Stat, offset: int, length: int) -> bytes:
@@ -63,23 +63,14 @@ class Pieces:
             for number in range(lacking[0], lacking[-1] + 1):
                 piece = data[number * PIECE - begin : (number + 1) * PIECE - begin]
                 found[number] = piece
-                self._keep(path, version, number, piece)
+                with self._lock:
+                    self._held.keep((path, version.stamp, number), piece)
         whole = b"".join(found[number] or b"" for number in range(first, last + 1))
         return whole[offset - first * PIECE : end - first * PIECE]
 
     def _kept(self, path: str, version: Stat, number: int) -> bytes | None:
-        key = (path, version.stamp, number)
         with self._lock:
-            piece = self._held.get(key)
-            if piece is not None:
-                self._held.move_to_end(key)
-            return piece
-
-    def _keep(self, path: str, version: Stat, number: int, piece: bytes) -> None:
-        with self._lock:
-            self._held[path, version.stamp, number] = piece
-            while len(self._held) > MOST:
-                self._held.popitem(last=False)
+            return self._held.use((path, version.stamp, number))
 
     def _ask(self, path: str, version: Stat, offset: int, length: int) -> bytes:
         try:

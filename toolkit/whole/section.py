@@ -19,7 +19,7 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
 from toolkit.mix.joined_sets import JoinedSet, scale_of
-from toolkit.mix.section import read_joined
+from toolkit.mix.settings import read_joined
 from toolkit.plugins import default_name
 from toolkit.records import sets as records
 from toolkit.records.foreign import External

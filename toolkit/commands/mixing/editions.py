@@ -8,7 +8,7 @@ import msgspec
 from toolkit.commands.steps.context import Context
 from toolkit.config.explaining import Path
 from toolkit.config.settings import ConfigNode
-from toolkit.mix.section import TOKENS
+from toolkit.mix.settings import TOKENS
 from toolkit.storage.paths import absolute
 
 SECTION = "tokenize"

@@ -20,7 +20,7 @@ from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean, quoted
 from toolkit.ingest import own_types
-from toolkit.mix import binding, joined_sets, publish
+from toolkit.mix import joined_sets, publish
 from toolkit.mix.effects import preview
 from toolkit.mix.effects.counts import Totals
 from toolkit.mix.join import ShardToMix
@@ -280,7 +280,7 @@ def _to_mix(
 
 def bound(
     settings: MixSettings, stream: Stream, joined: list[JoinedSet], planned: Mapping[str, records.SetSchema] = _NO_SETS
-) -> tuple[dict[str, binding.Binding], list[binding.Binding]]:
+) -> tuple[dict[str, joined_sets.Binding], list[joined_sets.Binding]]:
     """Return the attributes of the writer, and those of rules that set fields; check all that they need.
 
     Args:
@@ -297,8 +297,8 @@ def bound(
     except UnknownAttribute as error:
         hint = joined_sets.set_hint(error.name, stream, joined, planned)
         raise ConfigError(f"{error.message}{hint}" if hint else str(error)) from None
-    bindings = binding.bind_writer(settings, joined, rules, stream.text)
-    of_rules = binding.bind_rules(settings, joined, rules, stream.text)
+    bindings = joined_sets.bind_writer(settings, joined, rules, stream.text)
+    of_rules = joined_sets.bind_rules(settings, joined, rules, stream.text)
     named = {(each.set, each.key) for each in (*bindings.values(), *of_rules)}
     wanted = [key.name for i, found in enumerate(joined) for key in found.keys if (i, key.key) in named]
     joined_sets.check_texts(settings, stream, joined, wanted)

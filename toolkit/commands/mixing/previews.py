@@ -20,7 +20,6 @@ from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import DOCUMENT_DECODER
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.mix import stage
-from toolkit.mix.effects import compare as comparing
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
 from toolkit.mix.effects.counts import added
@@ -288,14 +287,14 @@ def compare(
     apart = None if (session.options, session.root) == (mine.options, mine.root) else session
     tasks = [
         Task(
-            task.name, comparing.Pair(task.payload, others[task.payload.stream.name, task.payload.path], *shown, apart)
+            task.name, explaining.Pair(task.payload, others[task.payload.stream.name, task.payload.path], *shown, apart)
         )
         for task in stage.shard_tasks(prepared.works)
         if (task.payload.stream.name, task.payload.path) in others
     ]
-    results = context.run("compare", comparing.compare_shard, tasks)
+    results = context.run("compare", explaining.compare_shard, tasks)
     broken = [*prepared.unreadable.values(), *other.unreadable.values(), *failures(results)]
-    total = comparing.Comparison()
+    total = explaining.Comparison()
     for result in results:
         if result.value:
             total.add(result.value)
@@ -311,7 +310,7 @@ def compare(
     )
 
 
-def _add_texts(context: Context, prepared: PreparedMix, found: comparing.Comparison) -> list[str]:
+def _add_texts(context: Context, prepared: PreparedMix, found: explaining.Comparison) -> list[str]:
     """Give the samples their texts; return why that was not possible."""
     numbers: dict[str, set[int]] = {}
     for each in found.samples:
@@ -319,12 +318,12 @@ def _add_texts(context: Context, prepared: PreparedMix, found: comparing.Compari
     limit = context.config.max_document_bytes
     works = {work.path: work for work in prepared.works}
     tasks = [
-        Task(path, comparing.Texts(works[path].dataset, works[path].shard, sorted(rows), limit))
+        Task(path, explaining.Texts(works[path].dataset, works[path].shard, sorted(rows), limit))
         for path, rows in sorted(numbers.items())
     ]
     if not tasks:
         return []
-    results = context.run("texts", comparing.read_texts, tasks)
+    results = context.run("texts", explaining.read_texts, tasks)
     texts = {
         (task.name, number): text
         for task, result in zip(tasks, results, strict=True)

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from toolkit.commands.steps.outcome import table
 from toolkit.data import excerpts
 from toolkit.errors import amount, short
-from toolkit.mix.effects.compare import Comparison
 from toolkit.mix.effects.counts import NO_LABEL, RuleCount, RuleEffect, Totals, add
-from toolkit.mix.effects.explain import VALUE_CHARS
+from toolkit.mix.effects.explain import VALUE_CHARS, Comparison
 from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, Unseen
 from toolkit.mix.settings import MixSettings, Stream

@@ -26,7 +26,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.interop.dolma import is_dolma
-from toolkit.mix import section as mix_section
+from toolkit.mix import settings as mix_settings
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets
 from toolkit.records.foreign import Seen
@@ -218,7 +218,7 @@ class Context(Running):
             ConfigError: naming the place in the file; if there is no such section, too.
         """
         folder = os.path.dirname(self.options.config or "")
-        found = mix_section.read_section(self.section("mix"), folder, lambda: self.dataset, self.config.duplicate_ids)
+        found = mix_settings.read_section(self.section("mix"), folder, lambda: self.dataset, self.config.duplicate_ids)
         splits = read_splits(self.section("about")) if self.has("about") else None
         return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
 

@@ -17,7 +17,7 @@ from toolkit.ingest.plan import InputToIngest
 from toolkit.mix.assemble import PartsToWrite, fits
 from toolkit.mix.budget.drawing import ShardToDraw
 from toolkit.mix.join import ShardToMix
-from toolkit.mix.section import TOKENS as FORMAT
+from toolkit.mix.settings import TOKENS as FORMAT
 from toolkit.mix.stage import load_stage
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
