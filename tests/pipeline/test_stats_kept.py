@@ -1,6 +1,5 @@
 """``toolkit stats``: where counts are kept, and that nobody takes them for data."""
 
-import gzip
 import shutil
 from fnmatch import fnmatch
 from pathlib import Path
@@ -122,17 +121,6 @@ def test_files_of_one_name_are_told_apart(run: Run, tmp_path: Path, cache: Path)
     for _ in range(2):
         (table,) = run("stats", *paths, "--by", "source", "--json").json["tables"]
         assert table["total"]["documents"] == 6
-
-
-def test_what_an_earlier_version_kept_is_deleted(mixed: Project) -> None:
-    for folder in (mixed.out, mixed.documents):
-        former = folder / ".toolkit" / "stats" / ("0" * 32) / "en" / "en.jsonl.gz.0.jsonl.gz"
-        former.parent.mkdir(parents=True)
-        former.write_bytes(gzip.compress(b""))
-        assert mixed.run("stats", folder).code == 0
-        assert matched(folder) == []
-    assert [path.name for path in (mixed.out / ".toolkit" / "stats").iterdir()] == ["v4"]
-    assert not (mixed.documents / ".toolkit").exists()
 
 
 def test_no_record_of_a_mix_is_taken_for_data(mixed: Project) -> None:

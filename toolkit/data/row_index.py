@@ -412,6 +412,13 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
     return index.finish(version_read(path, before, content), content, lines)
 
 
+def hashes(dataset: Dataset, shard: str) -> "np.ndarray":
+    """Return the hashes of source and id of all documents; errors as of `read`."""
+    import numpy as np
+
+    return np.concatenate([np.zeros(0, "<u8"), *(block["hash"] for block in read(dataset, shard))])
+
+
 def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndarray]":
     """Yield the row index in blocks: structured arrays with fields ``hash chars bytes offset``.
 

@@ -8,11 +8,10 @@ for data.
 """
 
 import functools
-import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -31,7 +30,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index, schema
 from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.data.schema import Type
-from toolkit.errors import DAMAGED, ConfigError, DataError, ToolkitError
+from toolkit.errors import DAMAGED, ConfigError, DataError
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
 from toolkit.inspect.targets import Format, Home
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
@@ -42,17 +41,14 @@ from toolkit.rules import RuleSet
 from toolkit.rules.checker import Name
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
-from toolkit.storage import Stat, json_files, store_of
+from toolkit.storage import Stat, json_files
 from toolkit.storage.artifact import Artifact, FileRecord, State, state
 from toolkit.storage.models import cache_folder
 from toolkit.storage.paths import (
     BOOKKEEPING,
     join,
     lacking,
-    parent_of,
     remove,
-    remove_empty_folders,
-    remove_tree,
     stat,
     unlike_data,
 )
@@ -459,8 +455,6 @@ class _Source:
 
 # --- where counts are kept, and what those of all files come to -------------------------------------------------------
 
-_FORMER = re.compile(r"[0-9a-f]{32}|v(\d+)")
-
 
 def base_folder(home: Home) -> str:
     """Return the bookkeeping folder that counts of what lies in a home are kept below; the cache for files of others.
@@ -479,22 +473,6 @@ def base_folder(home: Home) -> str:
 def counts_folder(folder: str) -> str:
     """Return the folder below a bookkeeping folder for what this version counts."""
     return join(folder, "stats", f"v{VERSION}")
-
-
-def forget_former(folder: str) -> None:
-    """Delete what an earlier version has kept below a bookkeeping folder, which nobody can ask for any more."""
-    stats = join(folder, "stats")
-    with suppress(ToolkitError, OSError):  # it may not be ours to write in
-        former = [name for name in store_of(stats).folders(stats) if _is_former(name)]
-        for name in former:
-            remove_tree(join(stats, name))
-        if former:
-            remove_empty_folders(stats, parent_of(folder))
-
-
-def _is_former(name: str) -> bool:
-    found = _FORMER.fullmatch(name)
-    return found is not None and int(found[1] or 0) < VERSION
 
 
 MERGED = 4096

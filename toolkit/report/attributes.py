@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolkit.aggregate.histogram import Cells, Spread
+from toolkit.aggregate.histogram import Spread
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.data import schema
 from toolkit.mix.effects.preview import Block
@@ -44,34 +44,15 @@ def key_of(kind: str, *of: object) -> str:
 
 
 class DuplicateCounts(msgspec.Struct):
-    """Documents, those that are a copy of one that is kept, clusters by size, and samples of pairs.
-
-    A pair has the hash of source and id, and the row, of the copy; similarity; source and id of the kept document; the
-    documents of the cluster.
-    """
+    """Documents, those that are a copy of one that is kept, and clusters by size."""
 
     documents: int = 0
     copies: int = 0
-    clusters: dict[int, int] = msgspec.field(default_factory=dict)
-    pairs: list[tuple[int, int, float | None, str, str, int]] = msgspec.field(default_factory=list)
+    clusters: dict[int, int] = {}
 
 
-class FieldCounts(msgspec.Struct, kw_only=True):
-    """The counts of attributes, in the order of `Fields`.
-
-    Attributes:
-        lengths: of documents.
-        scores: distributions.
-        marks: for each score and threshold, documents for which the comparison holds, by label.
-        spans: for each attribute, by label: documents with spans, spans, their code points.
-        duplicates: of each set.
-    """
-
-    lengths: Cells
-    scores: list[Cells]
-    marks: list[list[dict[str, int]]]
-    spans: list[dict[str, list[int]]]
-    duplicates: list[DuplicateCounts]
+Pair = tuple[int, int, float | None, str, str, int]
+"""Hash of source and id, and row, of a copy; similarity; source and id of the kept document; size of the cluster."""
 
 
 class Attributes:
@@ -91,12 +72,12 @@ class Attributes:
         self._fields, self._least, self._labels = fields, least, labels
         self._getters = [_getter_of(sets, score, rules) for score in fields.scores]
         self._lower = [_getter(sets, score.over) if score.over else None for score in fields.scores]
-        self._lengths = Spread(labels)
-        self._scores = [Spread(labels) for _ in fields.scores]
+        self.lengths = Spread(labels)
+        self.scores = [Spread(labels) for _ in fields.scores]
         self._marks = [[Counter[int]() for _ in score.marks] for score in fields.scores]
         self._spans: list[dict[int, list[int]]] = [{} for _ in fields.spans]
-        self._duplicates = [DuplicateCounts() for _ in fields.duplicates]
-        self._pairs: list[list[tuple[int, int, float | None, str, str, int]]] = [[] for _ in fields.duplicates]
+        self.duplicates = [DuplicateCounts() for _ in fields.duplicates]
+        self.pairs = Least[Pair]()
         annotating = {i for i, rule in enumerate(rules.rules) if rule.ROLE is Role.ANNOTATES}
         self._annotating = {mark.rule for score in fields.scores for mark in score.marks if mark.rule in annotating}
 
@@ -134,12 +115,12 @@ class Attributes:
             rule: np.array([not isinstance(each, int) and rule in each for each in block.outcomes], dtype=bool)
             for rule in self._annotating
         }
-        self._lengths.add(np.array(block.chars, dtype=float), labels, kept)
+        self.lengths.add(np.array(block.chars, dtype=float), labels, kept)
         for number, (score, get, lower) in enumerate(zip(self._fields.scores, self._getters, self._lower, strict=True)):
             upper = get(block)
             under = lower(block) if lower else None
             numbers = upper if under is None else upper / np.where(under > 0, under, np.nan)
-            self._scores[number].add(numbers, labels, kept)
+            self.scores[number].add(numbers, labels, kept)
             for i, mark in enumerate(score.marks):
                 mine = _concerned(mark.label, mark.others, names)[labels]
                 met = (holds(mark, upper, under) if mark.how else holds(mark, numbers)) & mine
@@ -156,7 +137,7 @@ class Attributes:
             self._add_duplicates(number, block.columns[each.place.set], hashes, rows)
 
     def _add_duplicates(self, number: int, column: Sequence[Any], hashes: Any, rows: Any) -> None:
-        at, found, pairs = self._fields.duplicates[number], self._duplicates[number], self._pairs[number]
+        at, found = self._fields.duplicates[number], self.duplicates[number]
         for i, row in enumerate(column):
             value = getattr(row, at.place.key)
             if value is None:
@@ -171,22 +152,19 @@ class Attributes:
             if at.near and value.jaccard is not None:
                 source, *name = value.duplicate_of
                 key = int(hashes[i]), int(rows[i])  # several documents may have one hash, where ids repeat
-                pairs.append((*key, value.jaccard, source, "\0".join(name), size or 0))
-        if len(pairs) > PAIRS:
-            self._pairs[number] = sorted(pairs)[:PAIRS]
+                self.pairs.add(str(number), PAIRS, [(*key, value.jaccard, source, "\0".join(name), size or 0)])
 
-    def found(self) -> FieldCounts:
-        """Return what was counted."""
+    @property
+    def marks(self) -> list[list[dict[str, int]]]:
+        """Return for each score and threshold the documents for which the comparison holds, by label."""
         names = list(self._labels)
-        for found, pairs in zip(self._duplicates, self._pairs, strict=True):
-            found.pairs = sorted(pairs)
-        return FieldCounts(
-            lengths=self._lengths.packed(),
-            scores=[each.packed() for each in self._scores],
-            marks=[[{names[i]: n for i, n in sorted(each.items())} for each in marks] for marks in self._marks],
-            spans=[{names[i]: counts for i, counts in sorted(each.items())} for each in self._spans],
-            duplicates=self._duplicates,
-        )
+        return [[{names[i]: n for i, n in sorted(each.items())} for each in marks] for marks in self._marks]
+
+    @property
+    def spans(self) -> list[dict[str, list[int]]]:
+        """Return for each attribute, by label, documents with spans, spans, their code points."""
+        names = list(self._labels)
+        return [{names[i]: counts for i, counts in sorted(each.items())} for each in self._spans]
 
 
 def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.ndarray[Any, Any]":

@@ -430,37 +430,6 @@ class Pair(msgspec.Struct, kw_only=True):
     cluster: int | None = None
 
 
-__all__ = [
-    "VERSION",
-    "Budget",
-    "BudgetGroup",
-    "Duplicates",
-    "Group",
-    "Groups",
-    "Input",
-    "LabelSizes",
-    "Language",
-    "Lengths",
-    "Line",
-    "Mark",
-    "Marked",
-    "Model",
-    "Named",
-    "Orphans",
-    "Pair",
-    "PairText",
-    "Report",
-    "RuleFacts",
-    "RuleSamples",
-    "Run",
-    "Sample",
-    "Score",
-    "SetMade",
-    "Sizes",
-    "Spans",
-    "Stage",
-]
-
 VERSION = 1
 """Of the form."""
 

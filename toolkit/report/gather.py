@@ -1,20 +1,22 @@
 """Gathers the facts of a run: shards are counted, their counts added up, samples chosen and read."""
 
+import copy
+import functools
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from toolkit.aggregate import groups
+from toolkit.aggregate import groups, partials
 from toolkit.aggregate.histogram import REST, Spread
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
 from toolkit.mix import orphans
-from toolkit.mix.effects.counts import GroupCount, Totals, add, added
+from toolkit.mix.effects.counts import added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, Manifest, orphan_counts
@@ -23,7 +25,7 @@ from toolkit.mix.writer import not_carried
 from toolkit.report import facts, of_output
 from toolkit.report.fields import Fields, fields_of
 from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, Merged, sizes_of
-from toolkit.report.one_shard import ShardToCount, count_shard, load
+from toolkit.report.one_shard import ShardToCount, Sums, count_shard, load
 from toolkit.report.samples import (
     NAME_CHARS,
     At,
@@ -37,6 +39,8 @@ from toolkit.report.samples import (
 )
 from toolkit.rules import Rule
 from toolkit.storage.threads import for_each
+
+T = TypeVar("T")
 
 TOP = 100
 """Hosts, and other groups, that are shown."""
@@ -134,7 +138,7 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardT
         for (shard, row), rules in each.selected.rows.items():
             rows.setdefault(shard, {})[row] = rules
     length = text_bytes(sum(map(len, rows.values())), given.share)
-    pairs = [pair for each in streams for found in each.merged.pairs for pair in found]
+    pairs = [pair for each in streams for found in each.merged.pairs.found.values() for pair in found]
     others = sorted({row_hash(pair[4], pair[5].partition("\0")[0]) for pair in pairs})
     works = []
     for number, task in enumerate(tasks):
@@ -159,8 +163,8 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardT
 
 def _pairs(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Pair]:
     for each in streams:
-        for at, found in zip(each.fields.duplicates, each.merged.pairs, strict=True):
-            for _, shard, row, similarity, source, id_, size in found:
+        for number, at in enumerate(each.fields.duplicates):
+            for _, shard, row, similarity, source, id_, size in each.merged.pairs.found.get(str(number), []):
                 other, one = shown.texts.get(("", f"{shard}:{row}")), shown.texts.get((source, id_))
                 if one and other:
                     similarity = jaccard(one.text, other.text) if similarity is None else similarity
@@ -189,9 +193,6 @@ def _assembled(
     own: list[Dataset] = []
     for dataset, _, _ in datasets.values():
         own += [] if dataset in own else [dataset]
-    totals = Totals()
-    for each in streams:
-        add(totals, each.merged.totals)
     every = _labels(streams, manifest)
     many = {each.label for each in every[:MOST_LABELS]}
     labels = every[:MOST_LABELS] + _together(every[MOST_LABELS:])
@@ -206,7 +207,7 @@ def _assembled(
         sets=made,
         came_in=of_output.came_in(own),
         stages=of_output.stages(datasets),
-        totals=manifest.totals if manifest else totals,
+        totals=manifest.totals if manifest else _over(streams, lambda sums: sums.totals),
         labels=labels,
         groups=list(_groups(given, tasks)),
         rules=_rules(streams, many, manifest),
@@ -229,15 +230,14 @@ def _shards(given: Gathered, stream: Stream) -> list[str]:
     return [work.shard for work in given.works if work.stream.name == stream.name]
 
 
+def _over(streams: Sequence[_OfStream], of: Callable[[Sums], T]) -> T:
+    """Return what sums have of all streams."""
+    return functools.reduce(partials.added, (copy.deepcopy(of(each.merged.sums)) for each in streams))
+
+
 def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.LabelSizes]:
     """Return the sizes of each label; of what was mixed those that the mix has counted, of edited texts."""
-    before: dict[str, list[int]] = {}
-    after: dict[str, list[int]] = {}
-    for each in streams:
-        for mine, theirs in ((before, each.merged.before), (after, each.merged.after)):
-            for label, numbers in theirs.items():
-                sums = mine.setdefault(label, [0] * len(numbers))
-                mine[label] = [a + b for a, b in zip(sums, numbers, strict=True)]
+    before, after = _over(streams, lambda sums: sums.before), _over(streams, lambda sums: sums.after)
     tokens = any(each.fields.tokens for each in streams)
     found = []
     for label, numbers in before.items():
@@ -245,15 +245,9 @@ def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[fac
             label=label, before=sizes_of(numbers, tokens=tokens), after=sizes_of(after[label], tokens=tokens)
         )
         if manifest and label in manifest.statistics:
-            counts = manifest.statistics[label].after
-            sizes.after = facts.Sizes(
-                documents=counts.documents,
-                chars=counts.chars,
-                bytes=counts.bytes,
-                lines=counts.lines,
-                words=counts.words,
-                tokens=sizes.after.tokens,
-            )
+            tokens_after = sizes.after.tokens
+            sizes.after = of_output.sizes_of(manifest.statistics[label].after)
+            sizes.after.tokens = tokens_after
         found.append(sizes)
     return sorted(found, key=lambda each: (-each.before.documents, each.label))
 
@@ -289,7 +283,7 @@ def _rules(streams: Sequence[_OfStream], many: set[str], manifest: Manifest | No
     found = []
     for each in streams:
         for i, rule in enumerate(each.rules):
-            count, labels = each.merged.effects[i], each.merged.by_label
+            count, labels = each.merged.sums.effects[i], each.merged.sums.by_label
             by_label = _shown_labels({label: of[i] for label, of in labels.items() if any(of[i])}, many)
             found.append(
                 facts.RuleFacts(
@@ -317,32 +311,12 @@ def written(rule: Rule) -> str:
 
 def _budget(given: Gathered, streams: Sequence[_OfStream]) -> facts.Budget | None:
     found = given.manifest.budget if given.manifest else given.budget
-    if found is None:
-        return None
-    sums: dict[str, GroupCount] = {}
-    for each in streams:
-        for group, count in each.merged.budget.items():
-            add(sums.setdefault(group, GroupCount()), count)
-    return facts.Budget(
-        unit=str(found.unit),
-        redistributed=found.redistributed,
-        groups=[
-            facts.BudgetGroup(
-                group=row.group,
-                available=row.available,
-                wanted=row.target,
-                taken=row.taken,
-                documents=sums.get(row.group, GroupCount()).documents,
-                copies=sums.get(row.group, GroupCount()).copies,
-            )
-            for row in found.groups
-        ],
-    )
+    return of_output.budget_of(found, _over(streams, lambda sums: sums.budget))
 
 
 def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
     for each in streams:
-        for at, found in zip(each.fields.duplicates, each.merged.duplicates, strict=True):
+        for at, found in zip(each.fields.duplicates, each.merged.sums.duplicates, strict=True):
             clusters = sorted(found.clusters.items())
             yield facts.Duplicates(
                 set=at.set, kind=at.kind, documents=found.documents, dropped=found.copies, clusters=clusters
@@ -400,7 +374,7 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
 
 
 def _marks(each: _OfStream, number: int, labels: set[str]) -> Iterator[facts.Mark]:
-    for mark, counts in zip(each.fields.scores[number].marks, each.merged.marks[number], strict=True):
+    for mark, counts in zip(each.fields.scores[number].marks, each.merged.sums.marks[number], strict=True):
         yield facts.Mark(
             rule=each.rules[mark.rule].name,
             stream=each.stream.name,
@@ -416,7 +390,7 @@ def _marks(each: _OfStream, number: int, labels: set[str]) -> Iterator[facts.Mar
 def _spans(streams: Sequence[_OfStream], many: set[str]) -> Iterator[facts.Spans]:
     found: dict[str, facts.Spans] = {}
     for each in streams:
-        for at, labels in zip(each.fields.spans, each.merged.spans, strict=True):
+        for at, labels in zip(each.fields.spans, each.merged.sums.spans, strict=True):
             mine = found.setdefault(at.path, facts.Spans(field=at.path, set=at.set, pii=at.personal, labels={}))
             for label, numbers in _shown_labels(labels, many).items():
                 before = mine.labels.get(label, (0, 0, 0))

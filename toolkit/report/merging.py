@@ -1,16 +1,16 @@
 """The counts of all shards of a stream, added up: effects of rules, sizes, distributions, samples that are chosen."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from toolkit.aggregate.histogram import Spread
+from toolkit.aggregate.partials import added
 from toolkit.aggregate.samples import Least
-from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals, add, add_groups
+from toolkit.mix.effects.counts import RuleCount, Totals
 from toolkit.report import facts
 from toolkit.report.attributes import MOST, PAIRS, DuplicateCounts
 from toolkit.report.fields import Fields
-from toolkit.report.one_shard import EFFECT, SIZES, ShardCounts
+from toolkit.report.one_shard import SIZES, ShardCounts, Sums
 
 BINS = 40
 """Bins of a histogram; of a score with thresholds there are more."""
@@ -40,73 +40,36 @@ class Merged:
     """The counts of a stream.
 
     Attributes:
-        totals, effects, by_label, before, after, budget: as in `ShardCounts`, the last three by label.
+        sums: of all shards.
         chosen: samples, by key.
-        pairs: for each set of duplicates, of all shards: hash, number of the shard, row, and the rest.
+        pairs: of near duplicates, by the number of their set: hash, number of the shard, row, and the rest.
         fates: by the number of a shard, bytes of what is noted of its documents, where rules drop copies.
     """
 
     def __init__(self, rules: int, fields: Fields) -> None:
-        self.totals = Totals()
-        self.effects = [RuleCount() for _ in range(rules)]
-        self.by_label: dict[str, list[list[int]]] = {}
-        self.before: dict[str, list[int]] = {}
-        self.after: dict[str, list[int]] = {}
-        self.budget: dict[str, GroupCount] = {}
-        self.unlike_dolma = 0
-        self.lengths = Spread()
-        self.scores = [Spread() for _ in fields.scores]
-        self.marks = [[Counter[str]() for _ in score.marks] for score in fields.scores]
-        self.spans: list[dict[str, list[int]]] = [{} for _ in fields.spans]
-        self.duplicates = [DuplicateCounts() for _ in fields.duplicates]
-        self.pairs: list[list[tuple[Any, ...]]] = [[] for _ in fields.duplicates]
-        self.chosen = Least[Chosen]()
+        self.sums = Sums(
+            totals=Totals(),
+            effects=[RuleCount() for _ in range(rules)],
+            marks=[[{} for _ in score.marks] for score in fields.scores],
+            spans=[{} for _ in fields.spans],
+            duplicates=[DuplicateCounts() for _ in fields.duplicates],
+        )
+        self.lengths, self.scores = Spread(), [Spread() for _ in fields.scores]
+        self.chosen, self.pairs = Least[Chosen](), Least[tuple[Any, ...]]()
         self.fates: dict[int, int] = {}
 
     def add(self, shard: int, found: ShardCounts) -> None:
         """Add those of a shard, by its number."""
-        add(self.totals, found.totals)
-        for mine, theirs in zip(self.effects, found.effects, strict=True):
-            add(mine, theirs)
-        for i, label in enumerate(found.labels):
-            rules = self.by_label.setdefault(label, [[0] * len(EFFECT) for _ in self.effects])
-            for sums, more in zip(rules, found.by_label[i], strict=True):
-                _add(sums, more)
-            _add(self.before.setdefault(label, [0] * len(SIZES)), found.before[i])
-            _add(self.after.setdefault(label, [0] * len(SIZES)), found.after[i])
-        add_groups(self.budget, found.budget)
-        self.unlike_dolma += found.unlike_dolma
+        added(self.sums, found.sums)
         if found.fates is not None:
             self.fates[shard] = found.fates
-        fields = found.fields
-        self.lengths.merge(fields.lengths, found.labels)
-        for score, one in zip(self.scores, fields.scores, strict=True):
-            score.merge(one, found.labels)
-        for marks, more_marks in zip(self.marks, fields.marks, strict=True):
-            for mark, counts in zip(marks, more_marks, strict=True):
-                mark.update(counts)
-        for spans, more_spans in zip(self.spans, fields.spans, strict=True):
-            for label, numbers in more_spans.items():
-                _add(spans.setdefault(label, [0, 0, 0]), numbers)
-        for number, each in enumerate(fields.duplicates):
-            self._add_duplicates(number, shard, each)
+        for mine, theirs in zip([self.lengths, *self.scores], [found.lengths, *found.scores], strict=True):
+            mine.merge(theirs, found.labels)
         for key, ranks in found.ranks.items():
             here = (Chosen(rank.distance, rank.hash, shard, rank.row) for rank in ranks)
             self.chosen.add(key, MOST[key.partition("\n")[0]], here)
-
-    def _add_duplicates(self, number: int, shard: int, found: DuplicateCounts) -> None:
-        mine = self.duplicates[number]
-        mine.documents += found.documents
-        mine.copies += found.copies
-        for size, count in found.clusters.items():
-            mine.clusters[size] = mine.clusters.get(size, 0) + count
-        pairs = self.pairs[number] + [(hash_, shard, *rest) for hash_, *rest in found.pairs]
-        self.pairs[number] = sorted(pairs, key=lambda pair: pair[:3])[:PAIRS]
-
-
-def _add(mine: list[int], theirs: Iterable[int]) -> None:
-    for i, number in enumerate(theirs):
-        mine[i] += number
+        for key, pairs in found.pairs.items():
+            self.pairs.add(key, PAIRS, ((hash_, shard, *rest) for hash_, *rest in pairs))
 
 
 def sizes_of(numbers: Sequence[int], *, tokens: bool) -> facts.Sizes:

@@ -12,8 +12,9 @@ from toolkit.data.dataset import Dataset
 from toolkit.distribution import NAME, VERSION
 from toolkit.errors import ConfigError
 from toolkit.mix import publish
+from toolkit.mix.effects.counts import GroupCount
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.publish import Manifest
+from toolkit.mix.publish import BudgetFound, Manifest
 from toolkit.records import ingested, rejected
 from toolkit.records import sets as records
 from toolkit.report import facts
@@ -105,10 +106,10 @@ def models(datasets: Iterable[tuple[Dataset, Sequence[JoinedSet]]]) -> list[Mode
     return [Model(name=name, sha256=digest) for digest, name in sorted(found.items(), key=lambda each: each[::-1])]
 
 
-def versions(made: Sequence[SetMade], manifest: Manifest | None) -> list[Named]:
-    """Return the versions of the toolkit, now and when the mix was made, of Python and of taggers."""
-    found = {NAME: VERSION, "Python": platform.python_version()}
-    if manifest and manifest.toolkit != VERSION:
+def versions(made: Sequence[SetMade], manifest: Manifest | None, *, here: bool = True) -> list[Named]:
+    """Return the versions of the toolkit, now and when the mix was made, of Python if it runs here, and of taggers."""
+    found = {NAME: VERSION, **({"Python": platform.python_version()} if here else {})}
+    if manifest and (manifest.toolkit != VERSION or not here):
         found[f"{NAME}, of the mix"] = manifest.toolkit
     for each in made:
         for settings in each.settings.values():
@@ -169,7 +170,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         mixed=True,
         notes=notes,
         missing={part: f"{why}; {_WITHOUT}" for part, why in MISSING.items()},
-        versions=_versions(manifest),
+        versions=versions(_sets(manifest), manifest, here=False),
         models=[facts.Model(name=name, sha256=sha256) for sha256, name in sorted(manifest.models.items())],
         sets=_sets(manifest),
         totals=manifest.totals,
@@ -177,23 +178,23 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         rules=_rules(manifest),
         left_out=dict(manifest.counts),
         not_carried=manifest.not_carried,
-        budget=_budget(manifest),
+        budget=budget_of(manifest.budget),
         orphans=[facts.Orphans(**msgspec.structs.asdict(each)) for each in manifest.orphans],
     )
 
 
 def _labels(manifest: publish.Manifest) -> list[facts.LabelSizes]:
     found = [
-        facts.LabelSizes(label=label, before=_sizes(each.before), after=_sizes(each.after))
+        facts.LabelSizes(label=label, before=sizes_of(each.before), after=sizes_of(each.after))
         for label, each in manifest.statistics.items()
     ]
     return sorted(found, key=lambda each: (-each.before.documents, each.label))
 
 
-def _sizes(found: Counts) -> facts.Sizes:
-    return facts.Sizes(
-        documents=found.documents, chars=found.chars, bytes=found.bytes, lines=found.lines, words=found.words
-    )
+def sizes_of(found: Counts) -> facts.Sizes:
+    """Return the sizes of texts that were counted."""
+    names = ("documents", "chars", "bytes", "lines", "words")
+    return facts.Sizes(**{name: getattr(found, name) for name in names})
 
 
 def _rules(manifest: publish.Manifest) -> list[facts.RuleFacts]:
@@ -225,24 +226,24 @@ def _rules(manifest: publish.Manifest) -> list[facts.RuleFacts]:
     return found
 
 
-def _budget(manifest: publish.Manifest) -> facts.Budget | None:
-    if manifest.budget is None:
+def budget_of(found: BudgetFound | None, counts: Mapping[str, GroupCount] | None = None) -> facts.Budget | None:
+    """Return what a budget came to; counts: of its groups, if they are not those of a mix."""
+    if found is None:
         return None
-    return facts.Budget(
-        unit=str(manifest.budget.unit),
-        redistributed=manifest.budget.redistributed,
-        groups=[
+    groups = []
+    for row in found.groups:
+        count = row if counts is None else counts.get(row.group, GroupCount())
+        groups.append(
             facts.BudgetGroup(
                 group=row.group,
                 available=row.available,
                 wanted=row.target,
                 taken=row.taken,
-                documents=row.documents,
-                copies=row.copies,
+                documents=count.documents,
+                copies=count.copies,
             )
-            for row in manifest.budget.groups
-        ],
-    )
+        )
+    return facts.Budget(unit=str(found.unit), redistributed=found.redistributed, groups=groups)
 
 
 def _sets(manifest: publish.Manifest) -> list[facts.SetMade]:
@@ -253,12 +254,3 @@ def _sets(manifest: publish.Manifest) -> list[facts.SetMade]:
         settings = {key["name"]: key["settings"] for key in keys if key.get("settings")}
         found.append(facts.SetMade(set=name, stream=stream, keys=types, settings=settings))
     return found
-
-
-def _versions(manifest: publish.Manifest) -> list[facts.Named]:
-    found = {NAME: VERSION, f"{NAME}, of the mix": manifest.toolkit}
-    for each in _sets(manifest):
-        for settings in each.settings.values():
-            if name := tagger_of(settings):
-                found[name] = str(settings.get("version", ""))
-    return [facts.Named(name=name, version=version) for name, version in found.items() if version]

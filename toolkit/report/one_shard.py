@@ -16,6 +16,7 @@ import msgspec
 
 from toolkit.aggregate import groups, partials
 from toolkit.aggregate.columns import Columns, columns_of, decoding
+from toolkit.aggregate.histogram import Cells
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
@@ -29,10 +30,10 @@ from toolkit.mix.effects.counts import (
     count_repeats,
     finish,
 )
-from toolkit.mix.effects.preview import BLOCK, Block, blocks
+from toolkit.mix.effects.preview import Block, blocks
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.mix.orphans import Copies, Fates
-from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, Attributes, FieldCounts, key_of
+from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, Attributes, DuplicateCounts, Pair, key_of
 from toolkit.report.fields import Fields
 from toolkit.rules import Outcome
 from toolkit.runs.executors import Report
@@ -44,7 +45,7 @@ from toolkit.storage.paths import join, remove, unlike_data
 if TYPE_CHECKING:
     import numpy as np
 
-VERSION = 5
+VERSION = 6
 """Of what is counted; shards that were counted by another version are counted anew."""
 
 SIZES = ("documents", "chars", "bytes", "lines", "words", "tokens")
@@ -85,36 +86,54 @@ class ShardToCount(ConfigStruct):
         return join(self.folder, self.settings, unlike_data(self.work.shard))
 
 
+class Sums(msgspec.Struct, kw_only=True):
+    """The counts of a shard that add up.
+
+    Attributes:
+        totals: documents and code points.
+        effects: of each rule, in order.
+        by_label: for each label and rule, the numbers of `EFFECT`; the label is empty for documents without one.
+        before, after: for each label, the numbers of `SIZES`; after with copies, before edits.
+        budget: what a budget takes of each group.
+        unlike_dolma: documents of which Dolma decides otherwise.
+        marks: for each score and threshold, documents for which the comparison holds, by label.
+        spans: for each attribute, by label: documents with spans, spans, their code points.
+        duplicates: of each set.
+    """
+
+    totals: Totals
+    effects: list[RuleCount]
+    by_label: dict[str, list[list[int]]] = {}
+    before: dict[str, list[int]] = {}
+    after: dict[str, list[int]] = {}
+    budget: dict[str, GroupCount] = {}
+    unlike_dolma: int = 0
+    marks: list[list[dict[str, int]]]
+    spans: list[dict[str, list[int]]]
+    duplicates: list[DuplicateCounts]
+
+
 class ShardCounts(Artifact, frozen=True, kw_only=True):
-    """The counts of a shard; what belongs to labels is in the order of these.
+    """The counts of a shard.
 
     Attributes:
         content, attributes: digests of the inputs.
-        labels: that there are; empty for documents without one.
-        totals: documents and code points.
-        effects: of each rule, in order.
-        by_label: for each label and rule, the numbers of `EFFECT`.
-        before, after: for each label, the numbers of `SIZES`; after with copies, before edits.
-        lengths: of documents, as `toolkit.aggregate.histogram.Spread` has them.
-        fields: of attributes.
-        budget: what a budget takes of each group.
-        unlike_dolma: documents of which Dolma decides otherwise.
+        labels: that there are, in the order of their numbers in what follows.
+        lengths: of documents.
+        scores: distributions, in the order of `Fields`.
         ranks: samples.
+        pairs: of near duplicates, by the number of their set.
         fates: bytes of what is noted of documents, where rules drop copies.
     """
 
     content: str
     attributes: dict[str, str]
     labels: list[str]
-    totals: Totals
-    effects: list[RuleCount]
-    by_label: list[list[list[int]]]
-    before: list[list[int]]
-    after: list[list[int]]
-    fields: FieldCounts
-    budget: dict[str, GroupCount]
-    unlike_dolma: int
+    sums: Sums
+    lengths: Cells
+    scores: list[Cells]
     ranks: dict[str, list[Rank]]
+    pairs: dict[str, list[Pair]]
     fates: int | None = None
 
     @property
@@ -154,30 +173,6 @@ def load(task: ShardToCount) -> ShardCounts | None:
     return partials.load(f"{task.base}.counts", ShardCounts)
 
 
-class _Rows:
-    """The rows of a shard beside its attributes: hashes from the row index, columns; some at a time."""
-
-    def __init__(self, work: ShardToMix, columns: Columns) -> None:
-        import numpy as np
-
-        self._index = row_index.read(work.dataset, work.shard, BLOCK)
-        self._left = np.zeros(0, dtype="<u8")
-        self._lines, self._words = columns.array(columns.lines), columns.array(columns.words)
-        self._places = {kind: columns.array(data) for kind, data in columns.places.items()}
-        self.number = 0
-
-    def take(self, rows: int) -> tuple[Any, Any, Any, dict[str, Any]]:
-        """Return hashes, lines, words and places of the next so many rows."""
-        import numpy as np
-
-        while len(self._left) < rows and (block := next(self._index, None)) is not None:
-            self._left = np.concatenate([self._left, block["hash"]])
-        hashes, self._left = self._left[:rows], self._left[rows:]
-        here = slice(self.number, self.number + rows)
-        self.number += rows
-        return hashes, self._lines[here], self._words[here], {k: each[here] for k, each in self._places.items()}
-
-
 class _Counting:
     """Counts a shard, block by block.
 
@@ -191,7 +186,9 @@ class _Counting:
         self._rules = decoding(task.work.compile_rules(), task.fields.keys)
         self._copies = Copies(self._rules, task.work)
         self.fates = Fates()
-        self._rows = _Rows(task.work, columns)
+        self._lines, self._words = columns.array(columns.lines), columns.array(columns.words)
+        self._places = {kind: columns.array(data) for kind, data in columns.places.items()}
+        self._hashes = row_index.hashes(task.work.dataset, task.work.shard)
         self._labels: dict[str, int] = {}
         self._effects = [RuleCount() for _ in self._rules.rules]
         self._by_label: list[Any] = []
@@ -213,8 +210,8 @@ class _Counting:
     def _add(self, block: Block) -> None:
         import numpy as np
 
-        begin = self._rows.number
-        hashes, lines, words, places = self._rows.take(len(block.chars))
+        begin = self._totals.rows
+        here = slice(begin, begin + len(block.chars))
         rows = np.arange(begin + 1, begin + 1 + len(block.chars))
         chars, sizes = np.array(block.chars, dtype=np.int64), np.array(block.bytes, dtype=np.int64)
         labels = np.array([self._label(label or "") for label in block.labels], dtype=np.int64)
@@ -223,20 +220,20 @@ class _Counting:
         kept = dropped < 0
         self._decided(block, labels, chars, dropped, unique)
         tokens = self._attributes.tokens(block)
-        measured = np.stack([np.ones_like(chars), chars, sizes, lines, words, tokens], axis=1)
+        measured = np.stack([np.ones_like(chars), chars, sizes, self._lines[here], self._words[here], tokens], axis=1)
         for number, weight in enumerate((1, copies)):
             np.add.at(self._sizes_of(number), labels, measured * np.reshape(weight, (-1, 1)))
         after = measured[:, :3] * copies[:, None]
-        for kind, place in places.items():
-            np.add.at(self._sums[kind], place, np.hstack([measured[:, :3], after]))
+        for kind, place in self._places.items():
+            np.add.at(self._sums[kind], place[here], np.hstack([measured[:, :3], after]))
         self._totals.rows += len(chars)
         self._totals.chars += int(chars.sum())
         self._totals.kept += int(kept.sum())
         self._totals.kept_chars += int(chars[kept].sum())
         self._totals.copies += int((copies[kept] - 1).sum())
         self._totals.copy_chars += int(((copies - 1) * chars)[kept].sum())
-        self._choose(labels, dropped, hashes, rows)
-        self._attributes.add(block, labels, dropped, hashes, rows)
+        self._choose(labels, dropped, self._hashes[here], rows)
+        self._attributes.add(block, labels, dropped, self._hashes[here], rows)
 
     def _label(self, label: str) -> int:
         if len(label) > LABEL_CHARS:
@@ -337,23 +334,31 @@ class _Counting:
 
     def counts(self, content: str, inputs: dict[str, str]) -> ShardCounts:
         """Return what was counted."""
-        known = len(self._labels)
+        of, names = self._attributes, list(self._labels)
         before, after = (
-            ([], []) if not known else (self._sizes_of(0)[:known].tolist(), self._sizes_of(1)[:known].tolist())
+            dict(zip(names, self._sizes_of(number).tolist(), strict=False)) if names else {} for number in (0, 1)
+        )
+        sums = Sums(
+            totals=self._totals,
+            effects=self._effects,
+            by_label=dict(zip(names, (each.tolist() for each in self._by_label), strict=True)),
+            before=before,
+            after=after,
+            budget=self._budget,
+            unlike_dolma=self._unlike_dolma,
+            marks=of.marks,
+            spans=of.spans,
+            duplicates=of.duplicates,
         )
         return ShardCounts(
             content=content,
             attributes=inputs,
-            labels=list(self._labels),
-            totals=self._totals,
-            effects=self._effects,
-            by_label=[each.tolist() for each in self._by_label],
-            before=before,
-            after=after,
-            fields=self._attributes.found(),
-            budget=self._budget,
-            unlike_dolma=self._unlike_dolma,
+            labels=names,
+            sums=sums,
+            lengths=of.lengths.packed(),
+            scores=[each.packed() for each in of.scores],
             ranks=self._least.found,
+            pairs=of.pairs.found,
             fates=len(self.fates.kept) + len(self.fates.copies) if self._copies.rules else None,
         )
 

@@ -86,7 +86,7 @@ def select(found: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
                 known.append(rule)
         return places
 
-    ranked = sorted(found.before, key=lambda label: (-found.before[label][0], label))
+    ranked = sorted(found.sums.before, key=lambda label: (-found.sums.before[label][0], label))
     drawn = {
         label: taken(chosen.get(("label", label), [])[: 4 if i < DRAWN_LABELS else 1]) for i, label in enumerate(ranked)
     }
@@ -114,15 +114,15 @@ def _costly(found: Merged, rules: Sequence[Rule]) -> list[dict[str, int]]:
     """Return for each rule the labels whose dropped documents are shown, and how many of each."""
     shown: list[dict[str, int]] = [{} for _ in rules]
     dropping = [i for i, rule in enumerate(rules) if rule.drops]
-    lost = {label: sum(each[i][0] for i in dropping) for label, each in found.by_label.items()}
+    lost = {label: sum(each[i][0] for i in dropping) for label, each in found.sums.by_label.items()}
     for place, label in enumerate(sorted(lost, key=lambda label: (-lost[label], label))[:MOST_LABELS]):
-        costliest = max(dropping, key=lambda i: (found.by_label[label][i][0], -i), default=None)
-        if costliest is not None and found.by_label[label][costliest][0]:
+        costliest = max(dropping, key=lambda i: (found.sums.by_label[label][i][0], -i), default=None)
+        if costliest is not None and found.sums.by_label[label][costliest][0]:
             shown[costliest][label] = 10 if place < COSTLY_LABELS else 3
     for i in dropping:
-        ranked = sorted(found.by_label, key=lambda label: (-found.by_label[label][i][0], label))
+        ranked = sorted(found.sums.by_label, key=lambda label: (-found.sums.by_label[label][i][0], label))
         for label in ranked[:RULE_LABELS]:
-            if found.by_label[label][i][0]:
+            if found.sums.by_label[label][i][0]:
                 shown[i].setdefault(label, 10)
     return shown
 

@@ -34,7 +34,7 @@ from toolkit.rules.checker import Name
 from toolkit.session import current
 from toolkit.source import Resolved
 from toolkit.storage import compression
-from toolkit.storage.paths import BOOKKEEPING, check_writable, join, strip_suffix
+from toolkit.storage.paths import check_writable, join, strip_suffix
 from toolkit.text.languages.labels import label_of_path
 
 LABELS_AT = ("language.label", "oscar.identification.label")
@@ -148,7 +148,6 @@ class _Finder:
             try:
                 folder = find()
                 check_writable(counting.counts_folder(folder), "stats")
-                counting.forget_former(folder)
                 return counting.counts_folder(folder), folder_of(folder)
             except ConfigError as error:
                 if not self._context.options.quiet:
@@ -162,8 +161,6 @@ class _Finder:
         home = inspected.home_of(target.path)
         manifest = publish.load_manifest(home.root) if home.kind == "output" else None
         labels = {part.path: part.label for part in manifest.parts} if manifest else {}
-        if self._keep:
-            counting.forget_former(join(target.folder, BOOKKEEPING))
         found = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not found)
         types = merged_types(manifest) if manifest else {}
