@@ -30,7 +30,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, FreshDocument
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError, ToolkitError
-from toolkit.ingest import attempts, inputs, plan, run
+from toolkit.ingest import inputs, plan, run
 from toolkit.ingest.attempts import Grouped
 from toolkit.ingest.run import FreshBlock
 from toolkit.mix import join, stage
@@ -399,7 +399,6 @@ def pass_input(work: InputToPass, report: Report) -> InputMixed:
     """
     record = inputs.recorded(work.input)
     if record and is_mixed(work, record):
-        attempts.forget_attempt(work.input)
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
         return InputMixed(

@@ -239,7 +239,7 @@ def _is_deleted(path: str, now: State) -> bool:
     """Whether the record of an input says that what was made of it is deleted: that is noted before it is."""
     shard = re.fullmatch(r"data/(?:documents|attributes/[^/]+)/(.*)", path)
     record = _records(now, "inputs").get((INGEST, shard[1])) if shard else None
-    return record is not None and record["deleted"] is True
+    return record is not None and record.get("deleted") is True
 
 
 def _not_there(name: str, data: bytes, now: Mapping[str, str]) -> list[str]:
@@ -272,7 +272,8 @@ def recorded(files: State) -> dict[str, Any]:
         if kind.startswith("set ")
     }
     for record in _records(files, "inputs").values():
-        found |= {f"data/documents/{name}": state for name, state in record["shards"].items() if not record["deleted"]}
+        if not record.get("deleted", True):  # else its documents are gone on purpose, or an attempt has not ended
+            found |= {f"data/documents/{name}": state for name, state in record["shards"].items()}
     return found
 
 

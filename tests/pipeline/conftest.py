@@ -151,7 +151,7 @@ def strays(root: Path) -> list[str]:
     for path in root.rglob("*"):
         parts = path.relative_to(root).parts
         work = ".toolkit" in parts and ("stage" in parts or "parts" in parts)
-        if path.name.endswith((".tmp", ".started", "publishing.json")) or work:
+        if path.name.endswith((".tmp", "publishing.json")) or work:
             found.append(str(path.relative_to(root)))
     return sorted(found)
 

@@ -112,7 +112,7 @@ def test_a_shard_that_another_run_has_just_written_is_no_strangers(
     ran = project("ingest")
     assert ran.code == 1
     assert "expected no file here yet" in ran.err
-    shutil.rmtree(project.data / ".toolkit/ingest")
+    shutil.rmtree(records)
 
     def record(seconds: float) -> None:
         if aside.exists():

@@ -12,10 +12,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree
 from tests.pipeline.test_kill import kill_at_random
-from toolkit.errors import Unreadable
-from toolkit.ingest import attempts
 from toolkit.mix import publish
-from toolkit.storage import paths
 from toolkit.storage.owners import machine
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
@@ -272,22 +269,6 @@ def test_documents_of_others_are_not_left_out_unseen(project: Project) -> None:
     project.config |= {"documents": {"path": str(project.documents), "exclude": ["s/03*"]}}
     project.config["attributes"] = str(project.attributes)
     assert "without `include` and `exclude`" in project("run", "--per-shard").err
-
-
-def test_the_note_of_an_attempt_that_could_not_be_deleted_goes_with_the_next_run(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def denied(path: str) -> None:
-        if path.endswith(".started"):
-            raise Unreadable(f"{path}: expected to delete it, got: permission denied")
-        paths.remove(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(attempts, "remove", denied)
-        assert project("run", "--per-shard").code == 1
-    assert [name for name in strays(project.data) if name.endswith(".started")]
-    project.ok("run", "--per-shard")
-    assert strays(project.data) == []
 
 
 def test_a_publication_that_was_killed_is_finished_and_nothing_is_done_again(

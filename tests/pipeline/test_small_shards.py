@@ -17,6 +17,7 @@ from tests.pipeline.test_durable import Calls
 from tests.waiting import PATIENCE
 from toolkit.ingest import attempts
 from toolkit.runs import grouped
+from toolkit.storage.journal import Journal
 
 SHARDS = 40
 
@@ -86,7 +87,6 @@ def test_a_group_has_one_attempt_and_one_segment_of_each_kind_and_syncs_each_fol
     segments = Counter(os.path.dirname(path) for path in renamed if "/segments/" in path)
     assert len(segments) == 4  # of inputs, the dataset, intermediates, parts
     assert max(segments.values()) <= 3  # rows, sets and that ids are unique, where these are three commands
-    assert sum(path.endswith(".started") for path in renamed) == 1
     folders = Counter(path for path in calls.synced if os.path.isdir(path) and "/documents/" in path)
     assert set(folders.values()) == {1}
     assert len(calls.synced) < 7 * SHARDS + 60 * len(commands)  # documents, index, two sets, intermediate; tables
@@ -102,8 +102,8 @@ def test_what_fails_in_a_group_fails_alone(many: Project) -> None:
     assert "39 done" in ran.out
     assert "1 failed" in ran.out
     assert "1 input is not in this: its ingest failed or was interrupted" in ran.out
-    notes = [name for name in strays(many.root) if name.endswith(".started")]
-    assert notes == ["data/.toolkit/ingest/s/1/17.jsonl.json.started"]
+    inputs = Journal(str(many.data / ".toolkit/inputs"))
+    assert [key for key, record in inputs.items("ingest") if b"begun" in record] == ["s/1/17.jsonl"]
     status = many("status")
     assert "17.jsonl" in status.out
     broken.write_text(whole)

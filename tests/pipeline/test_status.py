@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project
 from tests.waiting import explained, wait_until
+from toolkit.data.dataset import Dataset
+from toolkit.records.failures import FailureRecords
 
 PICKY = """
 import time
@@ -115,7 +117,12 @@ def test_what_failed_says_why_until_it_is_mended(project: Project) -> None:
     write(project.root, "c", "yes")
     project.ok("run")
     assert status(project)[0] == 0
-    assert not list(project.root.rglob("failed/**/*.json"))
+    assert failures(project) == []
+
+
+def failures(project: Project) -> list[str]:
+    dataset = Dataset(str(project.documents), str(project.attributes))
+    return [key for stage in ("ingest", "tag") for key in FailureRecords(dataset, stage).load()]
 
 
 def test_what_failed_and_is_not_wanted_any_more_is_forgotten(project: Project) -> None:
@@ -124,7 +131,7 @@ def test_what_failed_and_is_not_wanted_any_more_is_forgotten(project: Project) -
     (project.root / "in" / "c.jsonl").unlink()
     project.ok("run")
     assert status(project)[0] == 0
-    assert not list(project.root.rglob("failed/**/*.json"))
+    assert failures(project) == []
 
 
 def test_what_has_changed_is_missing(project: Project) -> None:

@@ -7,6 +7,7 @@ kind         key                    record
 set NAME     shard                  `toolkit.records.sets.ShardRecord`
 signatures … shard                  `toolkit.whole.records.SignatureRecord`
 seen NAME    shard                  `toolkit.records.foreign.Seen`
+failed STAGE task                   `toolkit.records.failures.FailureRecord`
 rows         shard                  `toolkit.data.row_index.ShardState`
 identity     ids                    `toolkit.records.identity`
 ingest       source/path of input   `toolkit.records.ingested`
@@ -122,6 +123,11 @@ def at(bookkeeping: str, folder: str) -> Journal:
         folder: of the journal.
     """
     return _opened(folder, bookkeeping, lambda: Journal(folder, suffix=UNLIKE_DATA))
+
+
+def of_output(bookkeeping: str) -> Journal:
+    """Return the journal of an output, as `of`."""
+    return at(bookkeeping, join(bookkeeping, FOLDER))
 
 
 def _opened(folder: str, bookkeeping: str, opened: Callable[[], Journal]) -> Journal:

@@ -2,7 +2,6 @@
 
 ``.toolkit/inputs/``  an `InputRecord` of each (`toolkit.records.ingested`); that of a pack has the name of its shard
 
-Of attempts that have not ended `toolkit.ingest.attempts` tells.
 """
 
 import itertools
@@ -15,7 +14,6 @@ from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import is_within
 from toolkit.errors import ConfigError
-from toolkit.ingest.attempts import attempts
 from toolkit.ingest.plan import InputToIngest, as_listed, makers
 from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
@@ -270,7 +268,7 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
 
 def not_begun(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """Return the keys of the inputs without a record, an attempt, or a shard of theirs among those that there are."""
-    noted = {*ingested.keys(dataset), *attempts(dataset)}
+    noted = {*ingested.keys(dataset), *ingested.attempts(dataset)}
     left = [work for work in works if work.key not in noted]
     if not left:
         return []

@@ -17,7 +17,7 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
-from toolkit.ingest.attempts import Claims, Grouped, forget_attempt, forget_shards
+from toolkit.ingest.attempts import Claims, Grouped, forget_shards
 from toolkit.ingest.inputs import input_state, is_of_these, of_entry
 from toolkit.ingest.plan import InputToIngest, as_listed
 from toolkit.ingest.reader import Rejects
@@ -99,7 +99,7 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
 def as_it_was(work: InputToIngest) -> IngestedInput | None:
     """Return the outcome of an input about which there is nothing to do, by its record and listings alone.
 
-    Of an attempt at it, which may have been killed, nothing is known here.
+    That is none of which an attempt has not ended.
     """
     record = ingested.load(work.dataset, work.key) if store_of(work.path).can_list and not _keep(work) else None
     if record is None or of_entry(work, record) is not record:
@@ -131,7 +131,6 @@ def ingest_input(
     found = _there(work)
     record, damaged = ingested.load_told(work.dataset, work.key)
     if record is not None and input_state(work, record, found).is_done:
-        forget_attempt(work)
         sources.Sources(work, found, _keep(work), None).discard()
         if (noted := of_entry(work, record)) is not record:
             ingested.save(work.dataset, work.key, noted)
@@ -141,8 +140,6 @@ def ingest_input(
     if work.is_pack and (damaged or (record and not is_of_these(work, record))):
         for shard in claims.shards:
             remove(work.dataset.shard_path(shard))  # other packs may have its inputs now, and this one may fail
-    if record or damaged:
-        ingested.forget(work.dataset, [work.key])
     common = work.entry.settings()
     rejected = join("rejects", work.shard + ".jsonl.gz")
     aside = left_out.path_of(work.shard)
@@ -199,11 +196,7 @@ def in_group(
         report: told of what is done.
     """
     with Grouped(works) as grouped:
-        found = one_by_one(lambda payload, report: do(payload, report, grouped), tasks, report, grouped.group)
-        for work, result in zip(works, found, strict=True):
-            if result.failure:
-                grouped.failed(work)
-    return found
+        return one_by_one(lambda payload, report: do(payload, report, grouped), tasks, report, grouped.group)
 
 
 def _there(work: InputToIngest) -> list[Stat]:

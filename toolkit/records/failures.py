@@ -1,21 +1,20 @@
-"""What failed, and why: a small file for each task that did, until it has been done.
+"""What failed, and why: a record of each task that did, until it has been done.
 
-``<folder>/<stage>/<key>.json``, the key by `toolkit.storage.paths.unlike_data`, below the bookkeeping folder of a
-dataset (``failed/ingest``, ``failed/tag``) or of an output (``failed/mix``). The run that starts tasks writes them,
-so that there is one also where a worker was killed.
+``failed STAGE`` KEY  a `FailureRecord`, in the journal of the dataset or of the output
+
+The run that starts tasks notes their failures, so that there is a note also where a worker was killed.
 """
 
 from collections.abc import Collection
 from contextlib import suppress
+from functools import cached_property
 
 import msgspec
 
+from toolkit.data import journals
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError
-from toolkit.storage.json_files import load, save
-from toolkit.storage.paths import from_unlike_data, join, list_files, remove, unlike_data
-
-FAILED = "failed"
-"""Folder of the failures of all stages, below the bookkeeping folder."""
+from toolkit.storage.journal import Journal
 
 
 class FailureRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,47 +35,35 @@ class FailureRecords:
     """The failures of a stage.
 
     Args:
-        folder: the bookkeeping folder of a dataset or an output.
-        stage: ``ingest``, ``tag`` or ``mix``.
+        owner: Dataset, or bookkeeping folder of an output.
+        stage: Stage, such as ``ingest``, ``tag`` or ``mix``.
     """
 
-    def __init__(self, folder: str, stage: str) -> None:
+    def __init__(self, owner: Dataset | str, stage: str) -> None:
         self.stage = stage
-        self._folder = join(folder, FAILED, stage)
-        self._known: set[str] | None = None
+        self._owner = owner
+        self._kind = f"failed {stage}"
+
+    @cached_property
+    def _journal(self) -> Journal:
+        return journals.of_output(self._owner) if isinstance(self._owner, str) else journals.of(self._owner)
 
     def load(self) -> dict[str, FailureRecord]:
         """Return all of them, by key."""
-        found = {}
-        for key in sorted(self._keys()):
-            if record := load(self._path(key), FailureRecord):  # else mended meanwhile
-                found[key] = record
-        return found
+        found = {key: self._journal.load(self._kind, key, FailureRecord) for key in self._journal.keys(self._kind)}
+        return {key: record for key, record in found.items() if record}
 
     def note(self, key: str, record: FailureRecord) -> None:
         """Note that a task failed. What cannot be noted is still told at the end of the run."""
         with suppress(ToolkitError, OSError):
-            save(self._path(key), record)
-            self._keys().add(key)
+            self._journal.save({(self._kind, key): msgspec.json.encode(record)})
 
-    def forget(self, key: str) -> None:
-        """Forget the failure of a task that is done."""
-        if key in self._keys():
-            with suppress(ToolkitError, OSError):
-                remove(self._path(key))
-            self._keys().discard(key)
+    def forget(self, *keys: str) -> None:
+        """Forget the failures of tasks that are done."""
+        with suppress(ToolkitError, OSError):
+            self._journal.forget((self._kind, key) for key in keys)
 
     def keep_only(self, keys: Collection[str]) -> None:
         """Forget the failures of tasks with other keys, which are not wanted any more."""
-        for key in sorted(self._keys().difference(keys)):
-            self.forget(key)
-
-    def _keys(self) -> set[str]:
-        if self._known is None:
-            paths = list_files(self._folder, hidden=True)
-            names = (path.removesuffix(".json") for path in paths if path.endswith(".json"))
-            self._known = {from_unlike_data(name) for name in names}
-        return self._known
-
-    def _path(self, key: str) -> str:
-        return join(self._folder, unlike_data(key) + ".json")
+        with suppress(ToolkitError, OSError):
+            self.forget(*{*self._journal.keys(self._kind)}.difference(keys))

@@ -1,8 +1,9 @@
 """The records of inputs that are ingested, which every later stage asks which shards there should be.
 
-``.toolkit/inputs/``  an `InputRecord` of each input, or pack, by its key: a journal (`toolkit.data.journals.inputs_of`)
+``.toolkit/inputs/``  a journal: an `InputRecord` of each input, or pack, by its key; from the begin of an attempt until
+                      its good end an `Attempt` in its place
 
-`toolkit.ingest.inputs` decides by them what is ingested again.
+`toolkit.ingest.inputs` decides by them what is ingested again. A pack has the name of its shard.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,9 +85,58 @@ class InputRecord(Artifact, frozen=True, kw_only=True):
         return [each.input for each in self.inputs] or [self.input]
 
 
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt at an input that has begun and not ended well, with the shards that it may have written.
+
+    Attributes:
+        input: Path of the input, or paths of a pack.
+        shards: Shards that nobody else may take.
+        keys: Keys of the inputs of a pack.
+    """
+
+    input: str
+    shards: list[str]
+    keys: list[str] = []
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    begun: Attempt
+
+
 def keys(dataset: Dataset) -> list[str]:
     """Return the keys of all inputs, or packs, that have a record, sorted."""
-    return journals.inputs_of(dataset).keys(INGEST)
+    return [key for key, record in journals.inputs_of(dataset).items(INGEST) if not _is_attempt(record)]
+
+
+def attempts(dataset: Dataset) -> dict[str, Attempt]:
+    """Return the attempts that did not end, by the keys of inputs, sorted."""
+    journal = journals.inputs_of(dataset)
+    found = {key: _attempt(journal, key) for key, record in journal.items(INGEST) if _is_attempt(record)}
+    return {key: attempt for key, attempt in found.items() if attempt}
+
+
+def load_attempt(dataset: Dataset, key: str) -> Attempt | None:
+    """Return the attempt at an input that did not end; None if there is none, or it is damaged: that is told."""
+    return _attempt(journals.inputs_of(dataset), key)
+
+
+def _attempt(journal: Journal, key: str) -> Attempt | None:
+    record = journal.load(INGEST, key, _Begun) if _is_attempt(journal.get(INGEST, key)) else None
+    return record.begun if record else None
+
+
+def _is_attempt(record: bytes | None) -> bool:
+    return record is not None and record.startswith(b'{"begun":')
+
+
+def _record(journal: Journal, key: str) -> InputRecord | None:
+    return None if _is_attempt(journal.get(INGEST, key)) else journal.load(INGEST, key, InputRecord)
+
+
+def begin(dataset: Dataset, attempts: Mapping[str, Attempt]) -> None:
+    """Make durable that attempts begin, in place of the records of their inputs, before data is replaced."""
+    encoded = {(INGEST, key): msgspec.json.encode(_Begun(attempt)) for key, attempt in attempts.items()}
+    journals.inputs_of(dataset).save(encoded)
 
 
 def load(dataset: Dataset, key: str) -> InputRecord | None:
@@ -97,8 +147,8 @@ def load(dataset: Dataset, key: str) -> InputRecord | None:
 def load_told(dataset: Dataset, key: str) -> tuple[InputRecord | None, bool]:
     """Return what `load` does, and whether it is damaged, or may be lost in a damaged file."""
     journal = journals.inputs_of(dataset)
-    record = journal.load(INGEST, key, InputRecord)
-    return record, record is None and (bool(journal.damaged) or journal.get(INGEST, key) is not None)
+    record, known = _record(journal, key), journal.get(INGEST, key)
+    return record, record is None and (bool(journal.damaged) or not (known is None or _is_attempt(known)))
 
 
 def save(dataset: Dataset, key: str, record: InputRecord) -> None:
@@ -112,10 +162,10 @@ def forget(dataset: Dataset, keys: Iterable[str]) -> None:
 
 
 def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
-    """Return the shards of inputs by their records as they are now: other runs may have ingested one since."""
+    """Return the shards of inputs by their records and attempts as they are now: other runs may work on them."""
     journal = journals.open_inputs(dataset)
-    found = (journal.load(INGEST, key, InputRecord) for key in keys)
-    return {shard for record in found if record for shard in record.shards}
+    found = (_record(journal, key) or _attempt(journal, key) for key in keys)
+    return {shard for each in found if each for shard in each.shards}
 
 
 class Inputs(Mapping[str, InputRecord]):
@@ -130,7 +180,7 @@ class Inputs(Mapping[str, InputRecord]):
         self._journal, self._keys = journal, dict.fromkeys(keys)
 
     def __getitem__(self, key: str) -> InputRecord:
-        record = self._journal.load(INGEST, key, InputRecord) if key in self._keys else None
+        record = _record(self._journal, key) if key in self._keys else None
         if record is None:
             raise KeyError(key)
         return record
@@ -176,6 +226,8 @@ def _each(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
     for fault in journal.damaged.values():
         yield "", f"{fault}; {MAKES_INPUTS}"
     for key, record in journal.items(INGEST):
+        if _is_attempt(record):
+            continue
         try:
             yield key, msgspec.json.decode(record, type=InputRecord)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

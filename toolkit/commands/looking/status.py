@@ -18,12 +18,11 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError
 from toolkit.records import ingested
 from toolkit.records import sets as records
-from toolkit.records.failures import FAILED, FailureRecords
+from toolkit.records.failures import FailureRecords
 from toolkit.records.lost import lost_shards
 from toolkit.runs import claims
 from toolkit.session import current
 from toolkit.stages.stage import STATES, Item, Progress, State
-from toolkit.storage.paths import join, looking
 
 LOOKS = 3
 """Times that all is looked at if what is published changes meanwhile."""
@@ -66,9 +65,10 @@ def run(context: Context, options: Options) -> Outcome:
         folders = [*dict.fromkeys([*([look.dataset.bookkeeping] if look.dataset else []), *look.folders.values()])]
         held = (one for folder in folders for one in claims.held(claims.folder_in(folder)))
         runs = list({(one.claim.owner, one.claim.run): one for one in held}.values())
-        with look.from_listings(), looking(*(join(folder, FAILED) for folder in folders)):
+        with look.from_listings():
             listed = [each for _, _, progress in look.progress() for each in progress] + [*_lost(look)]
-            failed = {work: _failures(folders, work) for work in {each.work for each in listed}}
+            owners = [look.dataset if look.dataset and each == look.dataset.bookkeeping else each for each in folders]
+            failed = {work: _failures(owners, work) for work in {each.work for each in listed}}
             rows = [Row(each, [*_items(each, runs, failed[each.work])]) for each in listed]
             there = _there(look.dataset) if look.faults else {}
         done = not look.faults and all(one.is_done for one in rows)
@@ -110,11 +110,11 @@ def _lost(look: Look) -> Iterator[Progress]:
         yield Progress("documents", causes=dict(sorted(lost.items())))
 
 
-def _failures(folders: Sequence[str], work: str) -> dict[str, str]:
+def _failures(owners: Sequence[Dataset | str], work: str) -> dict[str, str]:
     """Return the messages of what has failed in a stage, by key."""
     if not work:
         return {}
-    return {key: one.message for folder in folders for key, one in FailureRecords(folder, work).load().items()}
+    return {key: one.message for owner in owners for key, one in FailureRecords(owner, work).load().items()}
 
 
 def _items(progress: Progress, runs: Sequence[claims.Held], failed: Mapping[str, str]) -> Iterator[Item]:

@@ -77,7 +77,7 @@ class _Making:
         self.data: dict[str, Any] = {}
         self.made: set[str] = set()
         self.said: list[str] = []
-        self._noted = FailureRecords(dataset.bookkeeping, "align")
+        self._noted = FailureRecords(dataset, "align")
         self._limit = context.config.max_document_bytes
 
     def outcome(self) -> Outcome:

@@ -100,7 +100,7 @@ class _Annotating:
         context.sweep(dataset.attributes, dataset.bookkeeping)
         for name, work in works.items():  # a key that cannot be used is told before anything is done
             self._check_key(name, estimates.annotator_of(work))
-        noted = FailureRecords(dataset.bookkeeping, "annotate")
+        noted = FailureRecords(dataset, "annotate")
         settings = tagging.settings_of(schemas)
         holds = {f"the set {name}": json_digest(settings[name]) for name in works}
         with context.claimed(dataset.bookkeeping, dataset.attributes, holds):

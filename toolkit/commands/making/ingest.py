@@ -100,7 +100,7 @@ def run(
     if options.dry_run:
         return _shown(context, works)
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
-    noted = FailureRecords(dataset.bookkeeping, "ingest")
+    noted = FailureRecords(dataset, "ingest")
     with context.claimed(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
@@ -118,7 +118,6 @@ def run(
     numbers = Numbers.of(works, results)
     salvaged = [each for result in done for each in result.salvaged]
     text = f"{numbers} -> {dataset.documents}\n"
-    attempts.forget_ended(dataset)
     if not context.in_part:
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
@@ -190,9 +189,8 @@ def _ingest(
 def _before(context: Context, works: list[ingest_plan.InputToIngest]) -> list[ingesting.IngestedInput | None]:
     """Return the outcomes of inputs about which nothing is to be done, by records and listings; None for the others."""
     dataset = context.dataset
-    begun = {*attempts.attempts(dataset)}
     with dataset.looking(ingest_section.set_schemas(context.entries)):
-        return for_each(lambda work: None if work.key in begun else ingesting.as_it_was(work), works)
+        return for_each(ingesting.as_it_was, works)
 
 
 def _ingest_on(
@@ -347,7 +345,7 @@ def _progress(look: Look) -> Iterator[Progress]:
     except ToolkitError:  # it cannot be run so
         passes = {}
     works = context.share.inputs if context.share else context.inputs()
-    begun = {*attempts.attempts(context.dataset)}
+    begun = ingested.attempts(context.dataset)
 
     def cause(work: ingest_plan.InputToIngest) -> str:
         try:

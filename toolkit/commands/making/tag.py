@@ -134,7 +134,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         todo = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    noted = FailureRecords(dataset.bookkeeping, "tag")
+    noted = FailureRecords(dataset, "tag")
     with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         tasks = _tasks(dataset, plan, works)

@@ -101,7 +101,7 @@ class _Making:
         self.data: dict[str, Any] = {}
         self.notes: list[str] = []
         self.tables: list[str] = []
-        self._noted = FailureRecords(dataset.bookkeeping, plan.section)
+        self._noted = FailureRecords(dataset, plan.section)
         self._keys: set[str] = set()
 
     def outcome(self) -> Outcome:

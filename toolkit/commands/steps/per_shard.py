@@ -210,7 +210,8 @@ def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset, 
         there = dataset.shards()
     except NoDocuments:
         return
-    known = attempts.shards_of(inputs, dataset)  # looked up behind the files: these are noted before they appear
+    keys = {*(work.key for work in inputs), *ingested.attempts(dataset)}
+    known = ingested.shards_now(dataset, keys)  # looked up behind the files: these are noted before they appear
     known.update(shard for each in former for shard in each.shards)
     if others := [shard for shard in there if shard not in known]:
         raise ConfigError(
@@ -222,7 +223,7 @@ def _check_no_others(inputs: list[ingest_plan.InputToIngest], dataset: Dataset, 
 def _do(context: Context, planned: PlannedRun) -> tuple[list[InputMixed], list[str], Numbers]:
     dataset, listed, output = context.dataset, planned.works, planned.settings.output.path
     ingesting.sweep_downloads(planned.inputs, dataset)
-    noted = FailureRecords(dataset.bookkeeping, "ingest")
+    noted = FailureRecords(dataset, "ingest")
     tasks = [Task(task_name(work.input), work, key=work.key) for work in listed]
     results = run_inputs(context, "run", pass_input, tasks, [work.input for work in listed], noted, spreads=True)
     done = [result.value for result in results if result.value]
