@@ -29,7 +29,7 @@ KINDS = {
     "report_counts": r"data/\.toolkit/report(/.*)?",
     "rejects": r"data/\.toolkit/rejects(/.*)?",
     "ingest_records": r"data/\.toolkit/(ingest|inputs)(/.*)?",
-    "failures": r"(data|out|exported)/\.toolkit/failed(/.*)?",
+    "failures": r"(out|exported)/\.toolkit/journal(/.*)?",
     "intermediates": r"out/\.toolkit/stage(/.*)?",
     "staged_parts": r"out/\.toolkit/parts(/.*)?",
     "manifest": r"out/\.toolkit/(manifest|publishing)\.json",

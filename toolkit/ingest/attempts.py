@@ -64,10 +64,20 @@ class Claims:
 
     Attributes:
         shards: that are the input's.
+
+    Args:
+        work: Input.
+        record: Record of it, if there is one.
+        group: Group of small inputs with which all that is made of it becomes durable; without one each shard does by
+            itself, and the record behind them.
+        damaged: True if the record is damaged.
     """
 
-    def __init__(self, work: InputToIngest, record: InputRecord | None, *, damaged: bool) -> None:
+    def __init__(
+        self, work: InputToIngest, record: InputRecord | None, group: Group | None = None, *, damaged: bool
+    ) -> None:
         self._work = work
+        self._group = group
         self._attempt = ingested.load_attempt(work.dataset, work.key)
         self.shards = {shard for known in (record, self._attempt) if known for shard in known.shards}
         if damaged:
@@ -96,10 +106,15 @@ class Claims:
 
     def group(self) -> AbstractContextManager[Group]:
         """Return the group of a shard."""
-        return Group(journals.of(self._work.dataset))
+        return nullcontext(self._group) if self._group else Group(journals.of(self._work.dataset))
 
     def save(self, record: InputRecord, then: Callable[[], None]) -> None:
-        """Save the record of the input, whose shards are durable, in place of the attempt."""
+        """Save the record of the input, whose shards are durable, or of the group, in place of the attempt."""
+        if self._group:
+            place, journal = (INGEST, self._work.key), journals.inputs_of(self._work.dataset)
+            self._group.save(place, msgspec.json.encode(record), journal)
+            self._group.then(then)
+            return
         ingested.save(self._work.dataset, self._work.key, record)
         then()
 
@@ -145,30 +160,9 @@ class Grouped:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.group.__exit__(kind, error, tb)
 
-    def claims(self, work: InputToIngest) -> "Claims | None":
-        """Return the claims of an input; None if it is not one of these."""
-        found = self._claimed.get(work.key)
-        return _ClaimsInGroup(work, found, self.group) if found else None
-
-
-class _ClaimsInGroup(Claims):
-    """The shard of an input that a group has claimed."""
-
-    def __init__(self, work: InputToIngest, attempt: Attempt, group: Group) -> None:
-        self._work = work
-        self.shards = set(attempt.shards)
-        self._group = group
-
-    def take(self, shard: str, set_names: Sequence[str]) -> None:
-        """Do nothing: it was free when the group claimed it."""
-
-    def group(self) -> AbstractContextManager[Group]:
-        return nullcontext(self._group)
-
-    def save(self, record: InputRecord, then: Callable[[], None]) -> None:
-        journal = journals.inputs_of(self._work.dataset)
-        self._group.save((INGEST, self._work.key), msgspec.json.encode(record), journal)
-        self._group.then(then)
+    def of(self, work: InputToIngest) -> Group | None:
+        """Return the group of an input; None if it is not one of these."""
+        return self.group if work.key in self._claimed else None
 
 
 def _attempt_at(work: InputToIngest, shards: Iterable[str] | None = None) -> Attempt:

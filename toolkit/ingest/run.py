@@ -136,7 +136,7 @@ def ingest_input(
             ingested.save(work.dataset, work.key, noted)
         report(record.rows, 0)
         return _done(record, skipped=True)
-    claims = (grouped and grouped.claims(work)) or Claims(work, record, damaged=damaged)
+    claims = Claims(work, record, grouped.of(work) if grouped else None, damaged=damaged)
     if work.is_pack and (damaged or (record and not is_of_these(work, record))):
         for shard in claims.shards:
             remove(work.dataset.shard_path(shard))  # other packs may have its inputs now, and this one may fail

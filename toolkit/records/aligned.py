@@ -1,16 +1,16 @@
 """The record of what a set of aligned values was made from.
 
-``.toolkit/sets/<set>/aligned.json``  an `Aligned`, written before the first shard that is made from it
+``aligned`` SET  an `Aligned`, in the journal of the dataset, written before the first shard that is made from it
 """
 
 import msgspec
 
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.errors import StaleError
-from toolkit.records.sets import set_folder
 from toolkit.storage.artifact import FileRecord, files_state, stored_xxh3
-from toolkit.storage.json_files import load
-from toolkit.storage.paths import join, stat_each
+from toolkit.storage.journal import Place
+from toolkit.storage.paths import stat_each
 
 
 class AlignedInput(msgspec.Struct, frozen=True):
@@ -35,13 +35,14 @@ class Aligned(msgspec.Struct, frozen=True, kw_only=True):
         return [each.content for each in self.inputs]
 
 
-def path_of(dataset: Dataset, set_name: str) -> str:
-    return join(set_folder(dataset, set_name), "aligned.json")
+def place_of(set_name: str) -> Place:
+    """Return the place of what a set was made from, in the journal of its dataset."""
+    return "aligned", set_name
 
 
 def load_aligned(dataset: Dataset, set_name: str) -> Aligned | None:
     """Return what a set was made from; None of other sets."""
-    return load(path_of(dataset, set_name), Aligned)
+    return journals.of(dataset).load(*place_of(set_name), Aligned)
 
 
 def changed_input(aligned: Aligned) -> str:

@@ -1,9 +1,8 @@
 """Records of attribute sets: the schema of each, and a completion record for each shard.
 
 ``.toolkit/sets/<set>/schema.json``  a `SetSchema`: types and settings, the same for all shards
-``.toolkit/sets/<set>/models.json``  what the models are called whose digests the settings have
-``.toolkit/journal/``                a `ShardRecord` of each shard: written last, forgotten before its data is replaced
-                                     (`toolkit.data.journals`)
+``.toolkit/journal/``                a `ShardRecord` of each shard: written last, forgotten before its data is replaced;
+                                     what the models are called whose digests the settings have
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,8 +18,8 @@ from toolkit.data.row_index import ShardState
 from toolkit.errors import AlignmentError
 from toolkit.storage.artifact import Artifact
 from toolkit.storage.journal import Group
-from toolkit.storage.json_files import load, load_strictly, save
-from toolkit.storage.outputs import RowOutput, write_file
+from toolkit.storage.json_files import load_strictly, save
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, read_once, stat
 
 
@@ -177,7 +176,7 @@ def _schema_path(dataset: Dataset, set_name: str) -> str:
 
 def load_models(dataset: Dataset, set_name: str) -> dict[str, str]:
     """Return the names of the models of a set, by sha256; apart from the schema, because a name changes no value."""
-    return load(_models_path(dataset, set_name), dict[str, str]) or {}
+    return journals.of(dataset).load("models", set_name, dict[str, str]) or {}
 
 
 def save_models(dataset: Dataset, set_name: str, names: dict[str, str], *, only: bool = False) -> None:
@@ -185,11 +184,7 @@ def save_models(dataset: Dataset, set_name: str, names: dict[str, str], *, only:
     known = load_models(dataset, set_name)
     if names.keys() - known.keys() or (only and known != names):
         known = {} if only else known
-        write_file(_models_path(dataset, set_name), msgspec.json.encode(names | known, order="sorted") + b"\n")
-
-
-def _models_path(dataset: Dataset, set_name: str) -> str:
-    return join(set_folder(dataset, set_name), "models.json")
+        journals.of(dataset).save({("models", set_name): msgspec.json.encode(names | known, order="sorted")})
 
 
 def load_record(dataset: Dataset, set_name: str, shard: str) -> ShardRecord | None:

@@ -16,6 +16,7 @@ from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
 from toolkit.commands.steps.showing import show_plan
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError, amount
 from toolkit.exchange.scatter import ranges, settle
@@ -25,7 +26,7 @@ from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Report, Task
 from toolkit.stages.stage import Progress
 from toolkit.storage import json_files
-from toolkit.storage.paths import join, remove, remove_tree, size_of
+from toolkit.storage.paths import join, remove_tree, size_of
 
 _COUNTED = ("documents", "ids", "missing", "surplus", "repeated", "shared")
 
@@ -221,11 +222,10 @@ class _Making:
         dataset = self.dataset
         before, old = aligned.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
         if before is None or before.contents != made.contents or old != todo.schema:
-            remove(aligned.path_of(dataset, entry.set))
-            for shard in sets.recorded_shards(dataset, entry.set):
-                sets.forget(dataset, entry.set, shard)
+            journals.of(dataset).forget([aligned.place_of(entry.set)])
+            sets.forget_all(dataset, [entry.set], sets.recorded_shards(dataset, entry.set))
         sets.save_schema(dataset, entry.set, todo.schema)
-        json_files.save(aligned.path_of(dataset, entry.set), made)
+        journals.of(dataset).save({aligned.place_of(entry.set): msgspec.json.encode(made)})
         works = [
             msgspec.structs.replace(work, content=shard.content, first=first)
             for work, shard, first in zip(
