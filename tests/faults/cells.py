@@ -1,5 +1,6 @@
 """One fault, one command, one kind of files: the cell is played and judged."""
 
+import fnmatch
 import json
 import re
 import shlex
@@ -240,7 +241,7 @@ class Bench:
 
 def _lacks(what: str, name: str) -> bool:
     """Whether a file is the one, or in the folder, that a column says is not there."""
-    return name.startswith(what) if what.endswith("/") else name == what
+    return name.startswith(what) if what.endswith("/") else fnmatch.fnmatchcase(name, what)
 
 
 _MATTERS = (re.compile(rb'"(?:content|documents)": ?"([0-9a-f]{32})"'), re.compile(rb'"tagger": ?"(.)'))

@@ -17,7 +17,7 @@ class Column:
         touches: kinds of files that it asks for, or writes, in a bucket or in a folder.
         more: of the configuration, beside that of the corpus; ``mix`` is merged into the section.
         without: sections that the configuration has not.
-        lacks: a file, or a folder (with a `/` behind it), that is not there before, though it is in that state.
+        lacks: files, by a glob, or a folder (with a `/` behind it), that are not there before, though in that state.
         configured: whether it is given the configuration.
         verifies: kinds of files of which it must find, or make again, each that is damaged; others may do without it.
         sweeps: whether it deletes what killed runs have left, and merges records; others leave that to the next run, or
@@ -185,7 +185,7 @@ _LOCKED = f"locks {_MIXING}"
 _ASKED = f"inputs {_DATA} answers ledger rejects parts claims failures others"
 _FETCHED = "fetched manifest parts others"
 _PUBLISHED = "published manifest checksums parts descriptions others"
-_RESOLVED = "data/.toolkit/dedup/exact-0/resolved.json"
+_RESOLVED = "data/.toolkit/dedup/exact-0/fates-*"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
 _QUERY = """sql 'SELECT id, text, tongue FROM joined, (SELECT count(*) FROM "known-0") ORDER BY ALL'"""
 _EXPORTED = f"inputs {_DATA} resolution exported export_records rejects parts claims failures others"
@@ -213,10 +213,10 @@ COLUMNS = (
     Column("dedup-again", "dedup", "compared", _COMPARED, _DEDUP, lacks=_RESOLVED, decides="items"),
     Column("calibrate", "calibrate", "mixed", _RANKED, _CALIBRATE),
     Column("calibrate-again", "calibrate", "ranked", f"{_RANKED} hashes", _CALIBRATE,
-           lacks="data/.toolkit/dedup/edu-0/resolved.json"),
+           lacks="data/.toolkit/dedup/edu-0/map.json"),
     Column("sample", "sample", "mixed", _DRAWN, _SAMPLE),
     Column("sample-again", "sample", "drawn", f"{_DRAWN} hashes", _SAMPLE,
-           lacks="data/.toolkit/dedup/drawn-0/resolved.json"),
+           lacks="data/.toolkit/dedup/drawn-0/fates-*"),
     Column("train", "train", "mixed", _TRAINED, _TRAIN),
     Column("embed", "tag", "tagged", f"inputs {_DATA} parts rejects claims failures others", _EMBED),
     Column("train-head", "train", "embedded", _TRAINED, _TRAIN_HEAD),

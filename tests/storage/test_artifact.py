@@ -17,8 +17,8 @@ from toolkit.storage.reading import content_digest
 RECORDED = {"stamp", "lineage", "made_with", "made_of", "made_from"}
 """Fields of records that say what an artifact was made of, and which version of a file there was."""
 
-ELSEWHERE = ("toolkit.storage", "toolkit.align.match")
-"""Stores compare versions of a file that is being read or written; `align` compares its own scratch."""
+ELSEWHERE = "toolkit.storage"
+"""Stores compare versions of a file that is being read or written."""
 
 
 class Made(Artifact, frozen=True, kw_only=True):

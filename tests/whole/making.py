@@ -11,7 +11,7 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.runs.executors import Report, Task
 from toolkit.whole import resolve, section, sign
-from toolkit.whole.records import Resolution, fates_folder
+from toolkit.whole.records import Resolution, ResolvedShard, fates_folder, load_resolved
 from toolkit.whole.resolve import ShardToWrite, write_shard
 
 LIMIT = 10_000_000
@@ -28,6 +28,7 @@ class Made:
 
     values: dict[str, list[Any]]
     resolutions: dict[str, Resolution]
+    fates: dict[str, dict[str, ResolvedShard]]
     signed: list[str]
     written: list[str]
 
@@ -57,7 +58,7 @@ def make(
     """Make the sets of a section; values, if they are asked for, are those of the last."""
     plan = section.read_section(ConfigNode({name: dict(entry) for name, entry in entries.items()}), dataset, {}, name)
     section.prepare(plan, dataset, overwrite=overwrite, write=True)
-    made = Made({}, {}, [], [])
+    made = Made({}, {}, {}, [], [])
     listed = dataset.shards()
     for entry in plan.entries:
         works = sign.works(dataset, [entry], listed, LIMIT) + sign.works_against(entry, None, LIMIT)
@@ -65,6 +66,7 @@ def make(
         signed = resolve.signed_shards(dataset, entry, listed)
         resolution = resolve.resolve(dataset, entry, signed, run_here, refit=refit)
         made.resolutions[entry.set] = resolution
+        made.fates[entry.set] = load_resolved(dataset, entry.set)
         fates = fates_folder(dataset, entry.set, resolution.key)
         tasks = [Task("", ShardToWrite(entry=entry, signed=each, fates=fates)) for each in signed if each.own]
         found = run_here("", write_shard, tasks)

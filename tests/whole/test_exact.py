@@ -252,7 +252,7 @@ def test_digests_of_fates_do_not_depend_on_partitions(
         with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             patch.setattr(runs, "ITEMS", items)
             dataset = write_shards(Path(folder), named(shards))
-            found.append(make(dataset, {"exact-0": entry | {"memory": memory}}).resolutions["exact-0"].fates)
+            found.append(make(dataset, {"exact-0": entry | {"memory": memory}}).fates["exact-0"])
     assert found[0] == found[1]
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.whole.making import Made, make, write_shards
 from toolkit.errors import ToolkitError
-from toolkit.storage import json_files
 from toolkit.whole.ranks import fitting
 from toolkit.whole.records import Model
 
@@ -146,18 +145,12 @@ def test_a_refit_that_is_killed_leaves_no_values_of_two_maps(
     mapped(tmp_path, {"a.jsonl.gz": corpus(200)})
     both = {"a.jsonl.gz": corpus(200), "b.jsonl.gz": corpus(100, seed=1, shift=9)}
     mapped(tmp_path, both)
-    save = json_files.save
 
-    def killed(path: str, *rest: Any) -> None:
-        if path.endswith("resolved.json"):
-            raise KeyboardInterrupt
-        save(path, *rest)
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        if last:
-            patch.setattr(json_files, "save", killed)
-        else:
-            patch.setattr("toolkit.records.sets.forget_all", lambda *_: killed("resolved.json"))
+        patch.setattr("toolkit.whole.resolve.save_resolution" if last else "toolkit.records.sets.forget_all", killed)
         with pytest.raises(KeyboardInterrupt):
             mapped(tmp_path, both, refit=True)
     made = mapped(tmp_path, both)

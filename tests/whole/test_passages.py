@@ -296,5 +296,5 @@ def test_neither_memory_nor_the_time_at_which_shards_come_changes_anything(
                 assert made.signed == [f"passages-0 {name}" for name in more]
             else:
                 made = make(write_shards(Path(folder), named(old) | more), mine)
-            found.append((made.values, made.resolutions["passages-0"].fates, made.resolutions["passages-0"].counts))
+            found.append((made.values, made.fates["passages-0"], made.resolutions["passages-0"].counts))
     assert found[0] == found[1]

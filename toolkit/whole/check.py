@@ -10,7 +10,7 @@ from toolkit.records import sets
 from toolkit.records.foreign import External
 from toolkit.tag.declared import differences, made_otherwise
 from toolkit.whole import section as dedup_section
-from toolkit.whole.records import load_resolution, resolution_path
+from toolkit.whole.records import load_resolution, load_resolved
 
 
 def check_made(
@@ -57,14 +57,14 @@ def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, 
         StaleError: if it was resolved over others, so that a document may count as a copy of one that is gone, or not
             as one of a document that is new.
     """
-    resolution = load_resolution(dataset, set_name)
-    if resolution is None:
+    if load_resolution(dataset, set_name) is None:
         return
-    path, command = resolution_path(dataset, set_name), sets.command_of(dataset, set_name)
+    resolved = load_resolved(dataset, set_name)
+    path, command = dataset.attribute_path(set_name, ""), sets.command_of(dataset, set_name)
     found, run = _FOUND[command], f"; run `toolkit {command}`"
-    if new := sorted({*shards} - resolution.shards.keys()):
+    if new := sorted({*shards} - resolved.keys()):
         raise StaleError(f"expected {found} of all shards, got one without {_some(new)}{run}", path=path)
-    if whole and (gone := sorted(resolution.shards.keys() - {*shards})):
+    if whole and (gone := sorted(resolved.keys() - {*shards})):
         what = f"expected {found} of the present shards, got one with {_some(gone)}, which no longer exist"
         raise StaleError(what + run, path=path)
 

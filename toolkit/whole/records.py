@@ -3,10 +3,11 @@
 ``signatures SET`` SHARD    a `SignatureRecord`: written last, forgotten before its files are replaced
 ``signatures/SHARD/NAME``   the files of a kind, and `NAMES`
 ``fates-KEY/…``             what a kind's `resolve` has written
-``resolved.json``           a `Resolution`: which signatures the fates were made from, and what became of each shard
+``resolved SET``            a `Resolution`: which signatures the fates were made from
+``resolved SET`` SHARD      a `ResolvedShard`: what became of a shard
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -17,7 +18,6 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.storage.artifact import Artifact, FileRecord, state, stored_sha256
 from toolkit.storage.journal import Place
-from toolkit.storage.json_files import load
 from toolkit.storage.paths import absolute, join, parent_of
 
 NAMES = "names.jsonl.gz"
@@ -79,8 +79,6 @@ class Resolution(Artifact, frozen=True, kw_only=True):
 
     Attributes:
         key: digest of settings and of the signatures of all shards; names the folder of the fates.
-        shards: content digest of each shard's documents, in order.
-        fates: of each shard, a digest of what became of its documents.
         counts: of the kind, for people.
         notes: sentences of the kind, for people.
         files: a digest of the names of the files of fates.
@@ -90,8 +88,6 @@ class Resolution(Artifact, frozen=True, kw_only=True):
 
     version: int = 1
     key: str
-    shards: dict[str, str]
-    fates: dict[str, str]
     counts: dict[str, int] = {}
     notes: list[str] = []
     tables: dict[str, list[dict[str, Any]]] = {}
@@ -101,6 +97,13 @@ class Resolution(Artifact, frozen=True, kw_only=True):
     @property
     def lineage(self) -> dict[str, str]:
         return {"": self.key, "files": self.files, "fit": self.model.digest if self.model else ""}
+
+
+class ResolvedShard(msgspec.Struct, frozen=True):
+    """The digests of a shard's documents, and of what became of them."""
+
+    content: str
+    fate: str
 
 
 class SignedShard(ConfigStruct):
@@ -184,12 +187,27 @@ def files_in(dataset: Dataset, set_name: str, shard: str) -> Callable[[Signature
     return files
 
 
-def resolution_path(dataset: Dataset, set_name: str) -> str:
-    return join(set_folder(dataset, set_name), "resolved.json")
-
-
 def load_resolution(dataset: Dataset, set_name: str) -> Resolution | None:
-    return load(resolution_path(dataset, set_name), Resolution)
+    """Return what was resolved of a set; None of a set that is not made of the whole dataset."""
+    return journals.of(dataset).load(f"resolved {set_name}", "", Resolution)
+
+
+def load_resolved(dataset: Dataset, set_name: str) -> dict[str, ResolvedShard]:
+    """Return what became of each shard, sorted."""
+    journal, kind = journals.of(dataset), f"resolved {set_name}"
+    found = ((shard, journal.load(kind, shard, ResolvedShard)) for shard in journal.keys(kind) if shard)
+    return {shard: resolved for shard, resolved in found if resolved}
+
+
+def save_resolution(
+    dataset: Dataset, set_name: str, resolution: Resolution, shards: Mapping[str, ResolvedShard]
+) -> None:
+    """Save what was resolved, at once, after the records of attributes of another resolution are forgotten."""
+    before, kind = load_resolved(dataset, set_name), f"resolved {set_name}"
+    records: dict[Place, bytes | None] = {(kind, shard): None for shard in before.keys() - shards.keys()}
+    changed = (shard for shard, resolved in shards.items() if before.get(shard) != resolved)
+    records |= {(kind, shard): msgspec.json.encode(shards[shard]) for shard in changed}
+    journals.of(dataset).save({**records, (kind, ""): msgspec.json.encode(resolution)})
 
 
 def fates_folder(dataset: Dataset, set_name: str, key: str) -> str:

@@ -17,7 +17,7 @@ from toolkit.records import sets
 from toolkit.records.freshness import attributes_state
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.progress import Share
-from toolkit.storage import json_files, store_of
+from toolkit.storage import store_of
 from toolkit.storage.artifact import State, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
@@ -28,11 +28,13 @@ from toolkit.whole import sign
 from toolkit.whole.kind import Work
 from toolkit.whole.records import (
     Resolution,
+    ResolvedShard,
     SignedShard,
     fates_folder,
     load_resolution,
+    load_resolved,
     load_signatures,
-    resolution_path,
+    save_resolution,
     set_folder,
 )
 from toolkit.whole.section import Entry
@@ -128,8 +130,6 @@ def resolve(
     found = kind.resolve(work)
     new = Resolution(
         key=key,
-        shards={each.shard: each.record.input.content for each in signed if each.own},
-        fates=found.fates,
         counts=found.counts,
         notes=found.notes,
         tables=found.tables,
@@ -138,11 +138,15 @@ def resolve(
     )
     if new.model:
         sets.save_models(dataset, entry.set, {new.model.digest: os.path.basename(new.model.path)}, only=True)
-    before = old.fates if old else {}
-    made = sets.recorded_shards(dataset, entry.set)
-    others = [each for each in made if each not in new.fates or before.get(each) != new.fates[each]]
-    sets.forget_all(dataset, [entry.set], others)
-    json_files.save(resolution_path(dataset, entry.set), new)
+    own = {each.shard: each.record.input.content for each in signed if each.own}
+    resolved = {shard: ResolvedShard(content, found.fates[shard]) for shard, content in own.items()}
+    same = {
+        shard
+        for shard, before in load_resolved(dataset, entry.set).items()
+        if shard in resolved and resolved[shard].fate == before.fate
+    }
+    sets.forget_all(dataset, [entry.set], {*sets.recorded_shards(dataset, entry.set)} - same)
+    save_resolution(dataset, entry.set, new, resolved)
     _remove_other_fates(dataset, entry.set, folder)
     return new
 
@@ -302,7 +306,9 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
     if whole:
         resolved = resolution_state(entry, resolution, key_of(entry, signed), fates).is_done
     else:
-        resolved = all(resolution.shards.get(each.shard) == each.record.input.content for each in signed if each.own)
+        known = load_resolved(dataset, entry.set)
+        contents = {shard: each.content for shard, each in known.items()}
+        resolved = all(contents.get(each.shard) == each.record.input.content for each in signed if each.own)
     if not resolved:
         return dict.fromkeys(shards, UNRESOLVED)
     works = [ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]

@@ -1,7 +1,6 @@
 """What `toolkit dedup` says of near duplicates is what brute force over the texts says, but for what is missed."""
 
 import itertools
-import json
 import random
 import shutil
 from typing import Any
@@ -10,10 +9,12 @@ import pytest
 
 from tests.marks import slow
 from tests.pipeline.conftest import document, tree, write_rows
+from tests.whole.making import dataset_in
 from tests.whole.near.conftest import Near, edited, jaccard, kept_for, slow_shingles, vocabulary
 from toolkit.whole.near import resolving
 from toolkit.whole.near.evidence import read_shard
 from toolkit.whole.near.signatures import PRESETS, Shingles
+from toolkit.whole.records import Resolution, load_resolution, load_resolved
 
 WORDS = vocabulary(4000)
 
@@ -29,6 +30,12 @@ def planted(seed: int, families: int = 150) -> list[str]:
             found.append(edited(words, round(share * len(words)), WORDS, random_))
     random_.shuffle(found)
     return [" ".join(words) for words in found]
+
+
+def resolution(near: Near) -> Resolution:
+    found = load_resolution(dataset_in(near.data), "near-0")
+    assert found
+    return found
 
 
 def check_evidence(texts: list[str], values: list[dict[str, Any]], least: float = 0.8) -> None:
@@ -110,8 +117,7 @@ def test_the_bytes_are_the_same_for_any_memory_and_number_of_processes(near: Nea
         shutil.rmtree(near.attributes)
         near.config["processes"] = processes
         near.near(memory=memory)
-        resolved = json.loads((notes / "near-0" / "resolved.json").read_text())
-        found.append((tree(near.attributes), resolved["counts"], resolved["fates"]))
+        found.append((tree(near.attributes), resolution(near).counts, load_resolved(dataset_in(near.data), "near-0")))
     assert found[1:] == found[:1] * 2
 
 
@@ -280,7 +286,7 @@ def test_what_was_decided_is_not_read_again(near: Near, monkeypatch: pytest.Monk
     near.ok("dedup", "--quiet")
     assert tree(near.attributes) == whole
     new = {row["text"] for row in near.shard("cc/s5.jsonl.gz")}
-    candidates = json.loads((near.data / ".toolkit/dedup/near-0/resolved.json").read_text())["counts"]["candidates"]
+    candidates = resolution(near).counts["candidates"]
     assert set(read) & new
     assert 0 < len(read) - len(new & set(read)) < candidates / 2
 

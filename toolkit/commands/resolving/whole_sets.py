@@ -25,7 +25,7 @@ from toolkit.runs.executors import Report, Task
 from toolkit.runs.room import Needs
 from toolkit.stages.stage import Progress
 from toolkit.whole import resolve, section, sign
-from toolkit.whole.records import fates_folder, load_resolution
+from toolkit.whole.records import fates_folder, load_resolved
 from toolkit.whole.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
 from toolkit.whole.section import Entry, Plan
 
@@ -64,10 +64,10 @@ def _check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequenc
     if context.options.limit is None or context.options.shard is not None or context.options.overwrite:
         return
     for entry in plan.entries:
-        found = load_resolution(dataset, entry.set)
-        if found and len(found.shards) > len(shards):
+        found = load_resolved(dataset, entry.set)
+        if len(found) > len(shards):
             raise ConfigError(
-                f"--limit: expected all {len(found.shards)} shards of which {entry.set} was made, got "
+                f"--limit: expected all {len(found)} shards of which {entry.set} was made, got "
                 f"{len(shards)}: the set would be made again from only these; leave --limit out, or add --overwrite"
             )
 

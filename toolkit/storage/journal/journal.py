@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -126,15 +127,15 @@ class Journal:
         known = [entry for place in dict.fromkeys(places) if (entry := self._state.get(place)) and entry.record]
         self._write([Entry(entry.kind, entry.key, entry.n + 1, None) for entry in known])
 
-    def save(self, records: Mapping[Place, bytes], together: Together | None = None) -> None:
+    def save(self, records: Mapping[Place, bytes | None], together: Together | None = None) -> None:
         """Make records durable, in one segment, when their data is durable.
 
         Args:
-            records: JSON by place.
+            records: JSON by place; None where there is to be no record.
             together: files with which the segment becomes durable; without them it is at once.
         """
-        listed = sorted(records.items())
-        self._write([Entry(*place, self._next(place), one_line(record)) for place, record in listed], together)
+        entries = (Entry(*place, self._next(place), record and one_line(record)) for place, record in records.items())
+        self._write(sorted(entries, key=attrgetter("place")), together)
 
     def _next(self, place: Place) -> int:
         known = self._state.get(place)
