@@ -11,8 +11,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from tests.rows_walk import walks
 from toolkit.data.dataset import Dataset
-from toolkit.records import aligned
-from toolkit.stages import state_of
+from toolkit.stages import state, state_of
 
 COUNT = 12
 PATHS = ("a.jsonl.gz", "b.jsonl.gz")
@@ -203,13 +202,13 @@ def test_inputs_that_sets_share_are_looked_at_once(
     project.config["mix"] |= {"attributes": ["rank-0", "rank-1"]}
     project.ok("run")
     names: list[str] = []
-    check = aligned.check_inputs
+    check = state._check_aligned
 
     def noted(dataset: Any, name: str) -> None:
         names.append(name)
         check(dataset, name)
 
-    monkeypatch.setattr(aligned, "check_inputs", noted)
+    monkeypatch.setattr(state, "_check_aligned", noted)
     project.ok("mix")
     assert sorted(names) == ["q-0", "rank-0", "rank-1"]
 

@@ -40,7 +40,6 @@ from toolkit.validate.findings import Finding
 from toolkit.validate.one_file import ValidateJob
 from toolkit.validate.output import check as check_line_index
 from toolkit.validate.output import check_folder, check_lock
-from toolkit.whole import check as dedup_check
 
 
 class Validation(CommandResult, kw_only=True):
@@ -316,11 +315,7 @@ class _Checks:
         """Check that the sets of a section, made of the whole dataset, were made as the configuration says."""
         try:
             plan, dataset = self.context.whole(section_name), self.context.dataset
-            known = self.context.known_sets(section_name)
-            section, own = self.context.section(section_name), self.context.own_types_known()
-            dedup_check.check_made(
-                section, dataset, plan.schemas, known, section_name, own, external=self.context.external
-            )
+            declared.check_made(dataset, plan.schemas, plan.schemas, section_name)
         except ConfigError as error:
             self.findings.append(str(error))
             return

@@ -7,7 +7,6 @@ import msgspec
 
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
-from toolkit.errors import StaleError
 from toolkit.storage.artifact import FileRecord, files_state, stored_xxh3
 from toolkit.storage.journal import Place
 from toolkit.storage.paths import stat_each
@@ -51,15 +50,3 @@ def changed_input(aligned: Aligned) -> str:
     there = {path: found for path, found in zip(paths, stat_each(paths), strict=True) if found}
     files = [FileRecord(each.path, each.size, each.stamp, each.content, stored_xxh3) for each in aligned.inputs]
     return files_state((file for file in files if file.path in there), stat=there.get).changed
-
-
-def check_inputs(dataset: Dataset, set_name: str) -> None:
-    """Check that a set of aligned values was made from its inputs as they are now; other sets are fine.
-
-    Raises:
-        StaleError: naming the input that has changed.
-    """
-    found = load_aligned(dataset, set_name)
-    if found is not None and (path := changed_input(found)):
-        message = f"expected values of {path} as it is now, got those of an earlier version; run `toolkit align`"
-        raise StaleError(message, path=dataset.attribute_path(set_name, ""))

@@ -224,6 +224,18 @@ def made_otherwise(set_name: str, what: str, found: Sequence[str], command: str 
     )
 
 
+def check_made(dataset: Dataset, names: Iterable[str], planned: Mapping[str, records.SetSchema], command: str) -> None:
+    """Check that sets were made as a section plans them now; those that are not in it are not looked at.
+
+    Raises:
+        ConfigError: if one was made otherwise.
+    """
+    for name in names:
+        made = records.load_schema(dataset, name)
+        if made and name in planned and (found := differences(made, planned[name])):
+            raise made_otherwise(name, "settings", found, command)
+
+
 def prepare(
     plan: Plan,
     dataset: Dataset,

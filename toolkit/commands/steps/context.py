@@ -37,8 +37,7 @@ from toolkit.stages.state import state_of
 from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
-from toolkit.tag.declared import check_section
-from toolkit.whole import check as dedup_check
+from toolkit.tag.declared import check_made, check_section
 from toolkit.whole import section as dedup_section
 
 
@@ -421,7 +420,8 @@ class Context(Running):
             if not {*getattr(self.config, name)} & {*names}:
                 continue
             known, own = self.known_sets(name), self.own_types_known()
-            dedup_check.check_made(self.section(name), dataset, names, known, name, own, external=self.external)
+            plan = dedup_section.read_section(self.section(name), dataset, known, name, own, external=self.external)
+            check_made(dataset, names, plan.schemas, name)
 
     @property
     def only_warns(self) -> bool:
