@@ -24,6 +24,7 @@ from toolkit.rules import Rule, RuleSet, rules_in
 from toolkit.rules.expressions import FAULTS
 from toolkit.runs.blocks import Block
 from toolkit.runs.executors import Report
+from toolkit.storage.artifact import Derived, state
 from toolkit.storage.json_files import json_digest
 
 At = tuple[int, int]
@@ -182,10 +183,9 @@ class Shown(ConfigStruct):
     pairs: list[PairText]
 
 
-class _Kept(msgspec.Struct):
+class _Kept(Derived, frozen=True, kw_only=True):
     """What was shown of a shard, and a digest of what that was made of."""
 
-    made_of: str
     shown: Shown
 
 
@@ -195,15 +195,15 @@ def show_shard(task: ShardToShow, report: Report) -> Shown:
     Raises:
         DataError: if a row is not what it should be.
     """
-    state, inputs = inputs_of(task.work)
+    documents, inputs = inputs_of(task.work)
     asked = (task.rows, task.pair_rows, task.documents, task.length, task.pair_length)
-    made_of = json_digest(msgspec.to_builtins((state.content, inputs, asked), str_keys=True))
+    made_of = json_digest(msgspec.to_builtins((documents.content, inputs, asked), str_keys=True))
     old = partials.load(f"{task.base}.shown", _Kept)
-    if old is None or old.made_of != made_of:
-        old = _Kept(made_of, _shown(task))
+    if old is None or not state(old, [("", made_of)]).is_done:
+        old = _Kept(made_of=made_of, shown=_shown(task))
         if old.shown.samples or old.shown.pairs:
             partials.save(f"{task.base}.shown", old)
-    report(state.rows if old.shown.samples or old.shown.pairs else 0, 0)
+    report(documents.rows if old.shown.samples or old.shown.pairs else 0, 0)
     return old.shown
 
 
