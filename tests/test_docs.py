@@ -340,7 +340,7 @@ def test_what_concepts_says_of_stale_and_misaligned_sets(
 
 
 def test_formats_shows_what_is_on_disk(tagged: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    """The schema of a set, an attribute row, a line of OSCAR, labels with probabilities, and the printed features."""
+    """The schema of a set, an attribute row, a line of OSCAR, labels with probabilities."""
     monkeypatch.chdir(tagged)
     assert run("mix", "-c", "configs/quickstart.yaml", "--quiet", "processes=1").code == 0
     page = pages.blocks("docs/formats.md")
@@ -365,8 +365,3 @@ def test_formats_shows_what_is_on_disk(tagged: Path, monkeypatch: pytest.MonkeyP
     first = [f"{label}\t{prob}" for label, prob in sorted((each["label"], each["prob"]) for each in found)][:3]
     (listed,) = (b.text for b in page if "@tsv" in b.text)
     assert _anywhere(listed).endswith(_anywhere("".join(f"{each}\n" for each in first)))
-
-    (features,) = (b.text for b in page if b.text.startswith("from datasets"))
-    printed = run("features", corpus).out
-    one, other = (re.sub(r"\s|,(?=\s*[\])}])", "", text) for text in (features, printed))
-    assert one == other

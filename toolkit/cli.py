@@ -86,6 +86,7 @@ def _without_command(given: Sequence[str], prog: str) -> int:
         return 2
     if not word.startswith("-"):
         hint = did_you_mean(word, command_line.names()) or f"; there are: {', '.join(command_line.names())}"
+        hint = "; the head of a dataset card has the features: run `toolkit card`" if word == "features" else hint
         _tell(f"error: expected a command, got {word!r}{hint}; `{prog} --help` says what each does")
         return 2
     top = command_line.parser(prog)

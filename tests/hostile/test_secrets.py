@@ -210,7 +210,6 @@ def test_a_secret_in_any_place_is_not_shown(
         ("stats", "URL"),
         ("validate", "URL"),
         ("clean", "URL"),
-        ("features", "URL"),
         ("tag", "-c", "URL"),
         ("tag", "--try", "URL", "line_shape"),
         ("tag", "--try", "FILE", "{tagger: line_language, model: URL}"),

@@ -62,7 +62,6 @@ def commands() -> list[list[str]]:
         ["stats", "OUT", "--mix"],
         ["stats", "REJECTED", "--by", "rejected.rule"],
         ["taggers", "line_shape"],
-        ["features", "OUT"],
         ["card", "-c", "CONFIG", "--of", "output", "--dry-run"],
         ["clean", "DATA"],
     ]

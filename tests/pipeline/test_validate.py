@@ -377,3 +377,18 @@ def test_head_refuses_to_show_documents_with_attributes_of_others(small: Project
     ran = small("head", SHARD)
     assert ran.code == 1
     assert f"{small.attributes / 'shape-0' / SHARD}:1: " in ran.err
+
+
+def test_a_joined_set_that_has_gone_is_named(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document("x", "one")])
+    write_rows(project.attributes / "theirs" / "a.jsonl.gz", [attributes("x", {"n": 1})])
+    output = {"format": "dolma", "path": str(project.out)}
+    project.config["mix"] = {"attributes": ["theirs"], "rules": [{"drop": "n > 2", "name": "n"}], "output": output}
+    project.ok("mix")
+    (project.attributes / "theirs" / "a.jsonl.gz").unlink()
+    (project.attributes / "theirs").rmdir()
+    ran = project("validate")
+    assert (ran.code, f"{project.attributes}/theirs: expected the attributes that the mix joins" in ran.out) == (
+        1,
+        True,
+    )

@@ -30,7 +30,7 @@ from toolkit.runs.executors import Task
 from toolkit.source import external_sets
 from toolkit.stages import state_of
 from toolkit.storage.artifact import State
-from toolkit.storage.paths import exists, is_folder, join, size_of
+from toolkit.storage.paths import exists, is_folder, join, lacking, size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
@@ -180,6 +180,10 @@ class _Checks:
             self._check_settings()
         for name in context.sections:
             self._check_whole(name)
+        for dataset, name in sorted(self._joined, key=lambda joined: joined[1]):
+            if name not in dataset.sets() and not any(f"the set {name}:" in finding for finding in self.findings):
+                path = join(dataset.attributes, name)
+                self.findings.append(f"{path}: expected the attributes that the mix joins, got {lacking(path)}")
         if settings and self.whole:
             self._check_mix(settings)
         if settings and is_folder(settings.output.path):
