@@ -13,7 +13,7 @@ from toolkit.exchange.scatter import Scatter, gather, once, ranges, settle
 from toolkit.exchange.tables import Tables
 from toolkit.runs.executors import Report, Task
 
-TYPE = np.dtype([("key", "<u8"), ("size", "<u4")])
+TYPE = np.dtype([("key", "<u8"), ("payload", "<u4")])
 ROWS = 1000
 
 

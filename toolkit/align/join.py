@@ -45,9 +45,9 @@ BLOCK = 1 << 16
 _KEY = [("hi", "<u8"), ("lo", "<u8"), ("shard", "<u8")]
 """The hash of an id, and that of a shard, or a row in it, where the values are of one; 0 where they are not."""
 
-_VALUE = np.dtype([*_KEY, ("row", "<u8"), ("input", "<u4"), ("size", "<u4")])
-_NAME = np.dtype([*_KEY, ("place", "<u8"), ("row", "<u8"), ("number", "<u4"), ("size", "<u4")])
-ROW = np.dtype([("row", "<u8"), ("size", "<u4"), ("missing", "u1")])
+_VALUE = np.dtype([*_KEY, ("row", "<u8"), ("input", "<u4"), ("payload", "<u4")])
+_NAME = np.dtype([*_KEY, ("place", "<u8"), ("row", "<u8"), ("number", "<u4"), ("payload", "<u4")])
+ROW = np.dtype([("row", "<u8"), ("payload", "<u4"), ("missing", "u1")])
 
 _ROWS = 1 << 14  # that are scattered at a time
 _ENCODER = msgspec.json.Encoder()

@@ -7,7 +7,7 @@ An object has rows sorted by partition, and an index. It is sealed (see `toolkit
     head     uint64, its length; then JSON, a `_Head`
     index    uint64 (partitions + 1, 2): where the rows of each partition begin, and their payload
     rows     records of a NumPy type, those of a partition in the order in which they were added
-    payload  bytes of each row, where the type has the field `size`, which is their number
+    payload  bytes of each row, where the type has the field `payload`, which is their number
 
 So objects grow with what is scattered, never with groups times partitions. A partition is the least that is gathered;
 a task gathers as many as fit into its memory (`ranges`). Gathered rows are in the order of the objects, then of the
@@ -64,7 +64,7 @@ class Scatter:
 
     Args:
         stem: Path of the objects, without their numbers.
-        type: Type of the records; its field `size` is filled in.
+        type: Type of the records; its field `payload` is filled in.
         partitions: Number of partitions.
         memory: Bytes of the task; `MEMORY` by default.
 
@@ -89,11 +89,11 @@ class Scatter:
         Args:
             records: Records of the type.
             partitions: Partition of each, from 0.
-            payload: Bytes of each, where the type has the field `size`.
+            payload: Bytes of each, where the type has the field `payload`.
         """
-        if "size" in (self._type.names or ()):
-            records["size"] = np.fromiter(map(len, payload), dtype=np.int64, count=len(records))
-            self._held += int(records["size"].sum(dtype=np.int64)) + _ROW * len(records)
+        if "payload" in (self._type.names or ()):
+            records["payload"] = np.fromiter(map(len, payload), dtype=np.int64, count=len(records))
+            self._held += int(records["payload"].sum(dtype=np.int64)) + _ROW * len(records)
         self._records.append(records)
         self._numbers.append(partitions)
         self._payload += payload
@@ -107,7 +107,7 @@ class Scatter:
         order = np.argsort(numbers, kind="stable")
         records = np.concatenate([np.zeros(0, dtype=self._type), *self._records])[order]
         ends = np.searchsorted(numbers[order], np.arange(self._partitions + 1))
-        at = bounds_of(records["size"])[ends] if self._payload else np.zeros_like(ends)
+        at = bounds_of(records["payload"])[ends] if self._payload else np.zeros_like(ends)
         with SealedOutput(path) as output:
             output.write(_head(self._partitions, self._type))
             output.write(np.stack([ends, at], axis=1).astype("<u8").tobytes())
@@ -254,13 +254,13 @@ def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -
 
     parts = for_each(read, _paths(folder, name))
     records = np.concatenate([np.zeros(0, dtype=type), *(part[0] for part in parts)])
-    if "size" not in (type.names or ()):
+    if "payload" not in (type.names or ()):
         return Rows(records, [])
     payload = b"".join(part[1] for part in parts)
-    return Rows(records, [payload[i:j] for i, j in pairwise(bounds_of(records["size"]).tolist())])
+    return Rows(records, [payload[i:j] for i, j in pairwise(bounds_of(records["payload"]).tolist())])
 
 
-SECTION = np.dtype([("size", "<u4")])
+SECTION = np.dtype([("payload", "<u4")])
 """Rows without records: only their payload counts."""
 
 
@@ -289,7 +289,9 @@ def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list
         for path in _paths(folder, name):
             with _Object(path) as object:
                 index = object.index(0, object.partitions + 1).astype(np.int64)
-                total = total + np.diff(index, axis=0) @ np.array([object.type.itemsize + _ROW, 1])
+                size = object.type.itemsize
+                cost = size + _ROW if "payload" in (object.type.names or ()) else 4 * size
+                total = total + np.diff(index, axis=0) @ np.array([cost, 1])
     found, first, held = list[tuple[int, int]](), 0, 0
     for i, size in enumerate(total.tolist()):
         if i > first and held + size > (memory or MEMORY) // 8:
@@ -297,6 +299,16 @@ def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list
             first, held = i, 0
         held += size
     return [*found, (first, len(total))]
+
+
+def rows_in(folder: str, name: str, partition: int) -> int:
+    """Return how many rows a partition has."""
+    count = 0
+    for path in _paths(folder, name):
+        with _Object(path) as object:
+            begin, end = object.index(partition, partition + 2)[:, 0].tolist()
+            count += end - begin
+    return count
 
 
 class _Record(Derived, frozen=True, kw_only=True):

@@ -26,14 +26,26 @@ for shard in range(shards):
 
 RESOLVE = """
 import json, sys
-from toolkit.whole.near.connecting import ToConnect, connect, parts_of
+from types import SimpleNamespace
+import numpy as np
+from toolkit.whole.kind import Work
+from toolkit.whole.near.connecting import Bucketed, connect, parts_of, partitions_of, scatter_pairs
 from toolkit.whole.near.graph import ToPlan, plan_units
 
+def run(what, function, tasks):
+    return [function(task.payload, print) for task in tasks]
+
 def resolve(root, shards, rows, memory):
-    parts = parts_of(shards * rows, memory)
-    to_connect = ToConnect(pairs=[f"{root}/pairs"], folders=[f"{root}/{shard}" for shard in range(shards)],
-                           rows=[rows] * shards, was_there=[], parts=parts, memory=memory, folder=root)
-    found = connect(to_connect, print)
+    parts, partitions = parts_of(shards * rows, memory), partitions_of(shards * rows, memory)
+    objects = []
+    with open(f"{root}/pairs", "rb") as stream:
+        while data := stream.read(1 << 20):
+            pairs = np.frombuffer(data, dtype="<u8").reshape(-1, 2)
+            objects += scatter_pairs(f"{root}/of-{len(objects)}", pairs, partitions, both=True)
+    bucketed = Bucketed(keys=0, buckets=0, largest=0, pairs=0, objects=objects, before=[])
+    record = SimpleNamespace(rows=rows)
+    signed = [SimpleNamespace(number=i, record=record, path=lambda _, i=i: f"{root}/{i}/") for i in range(shards)]
+    found = connect(Work(signed, root, root, "", False, memory, run), root, [bucketed], partitions, parts)
     tasks = (ToPlan(part=part, own=0, descending=False, bands=14, marks=list(range(shards)), known="",
                     memory=memory, unit=memory // 4, folder=root) for part in range(parts))
     planned = [plan_units(task, print) for task in tasks]

@@ -6,7 +6,7 @@ work:
 
     signing    per shard            text -> signatures, kept
     connecting per range of keys    signatures -> pairs of documents that share a bucket
-               whole                pairs -> components -> parts: documents that belong together
+               per part             pairs -> components -> parts: documents that belong together
     graph      per part             candidates -> units: documents that are decided together, in order
     evidence   per shard            text of the documents of units -> sets of shingles, in files by unit
     deciding   per unit             the unit in order -> values, by shard; or what was decided before

@@ -4,201 +4,44 @@ Documents that share a bucket belong together, and so do those that share one wi
 else follows from that: what is removed is decided by sets of shingles (see `evidence`). A part has whole components,
 chosen by a hash, and of each document what its place in them depends on.
 
-Components of a graph that is larger than memory: of each number that a pair has, the least one it is connected with.
+A document is a number here: that of its shard in the upper 32 bits, its row in the lower ones. A component is the least
+number in it. All of it goes over `toolkit.exchange`, by the hash of a document, then by its row, then by part:
 
-Numbers are cut into ranges, so that there is room for a range at a time. Downwards, a range takes the pairs whose
-greater number it has, and unites what it can. What is left of it are pairs of lower numbers, at most as many as it was
-given, which lower ranges take. Upwards, a range knows all its components, and tells higher ones those that they asked
-for. Pairs, questions and answers wait in files on the local disk.
+    find_buckets      per range of keys       pairs of documents, the first of a bucket and each other, both ways round
+    join_stars        per range of documents  the same, so that in the end each is connected with the least alone
+    label_documents   likewise                documents and their components
+    list_candidates   per group of rows       `CANDIDATE` of each, by part
 
-Source: the contraction of vertices in order, as in Chiang et al., External-memory graph algorithms (1995), 5.
-
-Step 2a, per range of keys: which documents share a bucket.
-
-A document is a number here: that of its shard in the upper 32 bits, its row in the lower ones.
+Source: alternating large and small stars, Kiveris et al., Connected Components in MapReduce and Beyond (2014).
 """
 
-import os
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.exchange.sealed import SealedOutput, Sections, bounds_of, read_sealed
-from toolkit.runs.executors import Report
-from toolkit.storage.outputs import write_file
+from toolkit.exchange.sealed import Sections, read_sealed
+from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import join
-from toolkit.storage.reading import open_stored
-from toolkit.storage.stores.local.scratch import open_scratch, remove_scratch
-from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import Array, Int64s, UInt8s
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole.kind import Work
 from toolkit.whole.near.signing import KEY, PREFIXES, ROW
 from toolkit.whole.records import SignedShard
 
-MOST_RANGES = 256
-_BYTES_OF_NUMBER = 300  # of memory a number of a range
-_CHUNK = 1 << 16  # pairs that are read at a time
+EDGE = [("of", "<u8"), ("to", "<u8")]
+"""Two documents that belong together; or a document, and its component."""
 
-_PAIR = ("<i8", 2)
+CANDIDATE = [("document", "<u8"), ("component", "<u8"), ("before", "<u8"), ("order", "<f8"), ("shingles", "<u4")]
+"""A document that shares a bucket: its number, that of its component, that of the one in which it was before there were
+new shards, its order, and how many shingles it has.
+"""
 
-
-class United(NamedTuple):
-    """What has been united of a range.
-
-    Attributes:
-        parents: int64, of each number, from `begin` on, one of its component that is not greater.
-        below: int64, of each that is its own parent, a number below the range that it is connected with; -1 if none.
-        seen: uint8, 1 for numbers that pairs have.
-        begin: of the range.
-    """
-
-    parents: Int64s
-    below: Int64s
-    seen: UInt8s
-    begin: int
-
-
-_contract = Compiled("toolkit.whole.near.kernel:contract", United, "int64* int64 int64* int64*")
-
-
-class Ranges(NamedTuple):
-    """Ranges of numbers, from 0 on.
-
-    Attributes:
-        total: numbers.
-        size: of a range; the last may be smaller.
-    """
-
-    total: int
-    size: int
-
-    @classmethod
-    def of(cls, total: int, memory: int) -> "Ranges":
-        """Return those for which there is room."""
-        return cls(total, max(1, memory // _BYTES_OF_NUMBER, -(-total // MOST_RANGES)))
-
-    @property
-    def number(self) -> int:
-        return -(-self.total // self.size)
-
-
-class Bins:
-    """Rows of one type in files on the local disk, one file a bin. A context manager, which deletes them.
-
-    Args:
-        type_: of a row, as numpy has it.
-    """
-
-    def __init__(self, type_: Any) -> None:
-        import numpy as np
-
-        self._type = np.dtype(type_)
-
-    def __enter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix="toolkit-")  # deleted on leaving
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
-
-    def add(self, rows: Array, bins: Array) -> None:
-        """Add rows, each to its bin."""
-        import numpy as np
-
-        if not len(rows):
-            return
-        order = np.argsort(bins, kind="stable")
-        rows, bins = rows[order], bins[order]
-        begins = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
-        for bin_, part in zip(bins[begins].tolist(), np.split(rows, begins[1:]), strict=True):
-            with open_scratch(self._path(bin_), "ab") as stream:
-                stream.write(np.ascontiguousarray(part).tobytes())
-
-    def take(self, bin_: int, rows: int = _CHUNK) -> Iterator[Array]:
-        """Yield the rows of a bin in the order in which they came, some at a time; its file is gone then."""
-        import numpy as np
-
-        path = self._path(bin_)
-        if not os.path.exists(path):
-            return
-        with open(path, "rb") as stream:
-            while data := stream.read(self._type.itemsize * rows):
-                yield np.frombuffer(data, dtype=self._type)
-        remove_scratch(path)
-
-    def _path(self, bin_: int) -> str:
-        return os.path.join(self._folder.name, str(bin_))
-
-
-def components(pairs: Iterable[Array], ranges: Ranges) -> Iterator[tuple[Array, Array]]:
-    """Yield of each range the numbers that pairs have, ascending, and the least number each is connected with.
-
-    Args:
-        pairs: int64 (pairs, 2), some at a time.
-        ranges: of the numbers.
-    """
-    with ExitStack() as stack:
-        edges, asked, told = (stack.enter_context(Bins(_PAIR)) for _ in range(3))
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-"))
-        for part in pairs:
-            _send(part, edges, ranges)
-        for number in reversed(range(ranges.number)):
-            _down(number, ranges, edges, asked, os.path.join(folder, str(number)))
-        for number in range(ranges.number):
-            yield _up(number, ranges, asked, told, os.path.join(folder, str(number)))
-
-
-def _send(pairs: Array, edges: Bins, ranges: Ranges) -> None:
-    """Give pairs to the ranges of their greater numbers."""
-    import numpy as np
-
-    pairs = np.sort(pairs, axis=1)[:, ::-1]
-    edges.add(pairs, pairs[:, 0] // ranges.size)
-
-
-def _down(number: int, ranges: Ranges, edges: Bins, asked: Bins, path: str) -> None:
-    """Unite what a range has; note the first number of each of its components there, and ask for those below."""
-    import numpy as np
-
-    begin = number * ranges.size
-    size = min(ranges.total - begin, ranges.size)
-    parents, below = np.arange(size, dtype=np.int64), np.full(size, -1, dtype=np.int64)
-    seen = np.zeros(size, dtype=np.uint8)
-    for part in edges.take(number):
-        left = np.empty((len(part), 2), dtype=np.int64)
-        count = np.zeros(1, dtype=np.int64)
-        _contract(United(parents, below, seen, begin), np.ascontiguousarray(part), len(part), left, count)
-        _send(np.unique(left[: count[0]], axis=0), edges, ranges)
-    while not np.array_equal(parents, above := parents[parents]):
-        parents = above
-    roots = np.flatnonzero((below >= 0) & (parents == np.arange(size)))
-    asked.add(np.stack([below[roots], roots + begin], axis=1), below[roots] // ranges.size)
-    with open_scratch(path) as stream:
-        stream.write(parents.tobytes() + seen.tobytes())
-
-
-def _up(number: int, ranges: Ranges, asked: Bins, told: Bins, path: str) -> tuple[Array, Array]:
-    """Return the numbers of a range, and their components; tell those who asked."""
-    import numpy as np
-
-    begin = number * ranges.size
-    with open(path, "rb") as stream:
-        data = stream.read()
-    remove_scratch(path)
-    parents = np.frombuffer(data, dtype=np.int64, count=len(data) // 9)
-    seen = np.frombuffer(data, dtype=np.uint8, offset=8 * len(parents)).astype(bool)
-    labels = np.arange(begin, begin + len(parents))
-    for part in told.take(number):
-        labels[part[:, 0] - begin] = part[:, 1]
-    labels = labels[parents]
-    for part in asked.take(number):
-        below = part[:, 0] - begin
-        seen[below] = True
-        told.add(np.stack([part[:, 1], labels[below]], axis=1), part[:, 1] // ranges.size)
-    found = np.flatnonzero(seen)
-    return found + begin, labels[found]
+CANDIDATES = "candidates"
+MOST_PARTS = 512
+_MOST_PARTITIONS = 1 << 12
+_BYTES_OF_CANDIDATE = 400  # of memory a candidate, while a part is put in order
+_STEP = "find what belongs together"
 
 
 class Runs(ConfigStruct):
@@ -215,25 +58,40 @@ class ToBucket(ConfigStruct):
     Attributes:
         shards: all, in order.
         own: number of the first that is not of another dataset.
+        was_there: Whether an earlier resolution had each shard as it is; empty if there is none.
         begin: of its prefixes.
         end: exclusive.
-        path: of what is written: pairs of documents (uint64), the first of a bucket and each other.
+        partitions: Number of partitions of pairs.
+        path: Path of the objects of pairs.
     """
 
     shards: list[Runs]
     own: int
+    was_there: list[bool]
     begin: int
     end: int
+    partitions: int
     path: str
 
 
 class Bucketed(ConfigStruct):
-    """What a range has: keys; buckets with several documents, and how many are in the largest; pairs written."""
+    """What a range has.
+
+    Attributes:
+        keys: Number of keys.
+        buckets: Number of buckets with several documents.
+        largest: Number of documents in the largest.
+        pairs: Number of pairs written.
+        objects: Objects of the pairs.
+        before: Objects of the pairs of documents that were there before.
+    """
 
     keys: int
     buckets: int
     largest: int
     pairs: int
+    objects: list[str]
+    before: list[str]
 
 
 def runs_of(signed: Sequence[SignedShard]) -> list[Runs]:
@@ -249,8 +107,18 @@ def ranges(signed: Sequence[SignedShard], bands: int, memory: int) -> list[tuple
     return list(pairwise(edges))
 
 
+def partitions_of(documents: int, memory: int) -> int:
+    """Return how many partitions to scatter pairs of so many documents to."""
+    return min(_MOST_PARTITIONS, 16 + 4096 * documents // memory)
+
+
+def parts_of(candidates: int, memory: int) -> int:
+    """Return how many parts make room for as many candidates as there may be."""
+    return min(MOST_PARTS, _BYTES_OF_CANDIDATE * candidates // memory + 1)
+
+
 def find_buckets(work: ToBucket, report: Report) -> Bucketed:
-    """Write which documents share a bucket, as pairs that connect them."""
+    """Scatter pairs that connect the documents of each bucket."""
     import numpy as np
 
     parts, documents = [], []
@@ -269,9 +137,14 @@ def find_buckets(work: ToBucket, report: Report) -> Bucketed:
     sizes = np.diff(np.append(begins, len(keys)))
     shared = (sizes > 1) & (numbers[begins + sizes - 1] >= np.uint64(work.own << 32))
     pairs = _pairs_of_buckets(numbers, begins[shared], sizes[shared])
-    write_file(work.path, pairs.astype("<u8").tobytes())
+    stays = np.array([*work.was_there, False])[np.minimum(pairs >> np.uint64(32), len(work.was_there))].all(axis=1)
     return Bucketed(
-        keys=len(keys), buckets=int(shared.sum()), largest=int(np.max(sizes[shared], initial=0)), pairs=len(pairs)
+        keys=len(keys),
+        buckets=int(shared.sum()),
+        largest=int(np.max(sizes[shared], initial=0)),
+        pairs=len(pairs),
+        objects=scatter_pairs(work.path, pairs, work.partitions, both=True),
+        before=scatter_pairs(f"{work.path}-before", pairs[stays], work.partitions, both=True),
     )
 
 
@@ -284,106 +157,222 @@ def _pairs_of_buckets(numbers: Array, begins: Array, sizes: Array) -> Array:
     return np.stack([np.repeat(numbers[begins], sizes - 1), numbers[places]], axis=1)
 
 
-CANDIDATE = [("document", "<u8"), ("component", "<u8"), ("before", "<u8"), ("order", "<f8"), ("shingles", "<u4")]
-"""A document that shares a bucket: its number, that of its component, that of the one in which it was before there were
-new shards, its order, and how many shingles it has.
-"""
+def _part(numbers: Array, parts: int) -> Array:
+    """Return which of so many parts a hash chooses for each number."""
+    import numpy as np
 
-CANDIDATES = "candidates"
-MOST_PARTS = 512
-_BYTES_OF_CANDIDATE = 400  # of memory a candidate, while a part is put in order
-_PAIRS = 1 << 20  # bytes of pairs that are read at a time
+    return (numbers * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(np.int64) % parts
 
 
-class ToConnect(ConfigStruct):
-    """All that shares a bucket.
+def scatter_pairs(stem: str, pairs: Array, partitions: int, *, both: bool) -> list[str]:
+    """Scatter pairs by their first documents, or with `both` by each of the two; return the objects."""
+    import numpy as np
+
+    from toolkit.exchange.scatter import Scatter
+
+    with Scatter(stem, np.dtype(EDGE), partitions) as scatter:
+        for way in (pairs, pairs[:, ::-1]) if both else (pairs,):
+            records = np.zeros(len(way), dtype=EDGE)
+            records["of"], records["to"] = way[:, 0], way[:, 1]
+            scatter.add(records, _part(records["of"], partitions))
+    return scatter.objects
+
+
+class Groups(ConfigStruct):
+    """Groups of rows of all shards, in order: their number, that of the shards, and the most rows that one has."""
+
+    number: int
+    shards: int
+    rows: int
+
+    def of(self, documents: Array) -> Array:
+        """Return the group of each document."""
+        import numpy as np
+
+        places = (documents >> np.uint64(32)) * np.uint64(self.rows) + (documents & np.uint64(0xFFFFFFFF))
+        return (places * np.uint64(self.number) // np.uint64(self.shards * self.rows)).astype(np.int64)
+
+
+class ToJoinStars(ConfigStruct):
+    """Partitions of pairs.
 
     Attributes:
-        pairs: paths of files of pairs of documents, as tasks of `ToBucket` write them.
-        folders: of the signatures of each shard.
-        rows: of each shard.
-        was_there: of each shard, whether an earlier resolution had it as it is; empty if there is none.
-        parts: how many to make.
-        memory: bytes that may be used.
-        folder: to write to.
+        folder: Folder of the objects.
+        name: Name of the pairs.
+        first: First partition.
+        last: First partition after these.
+        partitions: Number of partitions.
+        large: True if all documents of greater numbers are connected with the least one; else all of lower numbers.
+        stem: Path of the objects to write.
+        groups: Groups of rows, for labels.
     """
 
-    pairs: list[str]
-    folders: list[str]
-    rows: list[int]
-    was_there: list[bool]
-    parts: int
-    memory: int
     folder: str
+    name: str
+    first: int
+    last: int
+    partitions: int
+    large: bool
+    stem: str
+    groups: "Groups"
 
 
-def parts_of(candidates: int, memory: int) -> int:
-    """Return how many parts make room for as many candidates as there may be."""
-    return min(MOST_PARTS, _BYTES_OF_CANDIDATE * candidates // memory + 1)
+class Joined(ConfigStruct):
+    """The objects that were written, and whether a pair is another one now."""
+
+    objects: list[str]
+    changed: bool
 
 
-def connect(work: ToConnect, report: Report) -> list[int]:
-    """Write the candidates of each part, by their numbers (`CANDIDATES`-PART); return how many each shard has."""
+def _edges(task: ToJoinStars) -> tuple[Array, Array, Array]:
+    """Return both documents of the pairs, sorted, each pair once; and the least document that each first one knows."""
     import numpy as np
 
-    bounds = bounds_of(np.array(work.rows, dtype=np.int64))
-    ranges = Ranges.of(int(bounds[-1]), work.memory)
-    found = [0] * len(work.rows)
-    before = _before(work, bounds, ranges)
-    with ExitStack() as stack:
-        paths = (join(work.folder, f"{CANDIDATES}-{part}") for part in range(work.parts))
-        outputs = [stack.enter_context(SealedOutput(path)) for path in paths]
-        for (numbers, labels), (olds, old_labels) in zip(
-            components(_pairs_of_part(work, bounds), ranges), before, strict=True
-        ):
-            mine = np.empty(len(numbers), dtype=CANDIDATE)
-            mine["component"], mine["before"] = labels, numbers
-            mine["before"][np.searchsorted(numbers, olds)] = old_labels
-            shards = np.searchsorted(bounds, numbers, side="right") - 1
-            edges = np.searchsorted(shards, np.arange(len(work.rows) + 1)).tolist()
-            for shard in np.unique(shards).tolist():
-                begin, end = edges[shard : shard + 2]
-                rows = numbers[begin:end] - bounds[shard]
-                known = np.frombuffer(read_sealed(join(work.folders[shard], "rows")), dtype=ROW)[rows]
-                mine["document"][begin:end] = rows.astype("<u8") | np.uint64(shard << 32)
-                mine["order"][begin:end], mine["shingles"][begin:end] = known["order"], known["shingles"]
-                found[shard] += end - begin
-            _write(mine, outputs)
-    return found
+    from toolkit.exchange.scatter import gather
+
+    records = gather(task.folder, task.name, task.first, task.last, np.dtype(EDGE)).records
+    order = np.lexsort((records["to"], records["of"]))
+    of, to = records["of"][order], records["to"][order]
+    new = np.append(True, (of[1:] != of[:-1]) | (to[1:] != to[:-1]))[: len(of)]
+    of, to = of[new], to[new]
+    begins = np.flatnonzero(np.append(True, of[1:] != of[:-1])[: len(of)])
+    least = np.repeat(np.minimum(of[begins], to[begins]), np.diff(np.append(begins, len(of))))
+    return of, to, least
 
 
-def _write(candidates: Array, outputs: Sequence[SealedOutput]) -> None:
-    """Write candidates to their parts."""
+def join_stars(task: ToJoinStars, report: Report) -> Joined:
+    """Connect the documents that each document knows with the least of them."""
     import numpy as np
 
-    hashes = candidates["component"] * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
-    parts = (hashes % np.uint64(len(outputs))).astype(np.int64)
-    order = np.argsort(parts, kind="stable")
-    edges = np.searchsorted(parts[order], np.arange(len(outputs) + 1)).tolist()
-    for output, begin, end in zip(outputs, edges, edges[1:], strict=False):
-        output.write(candidates[order[begin:end]].tobytes())
+    of, to, least = _edges(task)
+    if task.large:
+        chosen = to > of
+        pairs = np.stack([to[chosen], least[chosen]], axis=1)
+        return Joined(
+            objects=scatter_pairs(task.stem, pairs, task.partitions, both=False),
+            changed=bool((least != of)[chosen].any()),
+        )
+    others = to != least
+    pairs = np.stack([np.where(others, to, of), least], axis=1)
+    return Joined(objects=scatter_pairs(task.stem, pairs, task.partitions, both=True), changed=bool(others.any()))
 
 
-def _before(work: ToConnect, bounds: Array, ranges: Ranges) -> Iterator[tuple[Array, Array]]:
-    """Yield of each range the documents that shared a bucket before there were new shards, and their components."""
+def label_documents(task: ToJoinStars, report: Report) -> list[str]:
+    """Scatter documents and their components by groups of shards; return the objects."""
     import numpy as np
 
-    if work.was_there:
-        yield from components(_pairs_of_part(work, bounds, np.array(work.was_there)), ranges)
-        return
-    nothing = np.empty(0, dtype=np.int64)
-    for _ in range(ranges.number):
-        yield nothing, nothing
+    from toolkit.exchange.scatter import Scatter
+
+    of, _, least = _edges(task)
+    first = np.append(True, of[1:] != of[:-1])[: len(of)]
+    records = np.zeros(int(first.sum()), dtype=EDGE)
+    records["of"], records["to"] = of[first], least[first]
+    with Scatter(task.stem, np.dtype(EDGE), task.groups.number) as scatter:
+        scatter.add(records, task.groups.of(records["of"]))
+    return scatter.objects
 
 
-def _pairs_of_part(work: ToConnect, bounds: Array, which: Array | None = None) -> Iterator[Array]:
-    """Yield all pairs, as rows of all shards one behind the other; if asked for, those of two shards of some alone."""
+class ToList(ConfigStruct):
+    """Groups of rows of which the candidates are listed.
+
+    Attributes:
+        folder: Folder of the objects.
+        signatures: Folder of the signatures of each shard that has some of them, by number.
+        first: First group.
+        last: First group after these.
+        parts: Number of parts.
+        stem: Path of the objects to write.
+    """
+
+    folder: str
+    signatures: dict[int, str]
+    first: int
+    last: int
+    parts: int
+    stem: str
+
+
+class Listed(ConfigStruct):
+    """The objects of candidates, and how many candidates each shard has."""
+
+    objects: list[str]
+    counts: dict[int, int]
+
+
+def list_candidates(task: ToList, report: Report) -> Listed:
+    """Scatter the candidates of groups of rows by parts."""
     import numpy as np
 
-    for path in work.pairs:
-        with open_stored(path) as stream:
-            while data := stream.read(_PAIRS):
-                found = np.frombuffer(data, dtype="<u8").reshape(-1, 2)
-                shards = (found >> np.uint64(32)).astype(np.int64)
-                pairs = bounds[shards] + (found & np.uint64(0xFFFFFFFF)).astype(np.int64)
-                yield pairs if which is None else pairs[which[shards].all(axis=1)]
+    from toolkit.exchange.scatter import Scatter, gather
+
+    now, before = (
+        gather(task.folder, name, task.first, task.last, np.dtype(EDGE)).records for name in ("labels", "labels-before")
+    )
+    now = now[np.argsort(now["of"])]
+    candidates = np.zeros(len(now), dtype=CANDIDATE)
+    candidates["document"], candidates["component"], candidates["before"] = now["of"], now["to"], now["of"]
+    candidates["before"][np.searchsorted(now["of"], before["of"])] = before["to"]
+    shards = (now["of"] >> np.uint64(32)).astype(np.int64)
+    counts = {}
+    for shard in np.unique(shards).tolist():
+        begin, end = np.searchsorted(shards, [shard, shard + 1]).tolist()
+        rows = (now["of"][begin:end] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        size, least, most = np.dtype(ROW).itemsize, int(rows[0]), int(rows[-1]) + 1
+        data = read_sealed(join(task.signatures[shard], "rows"), least * size, (most - least) * size)
+        known = np.frombuffer(data, dtype=ROW)[rows - least]
+        candidates["order"][begin:end], candidates["shingles"][begin:end] = known["order"], known["shingles"]
+        counts[shard] = end - begin
+    with Scatter(task.stem, np.dtype(CANDIDATE), task.parts) as scatter:
+        scatter.add(candidates, _part(candidates["component"], task.parts))
+    return Listed(objects=scatter.objects, counts=counts)
+
+
+def connect(work: Work, folder: str, bucketed: Sequence[Bucketed], partitions: int, parts: int) -> list[int]:
+    """Enter the candidates of all parts; return how many each shard has."""
+    from toolkit.exchange.scatter import ranges, settle
+
+    groups = Groups(number=partitions, shards=len(work.shards), rows=max(1, *(s.record.rows for s in work.shards)))
+    for suffix, objects in (("", [b.objects for b in bucketed]), ("-before", [b.before for b in bucketed])):
+        find_components(work, folder, suffix, [path for each in objects for path in each], partitions, groups)
+    tasks = []
+    for i, (first, last) in enumerate(ranges(folder, ["labels", "labels-before"], work.memory)):
+        begin, end = (edge * len(work.shards) for edge in (first, last))
+        mine = work.shards[begin // partitions : -(-end // partitions)]
+        signatures = {each.number: each.path("") for each in mine}
+        stem = join(folder, f"{CANDIDATES}-{i}")
+        to_list = ToList(folder=folder, signatures=signatures, first=first, last=last, parts=parts, stem=stem)
+        tasks.append(Task(f"rows {i}", to_list))
+    listed: list[Listed] = work.run(_STEP, list_candidates, tasks)
+    settle(work.run, folder, CANDIDATES, [path for each in listed for path in each.objects])
+    counts = Counter[int]()
+    for each in listed:
+        counts.update(each.counts)
+    return [counts[signed.number] for signed in work.shards]
+
+
+def find_components(work: Work, folder: str, suffix: str, objects: list[str], partitions: int, groups: Groups) -> None:
+    """Enter the components of all documents, found in rounds of large and small stars until no pair changes."""
+    from toolkit.exchange.scatter import ranges, settle
+
+    round, changed = 0, True
+
+    def run(function: Callable[[Any, Report], Any], stem: str, *, large: bool = False) -> list[Any]:
+        tasks = [
+            Task(f"{name} {i}", ToJoinStars(folder=folder, name=name, first=first, last=last, partitions=partitions,
+                                            large=large, stem=join(folder, f"{stem}-{i}"), groups=groups))
+            for i, (first, last) in enumerate(ranges(folder, [name], work.memory))
+        ]  # fmt: skip
+        return work.run(_STEP, function, tasks)
+
+    name = f"pairs{suffix}-0"
+    settle(work.run, folder, name, objects)
+    while objects and changed:
+        changed = False
+        for large in (True, False):
+            round += 1
+            joined: list[Joined] = run(join_stars, f"pairs{suffix}-{round}", large=large)
+            changed |= any(each.changed for each in joined)
+            name = f"pairs{suffix}-{round}"
+            settle(work.run, folder, name, [path for each in joined for path in each.objects])
+    labels: list[list[str]] = run(label_documents, f"labels{suffix}")
+    settle(work.run, folder, f"labels{suffix}", [path for each in labels for path in each])

@@ -23,6 +23,7 @@ import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.exchange.scatter import Scatter, gather, gather_sections, ranges, scatter_sections
 from toolkit.exchange.sealed import (
     SealedOutput,
     Sections,
@@ -31,14 +32,10 @@ from toolkit.exchange.sealed import (
     read_sealed,
     unpacked,
     write_sealed,
-    write_sections,
 )
 from toolkit.runs.executors import Report
-from toolkit.storage import store_of
-from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join, size_of
+from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.near.connecting import Bins
 from toolkit.whole.near.evidence import Best, OrderedUnit, decide
 from toolkit.whole.near.graph import (
     COMPONENT,
@@ -49,9 +46,7 @@ from toolkit.whole.near.graph import (
     MARKS,
     UNIT_TYPES,
     UNITS,
-    Numbering,
     known_fates,
-    members_of,
 )
 from toolkit.whole.near.signing import most_removed
 from toolkit.whole.records import SignedShard
@@ -79,10 +74,9 @@ class NearCopies(msgspec.Struct, frozen=True):
 
 
 class ToGather(ConfigStruct):
-    """A shard of which the fates are gathered, the numbers of units, the folder to read from, and the path to write."""
+    """A shard of which the fates are gathered, the folder to read from, and the path to write."""
 
     signed: SignedShard
-    numbering: Numbering
     folder: str
     path: str
 
@@ -103,11 +97,8 @@ def gather_shard(work: ToGather, report: Report) -> Gathered:
     import numpy as np
 
     number = work.signed.number
-    units = np.unique(members_of(work.folder, work.numbering, number)["unit"])
-    found: list[list[Array]] = []
-    for unit in units.tolist():
-        with Sections(join(work.folder, f"{DECIDED}-{unit}")) as sections:
-            found.append(unpacked(sections.read(number), TYPES))
+    sections = gather_sections(work.folder, DECIDED, number)
+    found = [unpacked(section, TYPES) for section in sections]
     rows, sizes, values = (np.concatenate(columns) for columns in zip(*found, strict=True))
     starts = bounds_of(sizes).tolist()
     order = np.argsort(rows)
@@ -141,7 +132,6 @@ SHOWN = 3
 _BETWEEN = b"\t"  # name and value of a document; JSON has none
 _END = b"\n"
 _PIECE = 1 << 22  # bytes that are read at once
-_BIN = 1 << 22  # bytes of an index that are put in order at once, or up to twice as many; of a large one the 256th part
 
 
 class Cluster(ConfigStruct):
@@ -182,10 +172,12 @@ class ToDecide(ConfigStruct):
 
 
 class Decided(ConfigStruct):
-    """What was decided: counts, and the largest clusters."""
+    """What was decided: counts, the largest clusters, the objects of values, and those of the index."""
 
     counts: dict[str, int]
     clusters: list[Cluster]
+    objects: list[str]
+    index: list[str]
 
 
 def decide_unit(work: ToDecide, report: Report) -> Decided:
@@ -205,12 +197,12 @@ def decide_unit(work: ToDecide, report: Report) -> Decided:
             fates = _decide(work, told, shards < work.own, fates)
             fates["of"] -= np.where(fates["of"] >= 0, np.repeat(begins, sizes), 0)
         told.end()
-        path = join(work.folder, f"{DECIDED}-{work.number}")
         order = np.argsort(documents)
-        edges = np.searchsorted(shards[order], np.arange(work.shards + 1)).tolist()
-        write_sections(path, (told.section(documents, order[begin:end]) for begin, end in pairwise(edges)))
-        _keep(work, told, begins, components, fates)
-        return told.decided()
+        there, firsts = np.unique(shards[order], return_index=True)
+        edges = pairwise([*firsts.tolist(), len(order)])
+        values = {n: told.section(documents, order[i:j]) for n, (i, j) in zip(there.tolist(), edges, strict=True)}
+        objects = scatter_sections(join(work.folder, f"{DECIDED}-{work.number}"), work.shards, values)
+        return told.decided(objects, _keep(work, told, begins, components, fates))
 
 
 def _decide(work: ToDecide, told: "_Told", given: Array, before: Array) -> Array:
@@ -354,12 +346,13 @@ class _Told:
         for begin in range(0, len(self._lines), _PIECE):
             yield self._lines[begin : begin + _PIECE]
 
-    def decided(self) -> Decided:
-        return Decided(counts=dict(self.counts), clusters=list(self._largest.values()))
+    def decided(self, objects: list[str], index: list[str]) -> Decided:
+        clusters = list(self._largest.values())
+        return Decided(counts=dict(self.counts), clusters=clusters, objects=objects, index=index)
 
 
-def _keep(work: ToDecide, told: _Told, begins: Array, components: Array, fates: Array) -> None:
-    """Write what was decided of each component, and where in the file it stands."""
+def _keep(work: ToDecide, told: _Told, begins: Array, components: Array, fates: Array) -> list[str]:
+    """Write what was decided of each component, and where in the file it stands; return the objects of that."""
     import numpy as np
 
     entries = components.copy()
@@ -370,13 +363,15 @@ def _keep(work: ToDecide, told: _Told, begins: Array, components: Array, fates: 
     with SealedOutput(join(work.fates, f"{KNOWN}-{work.number}")) as out:
         for piece in told.pieces():
             out.write(piece)
-    write_file(join(work.folder, f"{INDEX}-{work.number}"), entries.tobytes())
+    with Scatter(join(work.folder, f"{INDEX}-{work.number}"), entries.dtype, 256) as scatter:
+        scatter.add(entries, (entries["high"] >> np.uint64(56)).astype(np.int64))
+    return scatter.objects
 
 
 class ToIndex(ConfigStruct):
-    """What was decided in so many units: the marks of all shards, the folder of the work, and the one of the fates."""
+    """What was decided: bytes of memory, the marks of all shards, the folder of the work, and the one of the fates."""
 
-    units: int
+    memory: int
     marks: list[int]
     folder: str
     fates: str
@@ -388,15 +383,9 @@ def index_units(work: ToIndex, report: Report) -> int:
 
     count = 0
     write_sealed(join(work.fates, MARKS), np.array(work.marks, dtype="<u8").tobytes())
-    paths = [join(work.folder, f"{INDEX}-{number}") for number in range(work.units)]
-    bits = min(8, (sum(size_of(path) for path in paths) // _BIN).bit_length())
-    with Bins(COMPONENT) as bins, SealedOutput(join(work.fates, INDEX)) as out:
-        for path in paths:
-            entries = np.frombuffer(store_of(path).read(path), dtype=COMPONENT)
-            bins.add(entries, entries["high"] >> np.uint64(56) >> np.uint64(8 - bits))
-        for bin_ in range(1 << bits):
-            if parts := list(bins.take(bin_)):
-                entries = np.concatenate(parts)
-                out.write(entries[np.argsort(entries["high"], kind="stable")].tobytes())
-                count += len(entries)
+    with SealedOutput(join(work.fates, INDEX)) as out:
+        for first, last in ranges(work.folder, [INDEX], work.memory):
+            entries = gather(work.folder, INDEX, first, last, np.dtype(COMPONENT)).records
+            out.write(entries[np.argsort(entries["high"], kind="stable")].tobytes())
+            count += len(entries)
     return count

@@ -18,9 +18,10 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
+from toolkit.exchange.scatter import gather, rows_in
 from toolkit.exchange.sealed import Sealed, Sections, bounds_of, packed, read_sealed, write_sections
 from toolkit.runs.executors import Report
-from toolkit.storage.paths import join, size_of
+from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.connecting import CANDIDATE, CANDIDATES
 
@@ -205,14 +206,9 @@ def _candidates(work: ToPlan) -> Array:
     """Return the documents of a part, by their numbers."""
     import numpy as np
 
-    path = join(work.folder, f"{CANDIDATES}-{work.part}")
-    with Sealed(path) as stream:
-        most = work.memory // _BYTES
-        size = np.dtype(CANDIDATE).itemsize
-        found = np.frombuffer(stream.at(0, size * (most + 1)), dtype=CANDIDATE)
-        if len(found) <= most:
-            return found
-        count = size_of(path) // size
+    most = work.memory // _BYTES
+    if (count := rows_in(work.folder, CANDIDATES, work.part)) <= most:
+        return gather(work.folder, CANDIDATES, work.part, work.part + 1, np.dtype(CANDIDATE)).records
     raise DataError(
         f"expected at most {most:,} documents that belong together, because `memory` ({work.memory:,} bytes) has room "
         f"for no more, got {count:,}; set at least `memory: {-(-_BYTES * count * 5 // 4 // 10**6)} MB`",

@@ -11,7 +11,6 @@ from toolkit.text.kernels.mixing import mixed
 from toolkit.text.ngrams import PRIME
 from toolkit.text.unicode_table import ALPHA, BREAKS, OTHER, Characters
 from toolkit.text.words import Words
-from toolkit.whole.near.connecting import United
 from toolkit.whole.near.evidence import WORDS, Best, Documents, Lists, Rules
 from toolkit.whole.near.signatures import Functions, Room, Shingles, Weights
 
@@ -213,46 +212,3 @@ def _compare(documents: Documents, at: Any, rules: Rules, lists: Lists, best: Be
             position = documents.positions[other]
             if similarity > before or (similarity == before and position < best.positions[at]):
                 best.positions[at], best.common[at], best.joint[at] = position, common, joint
-
-
-# --- components -------------------------------------------------------------------------------------------------------
-
-
-def contract(united: United, pairs: Any, n: Any, left: Any, count: Any) -> None:
-    """Unite the numbers of a range; find what of its pairs is left below it.
-
-    Args:
-        united: what has been united so far, to be gone on with.
-        pairs: int64 (n, 2), the greater number first, which is of the range.
-        n: how many.
-        left: int64 (n, 2), room for pairs of numbers below, the greater one first.
-        count: int64 (1), how many these are.
-    """
-    parents, below, seen, begin = united.parents, united.below, united.seen, united.begin
-    for i in range(n):
-        a = pairs[2 * i] - begin
-        seen[a] = 1
-        while parents[a] != a:
-            parents[a] = parents[parents[a]]
-            a = parents[a]
-        lower = pairs[2 * i + 1]
-        if lower >= begin:
-            b = lower - begin
-            seen[b] = 1
-            while parents[b] != b:
-                parents[b] = parents[parents[b]]
-                b = parents[b]
-            if a == b:
-                continue
-            if a > b:
-                a, b = b, a
-            parents[b] = a
-            lower = below[b]
-        if lower < 0 or lower == below[a]:
-            continue
-        if below[a] >= 0:
-            left[2 * count[0]] = max(lower, below[a])
-            left[2 * count[0] + 1] = min(lower, below[a])
-            count[0] += 1
-            lower = min(lower, below[a])
-        below[a] = lower

@@ -9,6 +9,7 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import amount
+from toolkit.exchange.scatter import settle
 from toolkit.runs.executors import Task
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, remove, remove_tree
@@ -17,14 +18,15 @@ from toolkit.whole.near import signing
 from toolkit.whole.near.connecting import (
     Bucketed,
     ToBucket,
-    ToConnect,
     connect,
     find_buckets,
+    partitions_of,
     parts_of,
     ranges,
     runs_of,
 )
 from toolkit.whole.near.deciding import (
+    DECIDED,
     FATES,
     SHOWN,
     Cluster,
@@ -79,11 +81,13 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     own = next((each.number for each in work.shards if each.own), len(work.shards))
     place = _Place(folder, _known(work.folder), own)
     remove(join(work.folder, INDEX))  # of an attempt that was not finished: what it points to is written anew
-    pairs, bucketed = _bucket(work, comparing, place)
-    candidates, planned = _plan(work, comparing, place, pairs, bucketed)
+    bucketed, partitions = _bucket(work, comparing, place)
+    candidates, planned = _plan(work, comparing, place, bucketed, partitions)
     numbering = Numbering(units=[each.units for each in planned], fresh=[each.fresh for each in planned])
     evidence = _read(work, comparing, folder, planned, numbering)
     decided = _decide(work, comparing, place, numbering, evidence)
+    settle(work.run, folder, INDEX, [path for each in decided for path in each.index])
+    settle(work.run, folder, DECIDED, [path for each in decided for path in each.objects])
     work.run(
         "keep",
         index_units,
@@ -91,7 +95,7 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
             Task(
                 "keep",
                 ToIndex(
-                    units=sum(numbering.units),
+                    memory=work.memory,
                     marks=[_mark(each) for each in work.shards],
                     folder=folder,
                     fates=work.folder,
@@ -99,7 +103,7 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
             )
         ],
     )
-    gathered = _gather(work, folder, candidates, numbering)
+    gathered = _gather(work, folder, candidates)
     fates = {each.shard: "" for each in work.shards if each.own}
     fates |= {shard: found.digest for shard, found in gathered.items()}
     notes = [_sizes(planned, bucketed), *_losses(work, comparing, gathered.values()), *_largest(decided)]
@@ -167,46 +171,41 @@ def _decide(
     return work.run("decide", decide_unit, tasks)
 
 
-def _gather(work: Work, folder: str, candidates: list[int], numbering: Numbering) -> dict[str, Gathered]:
+def _gather(work: Work, folder: str, candidates: list[int]) -> dict[str, Gathered]:
     mine = [each for each in work.shards if each.own and candidates[each.number]]
     tasks = [
         Task(
             f"{each.shard} ({each.number})",
-            ToGather(signed=each, numbering=numbering, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
+            ToGather(signed=each, folder=folder, path=join(work.folder, f"{FATES}-{each.number}")),
         )
         for each in mine
     ]
     return dict(zip((each.shard for each in mine), work.run("gather", gather_shard, tasks), strict=True))
 
 
-def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[str], list[Bucketed]]:
+def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[Bucketed], int]:
+    """Return what ranges of keys have, and the number of partitions of their pairs."""
+    partitions = partitions_of(sum(each.record.compared for each in work.shards), work.memory)
     runs = runs_of(work.shards)
-    tasks = []
-    for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory)):
-        path = join(place.folder, f"pairs-{i}")
-        tasks.append(Task(f"range {i}", ToBucket(shards=runs, own=place.own, begin=begin, end=end, path=path)))
-    return [task.payload.path for task in tasks], work.run("bucket", find_buckets, tasks)
+    there = were_there(place.known, [_mark(each) for each in work.shards]) if place.known else []
+    tasks = [
+        Task(f"range {i}", ToBucket(shards=runs, own=place.own, was_there=there, begin=begin, end=end,
+                                    partitions=partitions, path=join(place.folder, f"buckets-{i}")))
+        for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory))
+    ]  # fmt: skip
+    return work.run("bucket", find_buckets, tasks), partitions
 
 
 def _plan(
-    work: Work, comparing: Comparing, place: _Place, pairs: list[str], bucketed: list[Bucketed]
+    work: Work, comparing: Comparing, place: _Place, bucketed: list[Bucketed], partitions: int
 ) -> tuple[list[int], list[Planned]]:
     """Return how many documents of each shard share a bucket, and what is decided together, part by part."""
     marks = [_mark(each) for each in work.shards]
     compared = sum(each.record.compared for each in work.shards)
-    most = min(compared, 2 * sum(each.pairs for each in bucketed))
-    to_connect = ToConnect(
-        pairs=pairs,
-        folders=[each.path("") for each in work.shards],
-        rows=[each.record.rows for each in work.shards],
-        was_there=were_there(place.known, marks) if place.known else [],
-        parts=parts_of(most, work.memory),
-        memory=work.memory,
-        folder=place.folder,
-    )
-    (candidates,) = work.run("find what belongs together", connect, [Task("all ranges", to_connect)])
+    parts = parts_of(min(compared, 2 * sum(each.pairs for each in bucketed)), work.memory)
+    candidates = connect(work, place.folder, bucketed, partitions, parts)
     tasks = []
-    for part in range(to_connect.parts):
+    for part in range(parts):
         to_plan = ToPlan(
             part=part,
             own=place.own,
