@@ -175,18 +175,6 @@ def _text(value: Any, function: str) -> str:
     return value
 
 
-def _lower(text: Any) -> str:
-    return _text(text, "lower").lower()
-
-
-def _startswith(text: Any, start: Any) -> bool:
-    return _text(text, "startswith").startswith(_text(start, "startswith"))
-
-
-def _endswith(text: Any, end: Any) -> bool:
-    return _text(text, "endswith").endswith(_text(end, "endswith"))
-
-
 def _matches(text: Any, pattern: str) -> bool:
     """Return whether a pattern matches anywhere in a text."""
     return compiled_pattern(pattern).search(_text(text, "matches")) is not None
@@ -203,8 +191,8 @@ _BUILTINS = {f.__name__: f for f in (len, any, all, min, max, sum, abs)} | {
     "modulo": _modulo,
     "single": functools.lru_cache(1024)(single),
     "double": double,
-    "lower": _lower,
-    "startswith": _startswith,
-    "endswith": _endswith,
+    "lower": lambda text: _text(text, "lower").lower(),
+    "startswith": lambda text, start: _text(text, "startswith").startswith(_text(start, "startswith")),
+    "endswith": lambda text, end: _text(text, "endswith").endswith(_text(end, "endswith")),
     "matches": _matches,
 }

@@ -152,19 +152,11 @@ Others = Callable[[], Mapping[str, Mapping[str, schema.Type]]]
 """Gives the types of the keys of sets that the section does not make; called if an expression asks for one."""
 
 
-def _no_others() -> Mapping[str, Mapping[str, schema.Type]]:
-    return {}
-
-
 Own = Callable[[], OwnTypes | None]
 """Gives the types of the own fields of documents, if they are known; called if an option or expression names one."""
 
 
-def _unknown() -> None:
-    return None
-
-
-def read_section(section: ConfigNode, others: Others = _no_others, own: Own = _unknown) -> Plan:
+def read_section(section: ConfigNode, others: Others = dict, own: Own = lambda: None) -> Plan:
     """Return the plan that a ``tag:`` section describes; options are checked, nothing is loaded.
 
     Args:
@@ -180,7 +172,7 @@ def read_section(section: ConfigNode, others: Others = _no_others, own: Own = _u
     return Plan(sets={set_name: _read_set(section, set_name, others, own) for set_name in section.value})
 
 
-def read_sets(section: ConfigNode, names: Iterable[str], others: Others = _no_others, own: Own = _unknown) -> Plan:
+def read_sets(section: ConfigNode, names: Iterable[str], others: Others = dict, own: Own = lambda: None) -> Plan:
     """Return the plan of some of the sets of a ``tag:`` section, and of those of the section that they read.
 
     Raises:

@@ -140,11 +140,7 @@ class Answers:
         self._queries = Queries(corpus, self._question)
         self._counted: dict[int, int] = {}
         self.asked: dict[str, Callable[[Parameters], dict[str, Any]]] = {
-            "view": self.view,
-            "rows": self.rows,
-            "document": self.document,
-            "explain": self.explain,
-            "find": self.find,
+            name: getattr(self, name) for name in ("view", "rows", "document", "explain", "find")
         }
 
     def close(self) -> None:

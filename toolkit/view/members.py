@@ -173,7 +173,20 @@ class _Reading:
         self._stack.close()
 
 
-class OrderedFile:
+class _SequentialFile:
+    """A file that is read on from the row that was read last."""
+
+    def __init__(self) -> None:
+        self._reading: _Reading | None = None
+        self._lock = threading.Lock()
+
+    def _close(self) -> None:
+        if self._reading:
+            self._reading.close()
+        self._reading = None
+
+
+class OrderedFile(_SequentialFile):
     """Rows of a file that is read from the places that its reader knows: files of others, tables of attributes.
 
     Args:
@@ -181,9 +194,8 @@ class OrderedFile:
     """
 
     def __init__(self, open_before: Callable[[int], tuple[Lines, int]]) -> None:
+        super().__init__()
         self._open_before = open_before
-        self._reading: _Reading | None = None
-        self._lock = threading.Lock()
 
     def fetch(self, rows: Sequence[int]) -> None:
         """Prepare nothing: it is read in order."""
@@ -200,13 +212,8 @@ class OrderedFile:
                 self._close()
                 raise
 
-    def _close(self) -> None:
-        if self._reading:
-            self._reading.close()
-        self._reading = None
 
-
-class MemberFile:
+class MemberFile(_SequentialFile):
     """Rows of a file that is read from the beginning of a member.
 
     Args:
@@ -221,12 +228,11 @@ class MemberFile:
     def __init__(
         self, path: str, version: Stat, pieces: Pieces, rows: int | None, number_of: NumberOf, max_bytes: int
     ) -> None:
+        super().__init__()
         self._path, self._version, self._pieces = path, version, pieces
         self._count, self._number_of, self._max = rows, number_of, max_bytes
         self._places = [Place(0, 0)]
-        self._reading: _Reading | None = None
         self._has_members = bool(rows)
-        self._lock = threading.Lock()
 
     def rows(self, first: int, count: int) -> list[bytes]:
         with self._lock:
@@ -318,8 +324,3 @@ class MemberFile:
                 return next((self._number_of(line) for line in lines), None)
         except DataError:  # it only looked like the beginning of a member
             return None
-
-    def _close(self) -> None:
-        if self._reading:
-            self._reading.close()
-        self._reading = None

@@ -256,20 +256,14 @@ def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expressio
     Raises:
         ConfigError: if it gives something else.
     """
-    found = _checked(SORT, expression, names, check)
+    try:
+        found = check(expression, names)
+    except ExpressionError as error:
+        raise ConfigError(f"{SORT}: {error}") from None
     inner = found.type.not_null
     if inner.kind not in ("int", "float", "any", "null"):
         raise ConfigError(f"{SORT}: expected a number, or null, got a value of type {found.type}: {text}")
     return found
-
-
-def _checked(
-    what: str, text: str, names: Mapping[str, Name], checking: Callable[[str, Mapping[str, Name]], Expression]
-) -> Expression:
-    try:
-        return checking(text, names)
-    except ExpressionError as error:
-        raise ConfigError(f"{what}: {error}") from None
 
 
 def _sets_read(

@@ -17,20 +17,7 @@ from typing import Any, Literal
 
 from toolkit.rules.filters import jq, translation, tree
 from toolkit.rules.filters.jsonpath import parse
-from toolkit.rules.filters.translation import KeyInfo
-
-__all__ = [
-    "KeyInfo",
-    "Syntax",
-    "all_keys",
-    "doubts",
-    "guarded_keys",
-    "matcher",
-    "named_keys",
-    "selected_key",
-    "selection",
-    "translate",
-]
+from toolkit.rules.filters.translation import KeyInfo as KeyInfo
 
 Syntax = Literal["jsonpath", "jq"]
 
