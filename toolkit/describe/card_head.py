@@ -40,9 +40,10 @@ DEEPEST = 40
 
 def features_of(columns: Mapping[str, Type]) -> list[dict[str, Any]]:
     """Return the features of rows with columns of these types, in their order."""
-    columns = {name: _shallow(type_) for name, type_ in columns.items()}
-    dtypes = _DTYPES | ({"long": _DTYPES["huge"]} if _has_huge(columns) else {})
-    return _features(columns, dtypes)
+    rows = _shallow(Type("object", fields=tuple(columns.items())), DEEPEST + 1)
+    has_huge = any(kind == "huge" for _, kind in _leaves("", rows))
+    found: list[dict[str, Any]] = _feature(rows, _DTYPES | ({"long": _DTYPES["huge"]} if has_huge else {}))["struct"]
+    return found
 
 
 def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
@@ -51,16 +52,15 @@ def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
     ``open`` and ``long`` are loaded as JSON, which older readers do not know. ``huge`` is rounded: the reader of JSON
     takes no integers of more than 64 bits. Where there must be JSON beside them it refuses the file: ``refused``.
     """
-    columns = {name: _shallow(type_) for name, type_ in columns.items()}
-    found = [(name, "open" if kind in ("map", "any") else kind) for name, kind in _all_leaves(columns)]
-    found = [(name, kind) for name, kind in found if kind in ("open", "long", "huge")]
-    if _has_huge(columns):
-        how = "refused" if any(kind == "open" for _, kind in found) else "huge"
-        found = [(name, kind if kind == "open" else how) for name, kind in found]
-    return found
+    rows = _shallow(Type("object", fields=tuple(columns.items())), DEEPEST + 1)
+    leaves = [(name.removeprefix("."), "open" if kind in ("map", "any") else kind) for name, kind in _leaves("", rows)]
+    found = [(name, kind) for name, kind in leaves if kind in ("open", "long", "huge")]
+    kinds = {kind for _, kind in found}
+    how = "refused" if "open" in kinds else "huge"
+    return [(name, how if "huge" in kinds and kind != "open" else kind) for name, kind in found]
 
 
-def _shallow(type_: Type, levels: int = DEEPEST) -> Type:
+def _shallow(type_: Type, levels: int) -> Type:
     """Return a type with at most so many objects and lists in each other."""
     inner = bare(type_)
     if inner.kind not in ("object", "list"):
@@ -72,29 +72,16 @@ def _shallow(type_: Type, levels: int = DEEPEST) -> Type:
     return Type("object", fields=tuple((name, _shallow(each, levels - 1)) for name, each in inner.fields))
 
 
-def _has_huge(columns: Mapping[str, Type]) -> bool:
-    return any(kind == "huge" for _, kind in _all_leaves(columns))
-
-
-def _features(columns: Mapping[str, Type], dtypes: Mapping[str, str]) -> list[dict[str, Any]]:
-    return [{"name": name, **_feature(type_, dtypes)} for name, type_ in columns.items()]
-
-
 def _feature(type_: Type, dtypes: Mapping[str, str]) -> dict[str, Any]:
     inner = bare(type_)
     if inner.kind == "span":
         return {"list": dtypes["float"]}
     if inner.kind == "object":
-        return {"struct": _features(dict(inner.fields), dtypes)}
+        return {"struct": [{"name": name, **_feature(each, dtypes)} for name, each in inner.fields]}
     if inner.kind == "list":
         feature = _feature(inner.item or ANY, dtypes)
         return {"list": feature.get("dtype") or feature.get("struct") or feature}
     return {"dtype": dtypes[inner.kind]}
-
-
-def _all_leaves(columns: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
-    for name, type_ in columns.items():
-        yield from _leaves(name, type_)
 
 
 def _leaves(path: str, type_: Type) -> Iterator[tuple[str, str]]:

@@ -195,6 +195,8 @@ def run_each(context: Context, what: str, function: Callable[[W, Report], R], wo
     Raises:
         ToolkitError: if it fails for one, with the messages of all.
     """
+    if not works:
+        return []
     results = context.run(what, function, [Task(work.path, work) for work in works], "files")
     if failed := failures(results):
         raise ToolkitError("\n".join(failed))
