@@ -236,11 +236,6 @@ def unlike_data(path: str) -> str:
     return path.replace("=", "=3D").replace(".", "=2E")
 
 
-def from_unlike_data(name: str) -> str:
-    """Return the file that a record is about; the inverse of `unlike_data`."""
-    return name.replace("=2E", ".").replace("=3D", "=")
-
-
 def check_writable(folder: str, where: str) -> None:
     """Raise ConfigError if a folder cannot be made, or written in: before work is done in vain.
 
