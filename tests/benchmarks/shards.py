@@ -49,6 +49,7 @@ def _configuration(root: Path) -> dict[str, Any]:
     return {
         "dataset": f"{far}/data",
         "processes": 1,
+        "duplicate_ids": "allow",  # the shards are copies
         "storage": {"stores": {"far": "tests.benchmarks.far:Far"}},
         "ingest": [{"format": "jsonl", "from": [f"{far}/in/*.jsonl"], "source": "s"}],
         "tag": {"shape-0": "line_shape", "noise-0": "noise"},

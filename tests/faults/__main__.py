@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from dataclasses import replace
 
 from tests.faults.cells import Played, cells, covering
 from tests.faults.columns import COLUMNS
@@ -32,11 +33,23 @@ def table(played: list[Played]) -> str:
     return "\n".join(lines) + "".join(f"\n\nNot applicable: {why}: {count} cells." for why, count in reasons.items())
 
 
+def _judged(played: Played, cloud: str) -> Played:
+    """Return what was played without segments in clouds: files that are put back have new versions, which looks note.
+
+    The names of segments are random, so that those of two runs differ.
+    """
+    if cloud == "s3":
+        return played
+    kept = {what: [each for each in wrong if "/journal/segments/" not in each] for what, wrong in played.wrong.items()}
+    return replace(played, wrong=kept)
+
+
 def main() -> int:
     line = parser("tests.faults", __doc__)
     line.add_argument("--row", action="append", choices=[row.name for row in ROWS])
     line.add_argument("--kind", action="append", choices=list(KINDS))
     line.add_argument("--covering", type=int, metavar="N", help="only so many of each row, column and kind")
+    line.add_argument("--cloud", choices=("s3", "gs", "az"), default="s3", help="whose bucket it is (s3)")
     given = line.parse_args()
     wanted = [
         cell
@@ -47,9 +60,14 @@ def main() -> int:
     ]
     played: list[Played] = []
     driver = Driver()
-    with driver.playing(on_bucket=any(cell.row.where == "bucket" for cell in wanted)) as bench:
+    with driver.playing(on_bucket=any(cell.row.where == "bucket" for cell in wanted), cloud=given.cloud) as bench:
         for cell in wanted:
-            played.append(bench.play(cell))
+            try:
+                played.append(_judged(bench.play(cell), given.cloud))
+            except RuntimeError:
+                if given.cloud == "s3":
+                    raise
+                played.append(Played(cell, {}, "files that are put back there have other versions than records say"))
             for request, wrong in played[-1].wrong.items():
                 for each in wrong:
                     print(f"{cell.id} {request}: {each}", flush=True)

@@ -10,16 +10,18 @@ from pathlib import Path
 from tests.annotate.server import serving
 from tests.faults.cells import Bench
 from tests.faults.columns import COLUMNS
-from tests.faults.places import Bucket
+from tests.faults.places import Bucket, Cloud
 from tests.faults.warm import Warm
-from tests.storage.servers import Seaweed
+from tests.storage.servers import Azurite, Gcs, Seaweed
 
 
 @contextlib.contextmanager
-def bench(folder: Path, server: Seaweed | None) -> Iterator[Bench]:
-    """What is played on, in a folder, with a server of language models, and one of S3 if there is one."""
+def bench(folder: Path, server: Seaweed | Gcs | Azurite | None) -> Iterator[Bench]:
+    """What is played on, in a folder, with a server of language models, and one of a store if there is one."""
     with Warm() as warm, serving() as models:
-        bucket = Bucket(server, folder) if server else None
+        bucket = None
+        if server:
+            bucket = Bucket(server, folder) if isinstance(server, Seaweed) else Cloud(server, folder)
         try:
             yield Bench(warm, folder, bucket, models.url)
         finally:
@@ -41,14 +43,15 @@ class Driver:
         self._begin = time.monotonic()
 
     @contextlib.contextmanager
-    def playing(self, *, on_bucket: bool) -> Iterator[Bench]:
+    def playing(self, *, on_bucket: bool, cloud: str = "s3") -> Iterator[Bench]:
         """A bench in a new folder, and in a bucket if that is wanted."""
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            server = None
+            server: Seaweed | Gcs | Azurite | None = None
             if on_bucket:
-                server = Seaweed(folder / "server")
-                server.start()
+                server = {"s3": Seaweed, "gs": Gcs, "az": Azurite}[cloud](folder / "server")
+                if isinstance(server, Seaweed):
+                    server.start()
                 stack.callback(server.kill)
             found = stack.enter_context(bench(folder, server))
             stack.enter_context(contextlib.suppress(KeyboardInterrupt))

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.faults.kinds import kind_of
-from tests.storage.servers import ACCESS, SECRET, Asked, Seaweed, proxy
+from tests.storage import buckets
+from tests.storage.servers import ACCESS, SECRET, Asked, Azurite, Gcs, Seaweed, proxy
 
 Requests = Counter[tuple[str, str]]
 """How often each request was made of each kind of file."""
@@ -115,7 +116,7 @@ class Bucket:
         if self.watch and (fault := self.watch(asked)):
             return fault
         strike = self._strike
-        relative = asked.key.removeprefix(f"{BUCKET}/c").strip("/")
+        relative = asked.key.partition("/")[2].removeprefix("c").strip("/")
         kind = kind_of(relative)
         strike.seen[asked.what, kind] += 1
         is_it = (asked.what, kind) == (strike.request, strike.kind) or (strike.spreads and strike.paths)
@@ -185,6 +186,51 @@ class Bucket:
                 },
                 None,
             )
+        finally:
+            self._strike = Strike()
+
+
+class Cloud(Bucket):
+    """A folder in a bucket of another cloud, likewise; unfinished uploads are not looked at.
+
+    Args:
+        server: of the cloud.
+        beside: folder for what is not in the bucket.
+    """
+
+    def __init__(self, server: Gcs | Azurite, beside: Path) -> None:
+        self.answers, self.labels = str(beside / "answers"), str(beside / "labels.jsonl")
+        self.root, self._server = f"{server.root}/c", server
+        (variable,) = server.environment(server.url).values()
+        self._bucket = buckets.GsBucket(variable) if isinstance(server, Gcs) else buckets.AzContainer(variable)
+        self._known, self._strike = {}, Strike()
+        self._proxy = proxy(lambda: server.port, self)
+        self._url = self._proxy.__enter__()
+
+    def state(self) -> State:
+        listed = self._bucket.listed("c/")
+        return {key.removeprefix("c/"): File(stamp, self._content(key, stamp)) for key, stamp in listed.items()}
+
+    def _content(self, key: str, stamp: str) -> bytes:
+        if f"{key} {stamp}" not in self._known:
+            self._known[f"{key} {stamp}"] = self._bucket.get(key)
+        return self._known[f"{key} {stamp}"]
+
+    def restore(self, wanted: Mapping[str, File]) -> None:
+        shutil.rmtree(self.answers, ignore_errors=True)
+        Path(self.labels).unlink(missing_ok=True)
+        now = self.state()
+        for name in now.keys() - wanted.keys():
+            self._bucket.delete(f"c/{name}")
+        for name, file in wanted.items():
+            if name not in now or now[name].data != file.data:
+                self._bucket.put(f"c/{name}", file.data)
+
+    @contextmanager
+    def striking(self, strike: Strike) -> Iterator[tuple[dict[str, str], None]]:
+        self._strike = strike
+        try:
+            yield self._server.environment(self._url), None
         finally:
             self._strike = Strike()
 

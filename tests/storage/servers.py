@@ -233,8 +233,13 @@ class Asked:
     @classmethod
     def of(cls, method: str, target: str, headers: Mapping[str, str], body: bytes) -> "Asked":
         path, _, query = target.partition("?")
-        key = urllib.parse.unquote(path).strip("/")
         given = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        lower = {name.lower() for name in headers}
+        if found := _OF_GOOGLE.match(path):
+            return cls(*_of_google(method, found["kind"] or "", found["key"], given, body), f"{method} {target}")
+        if found := _OF_AZURE.match(path):
+            return cls(*_of_azure(method, found["key"] or "", given, lower), f"{method} {target}")
+        key = urllib.parse.unquote(path).strip("/")
         what = method
         if method == "POST" and "delete" in given:
             first = re.search(rb"<Key>(.*?)</Key>", body)
@@ -245,9 +250,39 @@ class Asked:
             what = "CREATE"
         elif "uploadId" in given:
             what = {"PUT": "UPLOAD", "POST": "COMPLETE", "DELETE": "ABORT"}.get(method, method)
-        elif method == "PUT" and any(name.lower() == "x-amz-copy-source" for name in headers):
+        elif method == "PUT" and "x-amz-copy-source" in lower:
             what = "COPY"
         return cls(what, key, f"{method} {target}")
+
+
+_OF_GOOGLE = re.compile(rf"/(?P<kind>upload/|download/)?storage/v1/b/{CLOUD_BUCKET}(?:/o(?:/(?P<key>.*))?)?$")
+_OF_AZURE = re.compile(rf"/devstoreaccount1/{CLOUD_BUCKET}(?:/(?P<key>.*))?$")
+
+
+def _of_google(method: str, kind: str, key: str | None, given: dict[str, str], body: bytes) -> tuple[str, str]:
+    """Return what is asked of Google Cloud Storage, and the key with its bucket."""
+    if kind == "upload/":
+        named = re.search(rb'"name": ?"(.*?)"', body) if "name" not in given else None
+        name = given.get("name") or (named[1].decode() if named else "")
+        if "upload_id" not in given:
+            what = "CREATE" if given.get("uploadType") == "resumable" else "PUT"
+        else:
+            what = "UPLOAD" if method == "PUT" else "ABORT"
+        return what, f"{CLOUD_BUCKET}/{name}"
+    if key is None:
+        return "LIST", f"{CLOUD_BUCKET}/{given.get('prefix', '')}"
+    source, copies, target = key.partition(f"/rewriteTo/b/{CLOUD_BUCKET}/o/")
+    what = "COPY" if copies else {"GET": "GET" if kind else "HEAD"}.get(method, method)
+    return what, f"{CLOUD_BUCKET}/{urllib.parse.unquote(target if copies else source)}"
+
+
+def _of_azure(method: str, key: str, given: dict[str, str], headers: set[str]) -> tuple[str, str]:
+    """Return what is asked of Azure, and the key with its container."""
+    key = urllib.parse.unquote(key) or given.get("prefix", "")
+    what = {"list": "LIST", "block": "UPLOAD", "blocklist": "COMPLETE"}.get(given.get("comp", ""), method)
+    if method == "PUT" and "x-ms-copy-source" in headers:
+        what = "COPY"
+    return what, f"{CLOUD_BUCKET}/{key}"
 
 
 class Plan(Protocol):
