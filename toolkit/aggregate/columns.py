@@ -85,15 +85,14 @@ def _made(work: JoinedShard, content: str, report: Report) -> Columns:
     places: dict[str, list[np.ndarray[Any, Any]]] = {kind: [] for kind in KINDS}
     lines: list[np.ndarray[Any, Any]] = []
     words: list[np.ndarray[Any, Any]] = []
-    path = work.path
     with ExitStack() as stack:
         joiner = Joiner(work, set(), late=True)
         for block in joint_blocks(work, stack):
             rows = list(joiner.measured(block, unicode=False))
             lines.append(np.array([size[_LINES] for _, size in rows], dtype="<i4"))
             words.append(np.array([size[_WORDS] for _, size in rows], dtype="<i4"))
-            for kind, known in seen.items():
-                found = [keys.of_document(kind, path, row[0]) for row, _ in rows]
+            for kind, found in keys.of_documents(work.path, (row[0] for row, _ in rows)).items():
+                known = seen[kind]
                 places[kind].append(np.array([known.setdefault(key, len(known)) for key in found], dtype="<i4"))
             report(0, block.documents.stored)
     none = np.zeros(0, dtype="<i4")

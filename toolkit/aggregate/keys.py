@@ -2,12 +2,12 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.data.addresses import before_path, host_of, url_in
+from toolkit.data.addresses import before_path, host_of
 from toolkit.data.documents import Document
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError
@@ -88,10 +88,10 @@ class Keys:
         for text in self._by:
             if text in LABELS:
                 yield self.labels(rows)
-            elif text in rows.named:
-                yield rows.named[text]
+            elif text == "reason":
+                yield [_json(each[-1].rejected.rule if each[-1].rejected else None) for each in rows.arguments]
             elif text in NAMED:
-                yield [of_document(text, self._path, each[-1]) for each in rows.arguments]
+                yield (rows.named or of_documents(self._path, (each[-1] for each in rows.arguments)))[text]
             else:
                 yield _of_each(functools.partial(self._value, number), rows)
                 number += 1
@@ -137,17 +137,40 @@ def _json(text: str | None) -> str:
     return msgspec.json.encode(text).decode()
 
 
-def _source(_: str, document: Document) -> str:
-    return _json(document.source or None)
+class _Headers(msgspec.Struct, gc=False):
+    url: Any = msgspec.field(default=None, name="warc-target-uri")
 
 
-def _crawl(path: str, document: Document) -> str:
-    """Return the crawl that the metadata name, else the path of the file, else the source."""
-    metadata = document.metadata
-    for found in (*(metadata[field] for field in folders.FIELDS if field in metadata), path, document.source):
-        if isinstance(found, str) and (name := _crawl_in(found)):
-            return name
-    return NOTHING
+class _Metadata(msgspec.Struct, gc=False):
+    """What documents are grouped by; nothing else of their metadata is decoded."""
+
+    warc_headers: msgspec.Raw = msgspec.Raw(b"null")
+    url: Any = None
+    crawl: Any = None
+    dump: Any = None
+
+
+_METADATA = msgspec.json.Decoder(_Metadata | None)
+_HEADERS = msgspec.json.Decoder(_Headers)
+
+
+def of_documents(path: str, documents: Iterable[Document]) -> dict[str, list[str]]:
+    """Return the keys of documents in a file, by source, crawl and host.
+
+    The crawl is that which the metadata name, else the path, else the source; the host that of the URL which blocklists
+    look at, too, and null for what is no URL, or has no host.
+    """
+    found: dict[str, list[str]] = {"source": [], "crawl": [], "host": []}
+    for document in documents:
+        seen, source = _METADATA.decode(document.raw_metadata) or _Metadata(), document.source
+        headers = bytes(seen.warc_headers)
+        url = _HEADERS.decode(headers).url if headers[:1] == b"{" else None
+        url = url if isinstance(url, str) else seen.url
+        names = (_crawl_in(each) for each in (seen.crawl, seen.dump, path, source) if isinstance(each, str))
+        found["source"].append(_json(source or None))
+        found["crawl"].append(next(filter(None, names), NOTHING))
+        found["host"].append(_host_in(before_path(url)) if isinstance(url, str) and url else NOTHING)
+    return found
 
 
 @functools.lru_cache(1 << 10)
@@ -155,27 +178,6 @@ def _crawl_in(text: str) -> str:
     return _json(match[0]) if (match := folders.NAMES.search(text)) else ""
 
 
-def _host(_: str, document: Document) -> str:
-    """Return the host of the URL that blocklists look at, too; null for what is no URL, or has no host."""
-    url = url_in(document.metadata)
-    return _host_in(before_path(url)) if url else NOTHING
-
-
 @functools.lru_cache(1 << 14)
 def _host_in(url: str) -> str:
     return _json(host_of(url) or None) if _WITH_HOST.match(url) else NOTHING
-
-
-def _reason(_: str, document: Document) -> str:
-    """Return the rule for which a mix has dropped the document and kept it aside; null of all others."""
-    return _json(document.rejected.rule if document.rejected else None)
-
-
-_OF_DOCUMENT: dict[str, Callable[[str, Document], str]] = {
-    "source": _source, "crawl": _crawl, "host": _host, "reason": _reason,
-}  # fmt: skip
-
-
-def of_document(name: str, path: str, document: Document) -> str:
-    """Return the key of a document, in a file, for one of `NAMED` but the label's."""
-    return _OF_DOCUMENT[name](path, document)

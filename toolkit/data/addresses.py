@@ -23,19 +23,10 @@ def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
         fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
         path: dotted; empty for the first of `URL_FIELDS`.
     """
-    if path:
-        return value if isinstance(value := value_at(fields, path), str) else None
-    return url_in(fields.get("metadata"))
-
-
-def url_in(metadata: Any) -> str | None:
-    """Return the URL that metadata have in one of `URL_FIELDS`, None if there is none."""
-    if not isinstance(metadata, dict | Mapping):
-        return None
-    headers = metadata.get("warc_headers")
-    value = headers.get("warc-target-uri") if isinstance(headers, dict | Mapping) else None
-    value = value if isinstance(value, str) else metadata.get("url")
-    return value if isinstance(value, str) else None
+    for each in (path,) if path else URL_FIELDS:
+        if isinstance(value := value_at(fields, each), str):
+            return value
+    return None
 
 
 def before_path(url: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from toolkit.aggregate.keys import of_document
+from toolkit.aggregate.keys import of_documents
 from toolkit.align.join import hash_of
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document
@@ -177,5 +177,5 @@ class Asking:
 
     def of(self, document: Document, values: list[Any]) -> Any:
         if self.question.is_named:
-            return msgspec.json.decode(of_document(self.question.text, self._path, document))
+            return msgspec.json.decode(of_documents(self._path, [document])[self.question.text][0])
         return self._evaluator.values([values[i] for i in self._columns], document)[0]
