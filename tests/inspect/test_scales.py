@@ -42,3 +42,16 @@ def test_a_scale_is_an_enumeration_that_fields_name(described: dict[str, Any], p
     mlcroissant = pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
     records = mlcroissant.Dataset(str(project.data / "croissant.json")).records("attributes-n-0")
     assert [record["attributes-n-0/grade"] for record in records] == [0, 1, 2]
+
+
+def test_an_output_with_its_attributes_lists_their_scales(described: dict[str, Any], project: Project) -> None:
+    output = {"format": "dolma", "path": str(project.out), "attributes": True}
+    project.config["mix"] = {"attributes": ["n-0", "t-0"], "rules": [], "output": output}
+    project.ok("mix")
+    project.ok("croissant")
+    found = json.loads((project.out / "croissant.json").read_text())
+    sets = {each["@id"]: each for each in found["recordSet"]}
+    assert [row["scale-verdict/value"] for row in sets["scale-verdict"]["data"]] == ["bad", "fair", "good"]
+    told = json.dumps(sets["documents"])
+    assert "`scale-grade`" in told, told
+    assert "0 findings" in project.ok("validate", project.out).out

@@ -407,7 +407,8 @@ class _Described:
         many = inner.kind == "list"
         value = bare(inner.item or ANY) if many else inner
         data_type: str | list[str] = _DATA_TYPES[value.kind]
-        if is_label(name, value) or (self._field.scale and id_ == self._id):
+        part = "" if id_ == self._id else name
+        if is_label(name, value) or part in self._field.labels:
             data_type = [_DATA_TYPES[value.kind], "cr:Label"]
         return _field(
             id_, name, about, data_type, references, source=self._source(paths), **(self._many() if many else {})

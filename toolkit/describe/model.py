@@ -70,7 +70,7 @@ class Field(msgspec.Struct, frozen=True):
         type: Type of `toolkit.data.schema`, and ``datetime``, ``digits``, ``url`` for texts that are all of that form.
             An object has only scalars, and lists of such.
         references: Id of the field that lists its values; empty if none does.
-        scale: Record set of the scale of its values; empty without one.
+        labels: Names of its parts whose values are on a declared scale; empty for its own values.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Field(msgspec.Struct, frozen=True):
     type: Type
     description: str = ""
     references: str = ""
-    scale: str = ""
+    labels: tuple[str, ...] = ()
 
 
 class PathField(msgspec.Struct, frozen=True):

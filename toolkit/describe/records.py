@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from toolkit.config.scale import Scale
+from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
 from toolkit.describe.fields import INTEGERS, SCALARS, TEXTS, bare, by_place, fields_of, merged, sentence
@@ -222,15 +223,29 @@ def on_scales(record: RecordType, scales: Mapping[str, tuple[str, Scale]]) -> Re
         record: Record type with the attributes in the column ``attributes``.
         scales: Record set and scale by attribute; those without single values are left out.
     """
-    fields, used = [], {}
+    fields, used = [], dict[str, Scale]()
+
+    def told(key: str, about: str, place: tuple[str, ...]) -> str:
+        """Return what an attribute is, with its scale; the same without one."""
+        name, scale = scales.get(key, ("", None))
+        if scale is None or not scale.grades:
+            return about
+        used[name] = scale
+        return f"{sentence(about) or by_place('attributes', *place)} On {scale} (`{name}`)."
+
     for each in record.fields:
-        name, scale = scales.get(each.keys[0], ("", None)) if each.column == "attributes" and each.keys else ("", None)
-        if scale and scale.grades:
-            used[name] = scale
-            about = each.description or sentence(by_place(each.column, *each.keys))
-            about = f"{about} On {scale} (`{name}`)."
-            each = msgspec.structs.replace(each, scale=name, description=about)
-        fields.append(each)
+        if each.column == "attributes" and each.keys:
+            about = told(each.keys[0], each.description, each.keys)
+            labels: tuple[str, ...] = ("",) if about != each.description else ()
+            fields.append(msgspec.structs.replace(each, description=about, labels=labels))
+        elif each.column == "attributes" and each.type.kind == "object":
+            parts = [(key, type_, told(key, type_.description, (key,))) for key, type_ in each.type.fields]
+            labels = tuple(key for key, type_, about in parts if about != type_.description)
+            inner = tuple((key, schema.about(type_, about) if about else type_) for key, type_, about in parts)
+            type_of = Type("object", fields=inner, description=each.type.description)
+            fields.append(msgspec.structs.replace(each, type=type_of, labels=labels))
+        else:
+            fields.append(each)
     return msgspec.structs.replace(record, fields=fields, scales=used)
 
 
