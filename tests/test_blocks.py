@@ -25,7 +25,7 @@ from toolkit import cli, command_line
 IMPORTED = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 NAMED = re.compile(r"# ([\w.-]+\.yaml)\n")
 OPERATORS = ("&", "&&", "|", ";", ">", "<", "wait")
-DONE = {"ingest", "align", "tag", "dedup", "sample", "annotate", "calibrate", "mix", "tokenize"}
+DONE = {"ingest", "align", "tag", "make", "dedup", "sample", "annotate", "calibrate", "mix", "tokenize"}
 """The sections of which `run` does something."""
 RUN = ("bash", "python", "sh", "sql", "yaml")
 """The languages of blocks that do something; the others show something."""
@@ -52,6 +52,7 @@ BY_OTHERS = {
     "rules.md": (7, "test_docs.py"),
     "slurm.md": (2, "slurm/test_slurm.py"),
     "sql.md": (3, "test_sql_page.py"),
+    "writing-a-stage.md": (5, "test_plugin_pages.py"),
     "writing-a-store.md": (3, "storage/test_contract.py"),
     "writing-a-tagger.md": (15, "test_plugin_pages.py"),
     "writing-an-input-format.md": (6, "test_plugin_pages.py"),

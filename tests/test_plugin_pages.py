@@ -16,13 +16,15 @@ from toolkit import cli
 from toolkit.ingest.reader import READERS
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import default_name
+from toolkit.stages.stage import STAGES
 from toolkit.tag.tagger import TAGGERS
-from toolkit.testing import check_reader, check_tagger, check_writer, readers, taggers, writers
+from toolkit.testing import check_reader, check_stage, check_tagger, check_writer, readers, taggers, writers
 
 FORMATS = "docs/writing-an-output-format.md"
 INPUTS = "docs/writing-an-input-format.md"
 A_TAGGER = "docs/writing-a-tagger.md"
-THREE = (FORMATS, INPUTS, A_TAGGER)
+A_STAGE = "docs/writing-a-stage.md"
+THREE = (FORMATS, INPUTS, A_TAGGER, A_STAGE)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,8 @@ def _plugins(base: str) -> list[tuple[str, str]]:
 
 
 OF_FORMATS, OF_INPUTS, OF_TAGGERS = _plugins("Writer"), _plugins("Reader"), _plugins("Tagger")
-PLUGINS = [*OF_FORMATS, *OF_INPUTS, *OF_TAGGERS]
+OF_STAGES = _plugins("Stage")
+PLUGINS = [*OF_FORMATS, *OF_INPUTS, *OF_TAGGERS, *OF_STAGES]
 SAMPLES = {
     "Reviews": (b"r1\t2024-05-17\tA caf\xc3\xa9.\nr2\t2024-05-18\tToo loud.\n", ["A café.", "Too loud."]),
     "Rated": (b"5\tA caf\xc3\xa9.\n1\tToo loud.\n", ["A café.", "Too loud."]),
@@ -129,6 +132,18 @@ def test_taggers_compute_their_examples_and_a_set(name: str, here: Path, run: Ru
     shutil.rmtree(here / "data/quickstart/.toolkit/sets/page-0")
 
 
+def test_stages_make_sets_of_what_they_read(here: Path, run: Run) -> None:
+    for name, _ in OF_STAGES:
+        check_stage(STAGES.find(_place(name)), new_process=False)
+    stage = f"make={{letters-0: {{stage: '{_place('Letters')}', lines: lines-0}}}}"
+    ran = run("make", "-c", "configs/quickstart.yaml", stage, "executor={type: in_process}", "--json")
+    assert ran.json["made"]["letters-0"]["documents"] == 43, ran.err
+    row = run("head", "data/quickstart/documents/cc/sample-00000.jsonl.gz", "-n", 1, "--json").json["documents"][0]
+    assert row["attributes"]["letters-0"].keys() == {"letters"}
+    shutil.rmtree(here / "data/quickstart/attributes/letters-0")
+    shutil.rmtree(here / "data/quickstart/.toolkit/sets/letters-0")
+
+
 @pytest.mark.parametrize("name", [name for name, _ in OF_FORMATS])
 def test_output_formats_are_mixed_and_read_by_every_command(name: str, here: Path, run: Run) -> None:
     check_writer(WRITERS.find(_place(name)), new_process=False)
@@ -198,6 +213,7 @@ def test_a_package_offers_plugins_of_each_kind_by_entry_points(here: Path, tmp_p
     folder = tmp_path / "site"
     shutil.copytree(here / "my", folder / "my_plugins")
     found = {"readers": ("reviews", "Reviews"), "writers": ("tabbed", "Tabbed"), "taggers": ("shouting", "Shouting")}
+    found["stages"] = ("translate", "Translate")
     info = folder / "my_plugins-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugins\nVersion: 1\n", encoding="utf-8")
@@ -208,6 +224,7 @@ def test_a_package_offers_plugins_of_each_kind_by_entry_points(here: Path, tmp_p
         "dataset: data\n"
         "ingest: [{format: reviews, from: reviews.tsv, source: r, language: en}]\n"
         "tag: {shouting-0: shouting}\n"
+        "make: {english: {stage: translate, dataset: new}}\n"
         "mix: {output: {format: tabbed, path: out, compression: none}}\n",
         encoding="utf-8",
     )
@@ -221,3 +238,5 @@ def test_a_package_offers_plugins_of_each_kind_by_entry_points(here: Path, tmp_p
     )
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "out/all/all.tsv").read_text(encoding="utf-8") == "r1\tA café.\nr2\tToo loud.\n"
+    (made,) = (tmp_path / "new/documents").rglob("*.jsonl.gz")
+    assert [row["text"] for row in read_rows(made)] == ["A CAFÉ.", "TOO LOUD."]

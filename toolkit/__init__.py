@@ -23,8 +23,8 @@ import toolkit.tag
 import toolkit.train
 import toolkit.validate  # noqa: F401
 from toolkit.api.commands import (
-    align, annotate, calibrate, compare, dedup, evaluate, fetch, ingest, mix, publish, report, run, sample, stats,
-    status, tag, tokenize, train, validate,
+    align, annotate, calibrate, compare, dedup, evaluate, fetch, ingest, mix, publish, report, run, sample,
+    stats, status, tag, tokenize, train, validate,
 )  # fmt: skip
 from toolkit.api.dataset import Dataset
 from toolkit.api.rows import Row, Rows
@@ -39,6 +39,7 @@ from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer
 from toolkit.session import cached
+from toolkit.stages.stage import Stage
 from toolkit.storage.models import Files, Model
 from toolkit.storage.reading import open_stored
 from toolkit.tag.tagger import Added, Attribute, Example, Neutral, Tagger
@@ -81,6 +82,7 @@ __all__ = [
     "Rows",
     "Size",
     "Span",
+    "Stage",
     "StaleError",
     "Tagger",
     "ToolkitError",

@@ -280,7 +280,7 @@ def part(words: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 _GROUPS = {
     "prepare": ("init", "run", "ingest", "align"),
-    "compute": ("tag", "dedup", "sample", "annotate", "calibrate", "train"),
+    "compute": ("tag", "make", "dedup", "sample", "annotate", "calibrate", "train"),
     "mix": ("mix", "tokenize", "export"),
     "look": ("status", "view", "head", "stats", "report", "compare", "evaluate", "sql", "validate"),
     "publish": ("croissant", "card", "publish", "fetch"),

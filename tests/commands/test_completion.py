@@ -58,7 +58,7 @@ def test_bash_knows_commands_options_recipes_taggers_and_keys(folder: Path) -> N
         "toolkit run --d": {"--dry-run", "--debug"},
         "toolkit run -c recipe:fine": {"fineweb", "fineweb-2"},  # a colon parts words for bash
         "toolkit taggers gopher_": {"gopher_quality", "gopher_repetition"},
-        "toolkit mix -c own.yaml m": {"max_document_bytes=", "max_disk=", "mix=", "mix.attributes="},
+        "toolkit mix -c own.yaml m": {"max_document_bytes=", "max_disk=", "make=", "mix=", "mix.attributes="},
         "toolkit tag -c own.yaml dataset=d": {"data/"},
         "toolkit tag -c broken.yaml proc": {"processes="},
         "toolkit export -c own.yaml --parquet x --set len": {"length-0"},

@@ -11,7 +11,8 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from tests.rows_walk import walks
 from toolkit.data.dataset import Dataset
-from toolkit.stages import state, state_of
+from toolkit.stages import state
+from toolkit.stages.state import state_of
 
 COUNT = 12
 PATHS = ("a.jsonl.gz", "b.jsonl.gz")

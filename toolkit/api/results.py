@@ -163,6 +163,22 @@ class Tagged(Result, kw_only=True):
     seconds: dict[str, float] = {}
 
 
+class MadeByStage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage made: where, of how many documents; shards written, and those deleted with their input."""
+
+    path: str
+    documents: int
+    written: int
+    deleted: int
+
+
+class Made(Result, kw_only=True):
+    """What `make` did: shards that were looked at, and what each stage of the section made."""
+
+    shards: int
+    made: dict[str, MadeByStage]
+
+
 class CopyOfSample(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of a sample: its path, rows, and files."""
 
@@ -300,6 +316,7 @@ class Ran(Result, kw_only=True):
     ingest: Ingested | None = None
     align: Aligned | None = None
     tag: Tagged | None = None
+    make: Made | None = None
     dedup: Resolved | None = None
     sample: Resolved | None = None
     annotate: Annotated | None = None
@@ -314,6 +331,7 @@ _KINDS: dict[str, type[Result]] = {
     "calibrate": Resolved,
     "dedup": Resolved,
     "ingest": Ingested,
+    "make": Made,
     "mix": Mixed,
     "sample": Resolved,
     "status": Status,

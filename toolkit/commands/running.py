@@ -42,6 +42,7 @@ STEPS = {
     "labels NAME": "counting the labels of NAME",
     "lock": "taking digests of the inputs",
     "look": "looking at files",
+    "make NAME": "making NAME",
     "look up": "looking up documents by their ids",
     "merge NAME": "merging files of NAME",
     "passages": "comparing passages",

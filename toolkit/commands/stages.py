@@ -3,20 +3,27 @@
 from toolkit.whole import section as dedup_section
 
 _WHOLE = dedup_section.SECTIONS
-MAKING = ("align", "tag", *_WHOLE[: _WHOLE.index("calibrate")], "annotate", *_WHOLE[_WHOLE.index("calibrate") :])
+MAKING = (
+    "align",
+    "tag",
+    "make",
+    *_WHOLE[: _WHOLE.index("calibrate")],
+    "annotate",
+    *_WHOLE[_WHOLE.index("calibrate") :],
+)
 """The sections that make attribute sets, which are commands as well, in the order of a run: documents of a sample are
 annotated, and scores of annotations calibrated."""
 
 STAGES = ("ingest", *MAKING, "mix", "tokenize")
 """The stages of a run, in order."""
 
-PER_SHARD = ("tag", *_WHOLE, "mix")
+PER_SHARD = ("tag", "make", *_WHOLE, "mix")
 """Those that go on with the others when shards have failed: a part of them, or all, is done per shard."""
 
 WRITES = ("run", *STAGES, "train", "validate", "evaluate", "export", "clean")
 """Commands that write records of datasets."""
 
-REMAKES = ("ingest", "align", "tag", "annotate", "run")
+REMAKES = ("ingest", "align", "tag", "make", "annotate", "run")
 """Those that have made again, or will, what was lost with damaged records of row indexes and sets."""
 
 

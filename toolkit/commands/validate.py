@@ -28,7 +28,7 @@ from toolkit.records import ingested, rejected, sets
 from toolkit.result import CommandResult
 from toolkit.runs.executors import Task
 from toolkit.source import external_sets
-from toolkit.stages import state_of
+from toolkit.stages.state import state_of
 from toolkit.storage.artifact import State
 from toolkit.storage.paths import exists, is_folder, join, lacking, size_of
 from toolkit.storage.threads import for_each

@@ -24,6 +24,7 @@ _PATHS: dict[str, Any] = {
     **_DATASET,
     "ingest": {"*": {"from": True, "base_url": True}},
     "align": {"*": {"from": True}},
+    "make": {"*": {"dataset": True}},
     "dedup": {"*": {"against": {"": True, "*": {"": True, **_DATASET}, **_DATASET}}},
     "sample": {"*": {"ids": True, "copy": {"path": True}}},
     "annotate": {"*": {"prompt": True, "answers": True}},

@@ -434,6 +434,9 @@ class Config(ConfigStruct):
         dict[str, Any], Description(description="attribute sets made of values of others, found by id")
     ] = {}
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
+    make: Annotated[
+        dict[str, Any], Description(description="attribute sets and new documents, and the stages that make them")
+    ] = {}
     dedup: Annotated[
         dict[str, Any], Description(description="attribute sets that say what is a duplicate of what")
     ] = {}

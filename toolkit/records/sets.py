@@ -150,6 +150,8 @@ def command_of(dataset: Dataset, set_name: str) -> str:
     settings = [key.settings for key in found.keys.values()] if found else []
     if any("align" in each for each in settings):
         return "align"
+    if any("stage" in each for each in settings):
+        return "make"
     if any(each.get("tagger", "").startswith(_ANNOTATORS) for each in settings):
         return "annotate"
     kinds = {each["kind"] for each in settings if "kind" in each}

@@ -1,5 +1,1 @@
-"""What has been made, and whether it still is what it should be."""
-
-from toolkit.stages.state import state_of
-
-__all__ = ["state_of"]
+"""Stages: what one is, how far each is, and the state of what was made."""

@@ -1,9 +1,13 @@
-"""What commands know of any stage: how far it is with each thing that it makes, and so what a run has left to do."""
+"""What a stage is: to who writes one, and to commands, which know how far it is and so what a run has left to do."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
+
+from toolkit.config.settings import FROZEN
+from toolkit.data.documents import Document
+from toolkit.plugins import Kind as PluginKind
 
 Kind = Literal["per shard", "whole"]
 """Whether a stage makes something of each shard by itself, or of all shards together."""
@@ -90,3 +94,29 @@ def plan(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | No
             found[row.name] = Planned(kind, len(todo), len(keys), "" if keys else row.unknown)
         pending |= made
     return found
+
+
+class Stage(msgspec.Struct, dict=True, **FROZEN):
+    """A stage of a run: extend it by ``make``, and annotate the result.
+
+    A stage is its configuration: the fields are its options. ``make`` gets some documents of a shard, in order, and
+    returns either a value for each of them, which become an attribute set, or new documents, which become a dataset of
+    their own; its annotation says which: ``Sequence[int]``, or ``Sequence[Document]``.
+    """
+
+    VERSION: ClassVar[str] = "1"
+    """Part of the recorded settings; change it whenever results change."""
+
+    def check(self) -> None:
+        """Raise ConfigError if it cannot run here with these options; called before anything is written."""
+
+    def make(self, documents: Sequence[Document]) -> Sequence[Any]:
+        """Return a value for each document, or new documents, however many.
+
+        Args:
+            documents: At most 256 documents of a shard, in order. What it returns may depend on nothing else.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+
+STAGES: PluginKind[Stage] = PluginKind("stage", "toolkit.make.stages", "toolkit.stages", Stage)

@@ -215,7 +215,8 @@ def made_otherwise(set_name: str, what: str, found: Sequence[str], command: str 
         found: what `differences` or `edits` gave.
         command: that makes it, as its section is called.
     """
-    accept = f", or `toolkit tag --accept-code {set_name}` if no value has changed" if what == "code" else ""
+    can_accept = (what, command) == ("code", "tag")
+    accept = f", or `toolkit tag --accept-code {set_name}` if no value has changed" if can_accept else ""
     return ConfigError(
         f"expected the set {set_name!r} as the section `{command}:` says, got one that was made with other {what}:\n  "
         + "\n  ".join(found)
@@ -315,7 +316,7 @@ def what_to_declare(
     if found := edits(old, new):
         made = records.recorded_shards(dataset, set_name)
         if made and not overwrite and not is_accepted:
-            raise made_otherwise(set_name, "code", found)
+            raise made_otherwise(set_name, "code", found, command)
         return "changed" if overwrite and not is_accepted else "learned"
     return "learned" if old != new else None  # it did not know the code, or what a value is was worded otherwise
 

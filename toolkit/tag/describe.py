@@ -81,8 +81,8 @@ def values(class_: type[Tagger]) -> list[Value]:
     return [Value(place, str(t), t.description) for place, t in walk(value_type(class_)) if t.description]
 
 
-def reads(class_: type[Tagger]) -> list[Read]:
-    """Return the attributes that a tagger can read, but for lists of them, whose option says what they are."""
+def reads(class_: type[msgspec.Struct]) -> list[Read]:
+    """Return the attributes that a tagger, or a stage, can read, but for lists, whose option says what they are."""
     marked = [(field, found) for field, found in _marked(class_, "attribute") if not _is_list(mi.type_info(field.type))]
     return [Read(field.encode_name, found.key, field.required, found.or_value) for field, found in marked]
 
@@ -158,7 +158,7 @@ def _default(field: Any) -> str:
     return "none" if field.default is None else f"`{short(field.default, sys.maxsize)}`"
 
 
-def _marked(class_: type[Tagger], name: str) -> list[tuple[Any, Any]]:
+def _marked(class_: type[msgspec.Struct], name: str) -> list[tuple[Any, Any]]:
     """Return the fields with a marker of this name, and the marker's value."""
     marked = markers(class_, name)
     return [(field, marked[field.name]) for field in msgspec.structs.fields(class_) if field.name in marked]

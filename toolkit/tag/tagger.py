@@ -182,8 +182,8 @@ def _metas(hint: Any) -> Iterator[Any]:
             yield from _metas(inner)
 
 
-def references(tagger: Tagger) -> list[Reference]:
-    """Return the attributes that a configured tagger reads.
+def references(tagger: msgspec.Struct) -> list[Reference]:
+    """Return the attributes that a configured tagger, or stage, reads.
 
     Raises:
         ConfigError: if an option is neither ``SET[.KEY[.field]]`` nor ``metadata.field``.
@@ -195,7 +195,7 @@ def references(tagger: Tagger) -> list[Reference]:
     ]
 
 
-def metadata_fields(tagger: Tagger) -> list[MetadataField]:
+def metadata_fields(tagger: msgspec.Struct) -> list[MetadataField]:
     """Return the fields of documents that a configured tagger reads.
 
     Raises:
@@ -206,7 +206,7 @@ def metadata_fields(tagger: Tagger) -> list[MetadataField]:
     ]
 
 
-def _named(tagger: Tagger) -> Iterator[tuple[str, _Wanted, list[str]]]:
+def _named(tagger: msgspec.Struct) -> Iterator[tuple[str, _Wanted, list[str]]]:
     """Yield each option that names an attribute or a field of the metadata, what it wants, and the name's parts.
 
     Of an option with a list of names each is one: ``of[0]``, ``of[1]``.
@@ -246,7 +246,7 @@ def check_models(tagger: Tagger) -> None:
     tagger.check()
 
 
-def model_names(tagger: Tagger) -> dict[str, str]:
+def model_names(tagger: msgspec.Struct) -> dict[str, str]:
     """Return what its models are called, by sha256: the address of those on the web, the last part of other paths."""
     return {models.digest(model): model_name(model) for model in model_options(tagger).values()}
 
@@ -256,23 +256,24 @@ def model_name(model: str) -> str:
     return store_of(model).name_of(model)
 
 
-def _unchanged(tagger: Tagger, options: Iterable[str]) -> list[str]:
+def _unchanged(tagger: msgspec.Struct, options: Iterable[str]) -> list[str]:
     """Return those of some options that have their defaults."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(tagger)}
     return [option for option in options if getattr(tagger, option) == defaults[option]]
 
 
-def settings(tagger: Tagger, reference: str, key: str, digest: Callable[[str], str] = models.digest) -> dict[str, Any]:
+def settings(tagger: Any, reference: str, key: str, digest: Callable[[str], str] = models.digest) -> dict[str, Any]:
     """Return what determines a tagger's values, as it is recorded.
 
     Args:
-        tagger: configured.
+        tagger: configured; or another plugin with a `VERSION`.
         reference: by which its class was found.
         key: that it writes.
         digest: of a model, so that a moved file changes nothing.
     """
     options = msgspec.json.decode(msgspec.json.encode(tagger))  # as they are when they are read back: no tuples
-    unsaid = {*markers(type(tagger), "neutral"), *_unchanged(tagger, markers(type(tagger), "added"))}
+    class_: type[msgspec.Struct] = type(tagger)
+    unsaid = {*markers(class_, "neutral"), *_unchanged(tagger, markers(class_, "added"))}
     recorded = {option: value for option, value in options.items() if option not in unsaid}
     digests = {option: {"sha256": digest(model)} for option, model in model_options(tagger).items()}
     return {"tagger": reference, "as": key, "version": tagger.VERSION, "options": recorded | digests}

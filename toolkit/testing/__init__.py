@@ -11,6 +11,7 @@ They raise AssertionError, which says what is expected, what was got and what to
 
 from toolkit.testing.extractors import check_extractor
 from toolkit.testing.readers import check_reader
+from toolkit.testing.stages import check_stage
 from toolkit.testing.stores import MemoryStore, check_readable_store, check_store
 from toolkit.testing.taggers import check_tagger
 from toolkit.testing.writers import check_writer
@@ -20,6 +21,7 @@ __all__ = [
     "check_extractor",
     "check_readable_store",
     "check_reader",
+    "check_stage",
     "check_store",
     "check_tagger",
     "check_writer",

@@ -22,6 +22,7 @@ from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.rules.reading import GroupForm, IncludeForm
 from toolkit.runs.workers import DEFAULT, EXECUTORS
+from toolkit.stages.stage import STAGES
 from toolkit.storage_options import Duration, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
@@ -226,6 +227,7 @@ def whole() -> Schema:
         "storage": closed(made.properties(StorageOptions)),
         "ingest": {"type": "array", "items": _input(made)},
         "tag": {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": _set(made)},
+        "make": _stages(made),
         **{name: _of_whole(made, name) for name in dedup_section.SECTIONS},
         "annotate": _annotations(made),
         "train": _models(made),
@@ -316,6 +318,20 @@ def _set(made: Definitions) -> Schema:
     together = closed({"taggers": {"anyOf": [tagger, several]}, **of_sets}, ["taggers"])
     is_list = when({"type": "array"}, several)
     return {**is_list, "else": {**when({"type": "object", **has("taggers")}, together), "else": tagger}}
+
+
+def _stages(made: Definitions) -> Schema:
+    """Return the schema of the section of stages of authors of plugins."""
+    beside = {"as": {"description": "the key, in place of the stage's name", **_TEXT}, "stage": _TEXT, "dataset": _TEXT}
+
+    def of(name: str, class_: type[Any]) -> Schema:
+        schema = {"description": about(class_), **closed({**made.properties(class_), **beside}, required(class_))}
+        return made.add(f"stage.{name}", schema)
+
+    found = classes(STAGES)
+    entry = by_name("stage", found, "the stage", of) if found else {"type": "object", "properties": {"stage": _TEXT}}
+    entry |= {"required": ["stage"]}
+    return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
 
 
 def _of_whole(made: Definitions, section: str) -> Schema:

@@ -33,8 +33,8 @@ from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
 from toolkit.runs.executors import Task
 from toolkit.runs.grouped import Work
-from toolkit.stages import state_of
 from toolkit.stages.stage import Progress
+from toolkit.stages.state import state_of
 from toolkit.storage import artifact
 from toolkit.storage.addresses import whole
 from toolkit.storage.outputs import NamedOutput

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from toolkit.annotate import section as annotate_section
-from toolkit.commands.making import ingest
+from toolkit.commands.making import ingest, make
 from toolkit.commands.mixing import editions, preparation, publishing
 from toolkit.commands.stages import MAKING
 from toolkit.commands.steps.context import Context
@@ -106,6 +106,10 @@ def _checked_sets(context: Context, found: Faults, checked: Checked) -> dict[str
             checked.tagged = declared.prepare(context.tags, context.dataset, sets, overwrite=overwrite, write=False)
             sets |= checked.tagged
     for name in context.in_order if not found else ():  # or else sets are not known
+        if name == "make":
+            with found.noted():
+                sets |= make.schemas_of(context, sets, overwrite=context.options.overwrite)
+            continue
         if name == "annotate":
             with found.noted():
                 sets |= annotate_section.schemas_of(

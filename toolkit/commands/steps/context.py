@@ -199,8 +199,8 @@ class Context(Running):
 
     @property
     def in_order(self) -> list[str]:
-        """Return those sections, and ``annotate``, that the configuration has, in the order of a run."""
-        return [name for name in MAKING if name in (*dedup_section.SECTIONS, "annotate") and self.has(name)]
+        """Return those sections, ``make`` and ``annotate``, that the configuration has, in the order of a run."""
+        return [name for name in MAKING if name in ("make", *dedup_section.SECTIONS, "annotate") and self.has(name)]
 
     def known_sets(self, name: str) -> dict[str, sets.SetSchema]:
         """Return the schemas of the sets on disk that inputs carry, and that sections before one make."""

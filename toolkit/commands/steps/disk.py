@@ -14,6 +14,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest.plan import InputToIngest
+from toolkit.make.shard import ShardToMake
 from toolkit.mix.assemble import PartsToWrite, fits
 from toolkit.mix.budget.drawing import ShardToDraw
 from toolkit.mix.join import ShardToMix
@@ -241,6 +242,17 @@ class Disk:
 
         return self._checked(tasks, need)
 
+    def of_made(self, tasks: Iterable[Task[ShardToMake]]) -> Needs:
+        """Return what tells what a stage of the section ``make:`` needs of a shard, as `of_tags`."""
+
+        def need(task: Task[ShardToMake]) -> Need:
+            if task.known:
+                return NOTHING
+            size = round(_text_of(task) * (DOCUMENTS if task.payload.entry.root else ATTRIBUTES)) + FILES
+            return Need(size, size)
+
+        return self._checked(tasks, need)
+
     def of_signatures(self, tasks: Iterable[Task[ShardToSign]]) -> Needs:
         """Return what tells what the signatures of a shard need, with what comes of them, as `of_tags`."""
 
@@ -329,7 +341,8 @@ def _folders(config: Config, source: ConfigNode, dataset: Dataset | None) -> lis
     editions = config.mix.get("editions")
     mixes = [config.mix, *(editions.values() if isinstance(editions, dict) else ())]
     outputs = [mix.get("output") for mix in mixes if isinstance(mix, dict)] + [config.tokenize]
-    named: list[Any] = [output.get("path") for output in outputs if isinstance(output, dict)]
+    named: list[Any] = [entry.get("dataset") for entry in config.make.values() if isinstance(entry, dict)]
+    named += [output.get("path") for output in outputs if isinstance(output, dict)]
     named.append(config.mix.get("rejected"))
     if dataset is not None:
         named += [dataset.attributes, dataset.bookkeeping, *([dataset.documents] if config.ingest else [])]

@@ -69,9 +69,10 @@ class Look:
     @contextmanager
     def from_listings(self) -> Iterator[None]:
         """Look at the files of all stages by listings."""
+        config = self.context.config
         with ExitStack() as stack:
             if self.dataset:
-                stack.enter_context(self.dataset.looking([*self.context.config.tag, *self.context.config.annotate]))
+                stack.enter_context(self.dataset.looking([*config.tag, *config.make, *config.annotate]))
             if self.settings:
                 stack.enter_context(mix_stage.looking(self.settings))
             yield
@@ -91,9 +92,11 @@ class Look:
                 raise
             return []
 
-    def causes(self, set_name: str, shards: Iterable[str], todo: Iterable[str]) -> dict[str, str]:
-        """Return why shards are not done in a set, of which some are to be made."""
-        dataset, listed = self.context.dataset, {*todo}
+    def causes(
+        self, set_name: str, shards: Iterable[str], todo: Iterable[str], home: Dataset | None = None
+    ) -> dict[str, str]:
+        """Return why shards are not done in a set, of which some are to be made; it is in another dataset's `home`."""
+        dataset, listed = home or self.context.dataset, {*todo}
 
         def cause(shard: str) -> str:
             if records.is_damaged(dataset, set_name, shard):

@@ -1,0 +1,182 @@
+"""``toolkit make``: a stage of a stranger, written from its page alone, is one of a run's stages."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Run
+from tests.pipeline.conftest import Project, read_rows, strays, tree
+from tests.waiting import wait_until
+
+OWN = """
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+import msgspec
+from toolkit import Attribute, Document, Stage
+
+class Length(Stage):
+    '''The number of characters.'''
+    factor: Annotated[int, msgspec.Meta(description="it is multiplied by")] = 1
+    def make(self, documents: Sequence[Document]) -> Sequence[int]:
+        if any(each.text == "no" for each in documents):
+            raise ValueError("I was told no")
+        return [len(each.text) * self.factor for each in documents]
+
+class Lines(Stage):
+    '''A document for each line, with the length of the text that it was in.'''
+    length: Annotated[str, msgspec.Meta(description="the length"), Attribute("length", int)]
+    waits: Annotated[str | None, msgspec.Meta(description="a file that it waits for")] = None
+    def make(self, documents: Sequence[Document]) -> Sequence[Document]:
+        while self.waits and any("wait" in each.text for each in documents) and not Path(self.waits).exists():
+            time.sleep(0.05)
+        return [
+            Document(line, id=f"{each.id}/{i}", source=each.source, metadata={"n": each.attribute(self.length)})
+            for each in documents
+            for i, line in enumerate(each.lines)
+        ]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run) -> Project:
+    """Three inputs, a stage that makes attributes, one that reads them and makes documents, and a mix."""
+    (tmp_path / "in").mkdir()
+    for name in "abc":
+        write(tmp_path, name, "yes\nno more")
+    (tmp_path / "own.py").write_text(OWN)
+    stages = {
+        "length-0": {"stage": f"{tmp_path}/own.py:Length"},
+        "lines": {"stage": f"{tmp_path}/own.py:Lines", "length": "length-0", "dataset": str(tmp_path / "new")},
+    }
+    mix = {"attributes": ["length-0"], "rules": [{"keep": "length > 2"}], "output": {"format": "dolma"}}
+    mix["output"] = {"format": "dolma", "path": str(tmp_path / "out")}
+    ingest = [{"format": "jsonl", "from": f"{tmp_path}/in/*.jsonl", "source": "s"}]
+    config = {"dataset": str(tmp_path / "data"), "processes": 1, "ingest": ingest, "make": stages, "mix": mix}
+    return Project(tmp_path, run, config)
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    (folder / "in" / f"{name}.jsonl").write_text(json.dumps({"id": name, "text": text}) + "\n")
+
+
+def counts(project: Project) -> dict[str, tuple[int, int, int]]:
+    """Done, failed and missing of each stage."""
+    found = project("status", "--json").json["stages"]
+    return {each["stage"]: (each["done"], each["failed"], each["missing"]) for each in found}
+
+
+def test_a_run_makes_attributes_and_documents_and_then_has_nothing_to_do(project: Project) -> None:
+    plan = project.ok("run", "--dry-run", "--json").json["plan"]
+    assert {name: each["to_do"] for name, each in plan.items()} == dict.fromkeys(
+        ("ingest", "make length-0", "make lines", "mix"), 3
+    )
+    project.ok("run")
+    assert project.values("length-0", "s/a.jsonl.gz") == [{"length": 11}]
+    new = read_rows(project.root / "new" / "documents" / "s" / "a.jsonl.gz")
+    assert [(row["id"], row["text"], row["metadata"]) for row in new] == [
+        ("a/0", "yes", {"n": 11}),
+        ("a/1", "no more", {"n": 11}),
+    ]
+    before = tree(project.root, bookkeeping=True)
+    ran = project.ok("run", "--json").json
+    assert {each["written"] for each in ran["make"]["made"].values()} == {0}
+    assert tree(project.root, bookkeeping=True) == before
+    assert counts(project)["make lines"] == (3, 0, 0)
+    assert "0 findings" in project.ok("validate").out
+    assert "0 findings" in project.run("validate", project.root / "new").out
+
+
+def test_shares_and_limits_do_their_part_and_changes_are_made_again(project: Project) -> None:
+    project.ok("run", "--shard", "0/2")
+    project.ok("run", "--shard", "1/2")
+    assert counts(project)["make lines"] == (3, 0, 0)
+    write(project.root, "b", "another\ntext\nhere")
+    project.ok("ingest")
+    assert counts(project)["make length-0"] == counts(project)["make lines"] == (2, 0, 1)
+    made = project.ok("make", "--limit", "2", "--json").json["made"]
+    assert [made[name]["written"] for name in ("length-0", "lines")] == [1, 1]
+    assert len(read_rows(project.root / "new" / "documents" / "s" / "b.jsonl.gz")) == 3
+    (project.root / "in" / "c.jsonl").unlink()
+    project.ok("clean", "--forget", "s/c.jsonl")
+    assert project.ok("make", "--json").json["made"]["lines"]["deleted"] == 1
+    assert not (project.root / "new" / "documents" / "s" / "c.jsonl.gz").exists()
+
+
+def test_other_settings_and_other_code_are_refused(project: Project) -> None:
+    project.ok("run")
+    project.config["make"]["length-0"]["factor"] = 2
+    for command in ("run", "make"):
+        refused = project(command)
+        assert refused.code == 2
+        assert "made with other settings" in refused.err
+        assert "factor: 1 -> 2" in refused.err
+    assert "`toolkit make --overwrite`" in project("status").out
+    project.ok("run", "--overwrite")
+    assert project.values("length-0", "s/a.jsonl.gz") == [{"length": 22}]
+    own = project.root / "own.py"
+    own.write_text(own.read_text().replace("{i}", "{i + 1}"))
+    refused = project("make")
+    assert refused.code == 2
+    assert "the code of lines has changed: own.py" in refused.err or "made with other code" in refused.err
+
+
+def test_a_failed_shard_stops_no_other(project: Project) -> None:
+    write(project.root, "b", "no")
+    ran = project("run")
+    assert ran.code == 1
+    assert "s/b.jsonl.gz:1: stage length failed: ValueError: I was told no (document 'b')" in ran.err
+    found = counts(project)
+    assert found["make length-0"] == (2, 1, 0)
+    assert found["make lines"] == (2, 0, 1)
+    assert project.output() == []
+    write(project.root, "b", "yes")
+    project.ok("run")
+    assert set(counts(project).values()) == {(3, 0, 0), (1, 0, 0)}
+
+
+def test_a_kill_costs_the_shard_in_flight(project: Project) -> None:
+    write(project.root, "b", "wait")
+    gate = project.root / "gate"
+    project.config["make"]["lines"]["waits"] = str(gate)
+    project.ok("ingest")
+    command = [sys.executable, "-m", "toolkit.cli", "run", "-c", str(project.yaml), "--quiet"]
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as process:
+        wait_until(lambda: (project.root / "new" / "documents" / "s" / "a.jsonl.gz").exists())
+        os.killpg(process.pid, signal.SIGKILL)
+    assert not (project.root / "new" / "documents" / "s" / "b.jsonl.gz").exists()
+    gate.touch()
+    project.ok("run")
+    assert strays(project.root) == []
+    assert set(counts(project).values()) == {(3, 0, 0), (1, 0, 0)}
+    assert "0 findings" in project.run("validate", project.root / "new").out
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"stage": "own.py"}, "expected a class of the file too"),
+        ({"stage": "own.py:Length", "factr": 1}, "unknown option 'factr'"),
+        ({"stage": "own.py:Length", "dataset": "new"}, "expected no `dataset`"),
+        ({"stage": "own.py:Lines", "length": "length-0"}, "expected `dataset: ROOT`"),
+        (
+            {"stage": "own.py:Lines", "length": "lengths-0", "dataset": "new"},
+            "expected an attribute set, got 'lengths-0'",
+        ),
+        ({"tagger": "noise"}, "expected {stage: path/file.py:Class"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(project: Project, entry: dict[str, object], message: str) -> None:
+    ours = {key: f"{project.root}/{value}" if key in ("stage", "dataset") else value for key, value in entry.items()}
+    project.config["make"]["other"] = ours
+    project.ok("ingest")
+    refused = project("make")
+    assert refused.code == 2
+    assert message in refused.err
+    assert "make.other" in refused.err

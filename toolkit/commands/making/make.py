@@ -1,0 +1,172 @@
+"""Run stages of your own: each makes an attribute set, or new documents, of the documents of a dataset."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from toolkit.command_line import Configured, Stage
+from toolkit.commands.steps import look as stages
+from toolkit.commands.steps import shards as sharing
+from toolkit.commands.steps.context import Context
+from toolkit.commands.steps.look import Look
+from toolkit.commands.steps.outcome import Outcome, failures, table
+from toolkit.commands.steps.showing import show_plan
+from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.make import shard as making
+from toolkit.make.section import SECTION, Entry, read_section, schema_of
+from toolkit.make.shard import ShardToMake
+from toolkit.mix.join import JoinedShard
+from toolkit.records import sets
+from toolkit.records.failures import FailureRecords
+from toolkit.runs.executors import Task
+from toolkit.runs.grouped import Work
+from toolkit.stages.stage import Progress
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.threads import for_each
+from toolkit.tag import tagger
+from toolkit.tag.declared import declare_set, what_to_declare
+
+
+class Options(Configured, Stage, frozen=True, kw_only=True):
+    """Options of ``toolkit make``."""
+
+    EXAMPLES: ClassVar = ("toolkit make -c my.yaml", "toolkit make -c my.yaml make.translated-0.language=de --dry-run")
+
+
+def entries_of(context: Context) -> list[Entry]:
+    """Return the stages of the section, in its order."""
+    return read_section(context.section(SECTION), context.dataset)
+
+
+def prepare(
+    context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], *, overwrite: bool, write: bool = False
+) -> sets.SetSchema:
+    """Return the schema of what a stage makes, and declare it: what is there must have been made with its settings.
+
+    Raises:
+        ConfigError: if it was made otherwise, and overwrite is not given.
+    """
+    schema = schema_of(entry, context.dataset, known)
+    home, name = entry.home(context.dataset)
+    try:
+        how = what_to_declare(home, name, schema, overwrite=overwrite, command=SECTION)
+    except ConfigError as error:
+        raise ConfigError(f"{entry.place}: {error}") from None
+    if write and how:
+        declare_set(home, name, schema, forget=how == "changed")
+    if write and (models := tagger.model_names(entry.stage())):
+        sets.save_models(home, name, models)
+    return schema
+
+
+def schemas_of(context: Context, known: Mapping[str, sets.SetSchema], *, overwrite: bool) -> dict[str, sets.SetSchema]:
+    """Return the schemas of the sets that the section makes, checked against what is there; errors as `prepare`."""
+    found: dict[str, sets.SetSchema] = {}
+    for entry in entries_of(context):
+        schema = prepare(context, entry, {**known, **found}, overwrite=overwrite)
+        found |= {} if entry.root else {entry.name: schema}
+    return found
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Make all that is missing, or was made from something that has changed, stage by stage."""
+    dataset, entries = context.dataset, entries_of(context)
+    mine, unfinished = sharing.shards(context, dataset, judges=True)
+    shards = context.limited(mine)
+    sharing.check_compression(context, dataset, shards)
+    data: dict[str, Any] = {"shards": len(shards), "made": {}, "failed": []}
+    if context.share and not shards:
+        return Outcome(text=context.share.nothing(), data=data)
+    known = context.known_sets(SECTION) | schemas_of(context, context.known_sets(SECTION), overwrite=options.overwrite)
+    if options.dry_run:
+        todo = {entry.name: _todo(_works(context, entry, known, shards)) for entry in entries}
+        return show_plan(context, {SECTION: todo})
+    context.sweep(dataset.attributes, dataset.bookkeeping, *(entry.root for entry in entries if entry.root))
+    rows, failed, notes = [["stage", "documents", "made", "shards written", "up to date"]], list[str](), ""
+    for entry in entries:
+        left = [shard for shard in shards if shard not in context.failed]
+        done, broken, gone = _make(context, entry, known, left)
+        failed += broken
+        written = [each for each in done if each.written]
+        documents, made = sum(each.documents for each in done), sum(each.rows for each in written)
+        counts = [f"{documents:,}", f"{made:,}", str(len(written)), str(len(done) - len(written))]
+        rows.append([entry.name, *counts])
+        home = entry.home(dataset)[0]
+        where = home.documents if entry.root else dataset.attribute_path(entry.name, "").rstrip("/")
+        data["made"][entry.name] = {"path": where, "documents": documents, "written": len(written), "deleted": gone}
+        notes += f"\n{entry.name}: documents of {amount(gone, 'shard')} that are gone were deleted" if gone else ""
+    text = f"{amount(len(shards), 'shard')}, {len(failed)} failed\n{table(rows, right=range(1, 5))}{notes}{unfinished}"
+    return Outcome(text=text, data=data | {"failed": failed}, failures=failed, exit_code=1 if failed else 0)
+
+
+def _works(
+    context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], shards: Sequence[str]
+) -> list[ShardToMake]:
+    """Return the work on each shard, without the sets that are read."""
+    limit, dataset = context.config.max_document_bytes, context.dataset
+    schema = schema_of(entry, dataset, known, checks=False)
+    settings = {key: each.settings for key, each in schema.keys.items()}
+    return [
+        ShardToMake(entry=entry, joined=JoinedShard.of(dataset, [], shard, limit), settings=settings)
+        for shard in shards
+    ]
+
+
+def _todo(works: Sequence[ShardToMake]) -> list[str]:
+    done = for_each(lambda work: making.state_of(work)[1], works)
+    return [work.shard for work, is_done in zip(works, done, strict=True) if not is_done]
+
+
+def _make(
+    context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], shards: list[str]
+) -> tuple[list[making.MadeShard], list[str], int]:
+    """Make what is left of a stage; return the outcomes of shards, failures, and the number of shards that are gone."""
+    dataset, (home, name) = context.dataset, entry.home(context.dataset)
+    noted = FailureRecords(dataset, f"{SECTION} {entry.name}")
+    works = _works(context, entry, known, shards)
+    holds = {f"the set {name}": json_digest(works[0].settings)} if works else {}
+    with context.claimed(home.bookkeeping, home.attributes, holds):
+        prepare(context, entry, known, overwrite=context.options.overwrite, write=True)
+        resolved = context.source_of(dataset, shards).resolve_each(entry.reads(), SECTION, check="strict")
+        joined = resolved.refuse_unreadable().joined(context.config.max_document_bytes)
+        works = [msgspec.structs.replace(work, joined=each) for work, each in zip(works, joined, strict=True)]
+        with dataset.looking([*entry.reads(), *([] if entry.root else [name])]):
+            sizes, before = dataset.sizes(), for_each(making.as_it_was, works)
+        tasks = [
+            Task(dataset.shard_path(work.shard), work, sizes.get(work.shard), key=work.shard, known=done)
+            for work, done in zip(works, before, strict=True)
+        ]
+        work = Work(making.make_shard, making.make_together)
+        needs = context.disk.of_made(tasks)
+        results = context.run(f"make {entry.name}", work, tasks, spreads=True, failed=noted, needs=needs)
+        broken, gone = failures(results), 0
+        if not context.in_part:
+            noted.keep_only(shards)
+            gone = making.forget_others(entry, dataset, shards) if entry.root and not context.failed else 0
+    context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
+    return [result.value for result in results if result.value], broken, gone
+
+
+def _progress(look: Look) -> Iterator[Progress]:
+    context = look.context
+    known = context.known_sets(SECTION)
+    for entry in entries_of(context):
+        name, (home, set_name) = f"{SECTION} {entry.name}", entry.home(context.dataset)
+        try:
+            shards = look.shards(context.dataset)
+            schema = prepare(context, entry, known, overwrite=False)
+            known |= {} if entry.root else {entry.name: schema}
+            todo = _todo(_works(context, entry, known, shards))
+        except ToolkitError as error:
+            yield Progress(name, unknown=str(error))
+        else:
+            yield Progress(name, name, look.causes(set_name, shards, todo, home))
+
+
+def _folder(context: Context) -> str:
+    entries_of(context)
+    return context.dataset.bookkeeping
+
+
+STAGE = stages.Stage("per shard", _progress, _folder)

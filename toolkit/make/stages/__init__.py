@@ -1,0 +1,1 @@
+"""Stages that ship with the toolkit: none yet."""

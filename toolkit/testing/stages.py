@@ -1,0 +1,99 @@
+"""The contract suite of stages."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from toolkit.config.settings import convert, parse
+from toolkit.data.documents import Document
+from toolkit.stages.stage import STAGES, Stage
+from toolkit.tag import describe
+from toolkit.tag.tagger import references
+from toolkit.testing.plugin import (
+    NASTY,
+    SHORT,
+    check_configuration,
+    check_travels,
+    configured,
+    expect,
+    in_new_process,
+    name_of,
+    options_of,
+    plausible,
+    reference_of,
+)
+
+LONGEST = 3000
+"""Characters of the texts that a stage is called with."""
+
+
+def check_stage(
+    stage: Stage | type[Stage], options: Mapping[str, Any] | None = None, *, new_process: bool = True
+) -> None:
+    """Check all that the engine and its workers expect of a stage.
+
+    It says what it is and what it makes; what it makes is of the declared type, whatever the text, and depends on each
+    document alone, not on those beside it or on the process; documents stay as they are.
+
+    Args:
+        stage: a configured one, or a class.
+        options: of the class. Those without a default must be here, unless they name attributes.
+        new_process: whether it is also called in a process of its own, which takes a second or two.
+
+    Raises:
+        AssertionError: with what is expected, what was got, and what to do.
+    """
+    class_ = stage if isinstance(stage, type) else type(stage)
+    made = configured(stage, options, {read.option: "set-0" for read in describe.reads(class_)})
+    check_configuration(made, STAGES)
+    texts = [*SHORT.values(), *(text[:LONGEST] for text in NASTY.values())]
+    name, alone = name_of(made), [_made(made, [text]) for text in texts]
+    together = [each for found in alone for each in found]
+    backwards = [each for found in alone[::-1] for each in found]
+    expect(
+        _made(made, texts) == together and _made(made, texts[::-1]) == backwards,
+        f"{name}: expected the same of documents alone and together, in any order; keep nothing of other documents",
+    )
+    expect(_made(made, []) == [], f"{name}: expected nothing of no documents, got something")
+    check_travels(made)
+    if new_process:
+        there = in_new_process(made_of, reference_of(class_), options_of(made), texts)
+        expect(there == together, f"{name}: expected the same in another process; use neither hash() nor the time")
+
+
+def made_of(reference: str, options: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
+    """Return what a stage, by its name and options, makes of texts."""
+    return _made(convert(parse(msgspec.json.encode(options).decode()), STAGES.find(reference), reference), texts)
+
+
+def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
+    """Return what a stage makes of texts, as it is stored; check it."""
+    name, documents = name_of(stage), [Document(text, id=f"{len(text)}", source="source") for text in texts]
+    for document in documents:
+        for reference in references(stage):
+            document.give(reference.text, plausible(reference.type, document))
+    type_ = next(iter(get_args(get_type_hints(type(stage).make, include_extras=True).get("return"))), None)
+    expect(type_ is not None, f"{name}: expected `make` with a declared result, such as `-> Sequence[int]`, got none")
+    try:
+        found = list(stage.make(documents))
+    except Exception as error:
+        message = f"{name}: expected a result for every text, got {type(error).__name__}: {error}"
+        raise AssertionError(message) from error
+    expect(
+        all(document.text == text for document, text in zip(documents, texts, strict=True)),
+        f"{name}: expected documents that stay as they are, got another text; copy what you change",
+    )
+    if type_ is Document:
+        wanted = f"{name}: expected documents with id, source and text"
+        for each in found:
+            expect(isinstance(each, Document) and each.id and each.source, f"{wanted}, got {each!r}")
+        return [msgspec.json.encode((each.id, each.source, each.text, each.metadata)) for each in found]
+    expect(len(found) == len(texts), f"{name}: expected a value for each of {len(texts)} documents, got {len(found)}")
+    stored = [msgspec.json.encode(each) for each in found]
+    try:
+        for value in stored:
+            msgspec.json.decode(value, type=type_)
+    except msgspec.ValidationError as error:
+        raise AssertionError(f"{name}: expected values of the type that `make` declares, got: {error}") from None
+    return stored
