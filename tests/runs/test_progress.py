@@ -1,6 +1,7 @@
 """Progress: its arithmetic with a clock of the test's own, what executors report, and what is shown."""
 
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -148,6 +149,13 @@ def test_a_node_tells_the_driver_what_it_does_while_it_does_it(monkeypatch: pyte
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def test_a_step_over_the_whole_dataset_counts_its_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    """It reads neither documents nor bytes of inputs: none are shown."""
+    with Progress("resolving", [None], "tasks") as shown:
+        shown.end(None, 0)
+    assert re.fullmatch(r"resolving: 1/1 tasks, \S+ s done\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(("columns", "has_tasks"), [(80, False), (200, True)])

@@ -306,19 +306,21 @@ class Progress:
         pace, columns = self.pace, _columns()
         bar.n = pace.done if pace.total is not None else pace.tasks
         bar.ncols = columns
-        tasks, documents, done, *rate = self._facts(pace.rate())
+        tasks, *counted = self._facts(pace.rate())
         left = None if self._more else pace.left()
-        facts = [done, *rate, *([] if left is None else [f"{duration(left)} left"]), documents, tasks]
+        facts = [*counted[1:], *([] if left is None else [f"{duration(left)} left"]), *counted[:1], tasks]
         while len(facts) > 1 and len(self._what) + len(", ".join(facts)) > columns - BAR_COLUMNS:
             facts.pop()
         bar.facts = ", ".join(facts)
         bar.refresh()
 
     def _facts(self, rate: float) -> list[str]:
-        """Return tasks, documents, bytes, and their rate, in words."""
-        pace = self.pace
+        """Return tasks, documents, bytes, and their rate, in words; of a step that counts neither, its tasks alone."""
+        pace, tasks = self.pace, f"{self.pace.tasks}/{self._tasks} {self._unit}"
+        if pace.total is None and not (pace.documents or pace.done or self._more):
+            return [tasks]
         return [
-            f"{pace.tasks}/{self._tasks} {self._unit}",
+            tasks,
             amount(pace.documents, "document"),
             sizes.in_words(pace.done, pace.total),
             *(self._more() if self._more else [f"{rate / 1e6:.1f} MB/s"]),
