@@ -59,6 +59,7 @@ def test_values_come_to_theirdocuments_of(tmp_path: Path, run: Run) -> None:
     rows = values_of()
     _jsonl(tmp_path / "v1.jsonl.gz", rows[:15])
     _jsonl(tmp_path / "v2.jsonl.gz", rows[15:])
+    _jsonl(tmp_path / "v3.jsonl.gz", [])
     config = _config(tmp_path, f"from: {tmp_path}/v*.jsonl.gz, id: key.id, values: [quality, label]")
     planned = run("align", "-c", config, "--dry-run", "--json").json["plan"]["align"]["v-0"]
     assert planned["values"] == {"quality": "float | null", "label": "str | null"}

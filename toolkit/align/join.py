@@ -87,6 +87,8 @@ class _Keys:
 
     def flush(self) -> None:
         """Scatter the rows by hash."""
+        if not self._payload:
+            return
         records = np.zeros(len(self._others), dtype=self._type)
         halves = np.frombuffer(bytes(self._hashes), dtype=">u8").reshape(-1, 2)
         records["hi"], records["lo"] = halves[:, 0], halves[:, 1]
