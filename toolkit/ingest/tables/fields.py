@@ -368,7 +368,7 @@ class FieldReader(Reader):
     def _check_id(self, names: Iterable[str], path: str) -> None:
         """Raise DataError if `fields` names another field of ids than the usual one, and none of these names is it."""
         wanted, there = self.fields.of("id"), list(names)
-        if wanted in ([Fields().id], [NO_ID]) or any(name.partition(".")[0] in there for name in wanted):
+        if wanted in ([], [Fields().id], [NO_ID]) or any(name.partition(".")[0] in there for name in wanted):
             return
         hint = did_you_mean(wanted[0], there) or f"; there are: {', '.join(there) or 'none'}"
         what = f"expected the field {' or '.join(wanted)} of ids, which `fields` names, got none{hint}"
