@@ -91,6 +91,7 @@ def test_executors_know_nothing_of_the_work() -> None:
         "toolkit.distribution",
         "toolkit.errors",
         "toolkit.interrupts",
+        "toolkit.session",
     }
 
 

@@ -8,11 +8,12 @@ import pytest
 from tests.sources import nodes
 from tests.test_layers import ROOT
 
-EXEMPT = ("toolkit/runs/", "toolkit/interrupts.py")
-"""Process state: signals, processes."""
+EXEMPT = ("toolkit/interrupts.py",)
+"""Signals, which come to a process."""
 
 REASONS = {
-    "toolkit/beginning.py environ": "PYTHONUTF8, before anything runs: for the processes that this one begins",
+    "toolkit/runs/processes.py environ": "OMP_NUM_THREADS and the like: processes are what is parallel",
+    "toolkit/runs/node.py environ": "credentials of the caller, on another machine",
     "toolkit/text/tokens/tokenizer.py environ": "TOKENIZERS_PARALLELISM: processes are what is parallel",
     "toolkit/cli.py _closed": "standard streams that the caller has closed, of the process",
     "toolkit/text/kernels/machine_code.py _held": "compiled code, which must stay in memory",
@@ -23,7 +24,6 @@ REASONS = {
     "toolkit/storage/owners.py machine": "the name of this machine",
     "toolkit/text/kernels/compiling.py _source_of": "source of an installed module",
     "toolkit/text/languages/spacy_words.py _table": "an installed file",
-    "toolkit/describe/card.py _environment": "installed files",
     "toolkit/pages/assets.py text": "installed files",
     "toolkit/plugins.py _modules_of": "installed modules",
     "toolkit/command_line.py _files": "installed modules",
@@ -108,7 +108,7 @@ def test_threads_are_begun_in_the_session_of_their_caller() -> None:
     """Those of `toolkit.storage.threads` are; what watches processes, and tests of stores, need no session."""
     begun = {
         str(path.relative_to(ROOT))
-        for path in (*PATHS, *sorted((ROOT / "toolkit" / "runs").rglob("*.py")))
+        for path in PATHS
         for node in nodes(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("threading.Thread", "ThreadPoolExecutor")
     }

@@ -35,8 +35,9 @@ def use_utf8() -> None:
     would be no JSON in UTF-8, or an error at the first letter that the encoding lacks.
     """
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
-        os.environ["PYTHONUTF8"] = "1"  # for the processes that this one begins
-        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606  # the same program
+        environment = {**os.environ, "PYTHONUTF8": "1"}  # for the processes that this one begins
+        same_program = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
+        os.execve(sys.executable, same_program, environment)  # noqa: S606
 
 
 def end_by_signals() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, read_rows, tree, write_rows
-from toolkit.runs import executors
 from toolkit.runs.progress import Reached
 
 
@@ -176,7 +175,6 @@ def test_an_error_of_the_callback_ends_the_call(small: Project) -> None:
 
 def test_nothing_is_left_behind(small: Project, capfd: pytest.CaptureFixture[str]) -> None:
     gc.unfreeze()
-    executors._frozen.clear()
     before = dict(os.environ), gc.get_freeze_count(), threading.active_count()
     toolkit.mix(small.config, storage={"region": "eu-central-1"})
     assert (dict(os.environ), gc.get_freeze_count(), threading.active_count()) == before

@@ -72,3 +72,37 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_leaves_nothing(small: Project) -> No
     assert out.splitlines()[0] == "interrupted 0"
     assert process.returncode == 0
     assert [each for each in strays(Path(small.data)) if "claims" in each or each.endswith(".tmp")] == []
+
+
+AFTERWARDS = """
+import os, sys, toolkit
+from pathlib import Path
+for profile in ("one", "two"):
+    os.environ["AWS_PROFILE"] = profile
+    toolkit.tag({config!r} | {{"tag": {{profile: {tagger!r}}}}})
+    print({{row["key"] for row in toolkit.Dataset({data!r}).joined(profile)}}, flush=True)
+pids = Path(f"/proc/self/task/{{os.getpid()}}/children").read_text().split()
+print([line for pid in pids if b"resource_tracker" not in (line := Path(f"/proc/{{pid}}/cmdline").read_bytes())])
+"""
+
+KEY = """
+import os
+from toolkit import Document, Tagger
+
+class Key(Tagger):
+    def tag(self, document: Document) -> str:
+        return os.environ["AWS_PROFILE"]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are listed in /proc")
+def test_workers_have_what_was_set_after_an_earlier_call_and_none_is_left(small: Project) -> None:
+    (small.root / "key.py").write_text(KEY)
+    config = {
+        **small.config,
+        "executor": {"type": "local"},
+        "processes": 2,
+    }
+    code = AFTERWARDS.format(config=config, data=str(small.data), tagger=f"{small.root}/key.py:Key")
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert (ran.stdout, ran.stderr) == ("{'one'}\n{'two'}\n[]\n", "")

@@ -1202,8 +1202,8 @@ class Running:
 
     @property
     def forked(self) -> set[int]:
-        """Processes that the command has begun: the children of its nursery."""
-        return {pid for nursery in children(self.process.pid) for pid in children(nursery)}
+        """Processes that the command has begun: the children of its fork server."""
+        return {pid for server in children(self.process.pid) for pid in children(server)}
 
     @property
     def workers(self) -> set[int]:

@@ -273,7 +273,7 @@ def test_what_a_signal_left_half_made_is_closed_without_a_traceback() -> None:
 
 ELSEWHERE = """
 import socket, threading
-from toolkit.runs.nursery import begin_masked
+from toolkit.runs.forkserver import begin_masked
 
 beside = threading.Thread(target=time.sleep, args=(600,), daemon=True)  # it blocks no signal
 beside.start()

@@ -14,7 +14,7 @@ from toolkit.runs.processes import import_no_scripts
 PROGRAM = """
 import multiprocessing
 from tests.runs.test_processes import say
-from toolkit.runs.nursery import begin_masked
+from toolkit.runs.forkserver import begin_masked
 
 if __name__ == "__main__":
     for _ in range(2):

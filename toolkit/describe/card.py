@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -147,10 +146,10 @@ def _renderer(values: Mapping[str, Any]) -> Callable[[str], str]:
 
 @cache
 def _environment() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     found = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates", encoding="utf-8"),
+        loader=PackageLoader("toolkit.describe"),
         autoescape=select_autoescape(()),  # it is Markdown
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from toolkit.data.excerpts import make_harmless
 from toolkit.errors import ToolkitError
 from toolkit.interrupts import Ended, raise_on_sigterm
-from toolkit.runs import nursery
+from toolkit.runs import forkserver
 from toolkit.runs.processes import one_thread_each, share_arenas
 from toolkit.session import Part, Session, current
 
@@ -67,7 +67,7 @@ class Child:
         self.connection, theirs = multiprocessing.Pipe()
         with theirs:
             part = current().part(here=True)
-            self.process = nursery.begun(_live, (theirs, tidy, part, serve, arguments), daemon=not tidy)
+            self.process = forkserver.begun(_live, (theirs, tidy, part, serve, arguments), daemon=not tidy)
 
     def send(self, message: Any) -> None:
         """Send a message; that the process has died shows when an answer is awaited."""
@@ -122,7 +122,7 @@ def _die_with_parent() -> None:
 
 
 def _end_with_parent() -> None:
-    nursery.wait_for_parent()
+    forkserver.wait_for_parent()
     os._exit(1)
 
 

@@ -25,6 +25,7 @@ import msgspec
 
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.interrupts import hear_interrupts, interrupt
+from toolkit.session import current
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load_strictly
 from toolkit.storage.outputs import write_file
@@ -45,8 +46,9 @@ A_WHILE = 5.0
 """Seconds after which a run that waits for another says so."""
 
 
-_left: set[str] = set()
-"""Claims of this process that it does not hold any more, and could not delete."""
+def _left() -> set[str]:
+    """Return the claims of the command that it does not hold any more, and could not delete."""
+    return current().kept("claims left", set[str])
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +190,7 @@ class _Own:
         try:
             remove(self._path)
         except Unreadable:  # it ends by itself; this run may claim the same again before
-            _left.add(self._path)
+            _left().add(self._path)
 
     def _write(self) -> None:
         now = {stage: list(keys) for stage, keys in self._doing().items() if keys}
@@ -252,7 +254,7 @@ def held(folder: str, *, own: str | None = None) -> list[Held]:
     found = []
     for name in list_files(folder, hidden=True):
         path = join(folder, name)
-        if path == own or path in _left or not name.endswith(".json"):
+        if path == own or path in _left() or not name.endswith(".json"):
             continue
         age = store_of(path).age(path)
         if age is None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
 from toolkit.interrupts import hear_interrupts, interrupt
+from toolkit.session import current
 
 Address = tuple[str, int]
 
@@ -35,8 +36,6 @@ _NEWS = struct.Struct("!qq")
 
 Tell = Callable[[int, int], None]
 """Takes documents and bytes that a task has done since the last call."""
-
-_unreachable: set[Address] = set()
 
 
 class News(NamedTuple):
@@ -162,13 +161,14 @@ def held(address: Address, token: bytes = b"") -> Iterator[Tell]:
     Yields:
         What sends the driver what has been done; nothing without a token.
     """
-    if address in _unreachable:
+    unreachable = current().kept("unreachable drivers", set[Address])
+    if address in unreachable:
         yield _keep_quiet
         return
     try:
         line = socket.create_connection(address, CONNECT_SECONDS)
     except OSError:
-        _unreachable.add(address)
+        unreachable.add(address)
         yield _keep_quiet
         return
     line.settimeout(None)

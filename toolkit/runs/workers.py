@@ -10,7 +10,7 @@ import msgspec
 from toolkit.config.settings import ConfigNode, ConfigStruct, convert, divide
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
-from toolkit.runs import nursery
+from toolkit.runs import forkserver
 from toolkit.runs.executors import Begun, Executor, P, Report, Task
 from toolkit.runs.processes import available_cores
 
@@ -75,7 +75,7 @@ class Workers:
     def begin(self) -> None:
         """Begin what processes are forked from, if there may be several; to be followed by `close`."""
         if self._made.processes > 1:
-            self._open.enter_context(nursery.opened())
+            self._open.enter_context(forkserver.opened())
 
     def executor(self, tasks: int) -> Executor:
         """Return the executor for so many tasks."""

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import MissingExtra, ToolkitError
 from toolkit.interrupts import check
+from toolkit.session import current
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -168,15 +169,13 @@ class Executor:
         raise NotImplementedError
 
 
-_frozen: list[bool] = []
-
-
 def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -> Result[Any]:
     """Return the result of one task; its error is one, too."""
-    if not _frozen:
+    if not (frozen := current().kept("frozen", list[bool])):
         gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
+        atexit.unregister(gc.unfreeze)
         atexit.register(gc.unfreeze)  # at the end modules go, too; some, such as DuckDB's, complain if they cannot
-        _frozen.append(True)
+        frozen.append(True)
     reported = 0
 
     def counted(documents: int, size: int) -> None:
@@ -205,13 +204,12 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
 @contextmanager
 def thawed() -> Iterator[None]:
     """Let garbage be looked for as before behind the ``with`` block, in all that there was when a task began in it."""
-    frozen = bool(_frozen)
+    frozen = gc.get_freeze_count()
     try:
         yield
     finally:
-        if _frozen and not frozen:
+        if gc.get_freeze_count() > frozen:
             gc.unfreeze()
-            _frozen.clear()
 
 
 def packed(result: Result[Any]) -> bytes:

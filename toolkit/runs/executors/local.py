@@ -38,7 +38,7 @@ class LocalSettings(ConfigStruct):
 
 
 class Local(Executor):
-    """Worker processes (`toolkit.runs.nursery`), each with one task at a time; some tasks have processes of their own.
+    """Worker processes, each with one task at a time; some tasks have processes of their own.
 
     A worker that dies (killed for its memory, a crash in native code) costs its task one retry in a new worker, then it
     is a failure that names the task. Workers end when the calling process does, however that ends.

@@ -18,9 +18,10 @@ from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.waiting import PATIENCE, wait_until
 from toolkit.command_line import Options
 from toolkit.commands.carrying_out import open_context
-from toolkit.runs import nursery
+from toolkit.runs import forkserver
 from toolkit.runs.blocks import in_order
 from toolkit.runs.child import Child, Died, answer_calls, kill
+from toolkit.session import Session
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
@@ -31,12 +32,10 @@ def parent(pid: int) -> int:
 
 @pytest.fixture(name="home")
 def _home(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The number of a nursery, which is gone behind the test."""
-    monkeypatch.setattr(nursery, "PACKAGES", ())  # other tests have imported modules that begin threads
-    for shared in ("_open", "_users"):  # with what other tests have left open
-        monkeypatch.setattr(nursery, shared, [])
+    """The number of a fork server, which is gone after the test."""
+    monkeypatch.setattr(forkserver, "PACKAGES", ())  # other tests have imported modules that begin threads
     before = children()
-    with nursery.opened():
+    with Session().bound(), forkserver.opened():
         assert wait_until(lambda: len(children() - before) == 1)  # a process has no command while it becomes another
         (pid,) = children() - before
         yield pid
@@ -93,22 +92,23 @@ def test_how_a_process_has_ended_is_told(how: str, said: str, home: int) -> None
     assert not child.process.is_alive()
 
 
-def test_where_it_is_killed_processes_end_and_their_work_is_done_by_new_interpreters(home: int) -> None:
+def test_where_it_is_killed_its_processes_finish_and_others_are_new_interpreters(home: int) -> None:
     results = in_order(act, {}, iter(range(100)), 2)
     first = next(results)
     assert parent(first[1]) == home
     os.kill(home, signal.SIGKILL)
-    found = [first, *results]
-    assert [block for block, _ in found] == list(range(100))
-    assert found[-1][1] != first[1]
+    assert [block for block, _ in (first, *results)] == list(range(100))
     assert wait_until(lambda: not is_alive(first[1]))
+    child = Child(answer_calls, make_own, None)
+    assert child.ask(None).value()[1] == os.getpid()
+    kill([child])
 
 
 @pytest.mark.slow
 def test_one_that_has_threads_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nursery, "PACKAGES", (*nursery.PACKAGES, "tests"))
+    monkeypatch.setattr(forkserver, "PACKAGES", (*forkserver.PACKAGES, "tests"))
     monkeypatch.setitem(sys.modules, "tests.runs.threaded", ModuleType("threaded"))  # not imported here
-    with nursery.opened():
+    with forkserver.opened():
         child = Child(answer_calls, make_own, None)
         assert child.ask(None).value() == (child.process.pid, os.getpid())
         kill([child])
@@ -118,13 +118,13 @@ SCRIPT = """
 import sys
 from tests import recipes
 from tests.runs.functions import act
-from tests.runs.test_nursery import make_nested
-from toolkit.runs import nursery, processes
+from tests.runs.test_forkserver import make_nested
+from toolkit.runs import forkserver, processes
 from toolkit.runs.blocks import in_order
 from toolkit.runs.child import Child, answer_calls
 
 processes.is_program = True
-with nursery.opened():
+with forkserver.opened():
     child = Child(answer_calls, make_nested, None, tidy=True)
     print(child.ask(None).value()[1][0], flush=True)
     for result in in_order(act, {150: "waits"}, iter(range(200)), 2):
@@ -146,7 +146,7 @@ def test_it_and_its_processes_end_when_the_calling_one_is_killed(how: signal.Sig
         try:
             assert process.stdout
             nested, *pids = [int(line) for line in islice(process.stdout, 5)]
-            assert all(parent(pid) in children(process.pid) for pid in (parent(nested), *pids)), "it is the nursery's"
+            assert all(parent(pid) in children(process.pid) for pid in (parent(nested), *pids)), "it is the server's"
             process.send_signal(how)
             assert process.wait(PATIENCE) != 0
             assert wait_until(lambda: is_gone(process.pid))
@@ -154,9 +154,9 @@ def test_it_and_its_processes_end_when_the_calling_one_is_killed(how: signal.Sig
             end_group(process.pid)
 
 
-def test_blocks_share_one_which_ends_with_the_last_of_them(home: int) -> None:
+def test_blocks_of_a_session_share_one(home: int) -> None:
     before = children()
-    with nursery.opened():
+    with forkserver.opened():
         assert children() == before
     assert is_alive(home)
     child = Child(answer_calls, make_own, None)
@@ -173,8 +173,8 @@ sys.exit(main())
 
 
 LEFT_OPEN = """
-from toolkit.runs import nursery
-left = nursery.opened()
+from toolkit.runs import forkserver
+left = forkserver.opened()
 left.__enter__()
 """
 
@@ -206,5 +206,5 @@ def test_a_configuration_that_is_only_looked_at_begins_no_process(tmp_path: Path
     context = open_context(Options(config=str(tmp_path / "c.yaml")))
     assert children() == before
     with context:
-        assert nursery._open
-    assert not nursery._open
+        assert len(children() - before) == 1
+    assert children() == before
