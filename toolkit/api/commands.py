@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from toolkit.commands.compare import SetComparison
     from toolkit.commands.evaluate import Evaluation
     from toolkit.commands.fetch import Download
+    from toolkit.commands.making.align import Alignment
+    from toolkit.commands.making.annotate import AnnotatedSets
+    from toolkit.commands.making.tag import Tagging
     from toolkit.commands.publish import Publication
+    from toolkit.commands.resolving.whole_sets import SetsOfWhole
     from toolkit.commands.stats import Statistics
     from toolkit.commands.validate import Validation
     from toolkit.report import facts
@@ -74,7 +78,7 @@ def _carried_out(name: str, values: dict[str, Any], fields: Mapping[str, str], *
     options = arguments.options_of(command_line.find(name).Options, values, fields)
     with thawed():
         outcome = carry_out(options)
-    result = results.typed(name, outcome.data) if isinstance(outcome.data, dict) else outcome.data
+    result = results.typed(name, outcome.data)
     result.shown_as(outcome.text)
     result = result.for_python()
     if outcome.exit_code and not looks:
@@ -144,7 +148,7 @@ def ingest() -> "results.Ingested":
 
 
 @like(_whole)
-def align() -> "results.Aligned":
+def align() -> "Alignment":
     """Join external values to documents by id, as ``toolkit align`` does. Arguments and errors as of `run`."""
 
 
@@ -159,7 +163,7 @@ def tag(
     shard: tuple[int, int] | None = None,
     progress: Progress = False,
     **settings: Any,
-) -> "results.Tagged":
+) -> "Tagging":
     """Compute attributes of documents, as ``toolkit tag`` does.
 
     Arguments and errors as of `run`; `accept_code` names sets whose taggers were edited and give the same values: what
@@ -168,12 +172,12 @@ def tag(
 
 
 @like(_per_shard)
-def dedup() -> "results.Resolved":
+def dedup() -> "SetsOfWhole":
     """Find duplicates, as ``toolkit dedup`` does. Arguments and errors as of `run`."""
 
 
 @like(_per_shard)
-def sample() -> "results.Resolved":
+def sample() -> "SetsOfWhole":
     """Draw samples with an exact number of documents, as ``toolkit sample`` does. Arguments and errors as of `run`."""
 
 
@@ -188,7 +192,7 @@ def annotate(
     shard: tuple[int, int] | None = None,
     progress: Progress = False,
     **settings: Any,
-) -> "results.Annotated":
+) -> "AnnotatedSets":
     """Let language models score or label documents, as ``toolkit annotate`` does.
 
     Arguments and errors as of `run`; with `retry_failed` what was refused, or could not be read, is asked again, too.
@@ -206,7 +210,7 @@ def calibrate(
     shard: tuple[int, int] | None = None,
     progress: Progress = False,
     **settings: Any,
-) -> "results.Resolved":
+) -> "SetsOfWhole":
     """Make ranks and maps of scores, as ``toolkit calibrate`` does.
 
     Arguments and errors as of `run`; with `refit` maps are fitted anew, which otherwise stay as they were fitted first.

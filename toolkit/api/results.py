@@ -4,11 +4,14 @@ from typing import Any
 
 import msgspec
 
+from toolkit.commands.making.align import Alignment
+from toolkit.commands.making.annotate import AnnotatedSets
+from toolkit.commands.making.tag import Tagging
+from toolkit.commands.resolving.whole_sets import SetsOfWhole
 from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.effects.explain import Sample
 from toolkit.mix.publish import BlocklistCount, LabelTotals, OrphanCount, Unseen
 from toolkit.result import CommandResult
-from toolkit.whole.records import Model
 
 
 class Result(CommandResult, kw_only=True):
@@ -132,37 +135,6 @@ class Ingested(Result, kw_only=True):
     salvaged: list[str] = []
 
 
-class Aligned(Result, kw_only=True):
-    """What `align` did.
-
-    Attributes:
-        attributes: folder that the sets are in.
-        sets: of each set how many documents and ids there are, which of them have no counterpart, and shards written.
-    """
-
-    attributes: str
-    sets: dict[str, dict[str, Any]] = {}
-
-
-class Tagged(Result, kw_only=True):
-    """What `tag` did.
-
-    Attributes:
-        attributes: folder that the sets are in.
-        shards, documents: that are tagged now.
-        written: shards that were written, by set; the others were up to date.
-        asked: documents that the taggers of a set were asked of, fewer than all with ``when``.
-        seconds: that they took, summed over processes.
-    """
-
-    attributes: str
-    shards: int
-    documents: int
-    written: dict[str, int]
-    asked: dict[str, int] = {}
-    seconds: dict[str, float] = {}
-
-
 class MadeByStage(msgspec.Struct, frozen=True, kw_only=True):
     """What a stage made: where, of how many documents; shards written, and those deleted with their input."""
 
@@ -177,67 +149,6 @@ class Made(Result, kw_only=True):
 
     shards: int
     made: dict[str, MadeByStage]
-
-
-class CopyOfSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A copy of a sample: its path, rows, and files."""
-
-    path: str
-    rows: int
-    files: int
-
-
-class ResolvedSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A set of duplicates, a sample, or a calibration.
-
-    Attributes:
-        kind: of the set.
-        documents, compared: how many there are, and how many of them compete.
-        counts: what was found.
-        notes: what one should know of it.
-        written: shards.
-        copies: of a sample, by what they are of: ``ids``, ``documents``.
-        groups: of a calibration, what there is of each group of documents.
-        curve: of a map that is fitted on labels, means of scores, labels and values, from the lowest scores on.
-        model: of a calibration, the map that was fitted.
-    """
-
-    kind: str
-    documents: int
-    compared: int
-    counts: dict[str, int]
-    notes: list[str]
-    written: int
-    copies: dict[str, CopyOfSample] = {}
-    groups: list[dict[str, Any]] = []
-    curve: list[dict[str, Any]] = []
-    model: Model | None = None
-
-
-class Resolved(Result, kw_only=True):
-    """What `dedup`, `sample` or `calibrate` did.
-
-    Attributes:
-        attributes: folder that the sets are in.
-        shards: that were worked on.
-        sets: what was found, by set.
-    """
-
-    attributes: str
-    shards: int
-    sets: dict[str, ResolvedSet] = {}
-
-
-class Annotated(Result, kw_only=True):
-    """What `annotate` did.
-
-    Attributes:
-        attributes: folder that the sets are in.
-        sets: of each set its documents, their statuses, and what the run has asked.
-    """
-
-    attributes: str
-    sets: dict[str, dict[str, Any]] = {}
 
 
 class TrainedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,43 +225,41 @@ class Ran(Result, kw_only=True):
     """What `run` did: of each stage that the configuration has, None for the others."""
 
     ingest: Ingested | None = None
-    align: Aligned | None = None
-    tag: Tagged | None = None
+    align: Alignment | None = None
+    tag: Tagging | None = None
     make: Made | None = None
-    dedup: Resolved | None = None
-    sample: Resolved | None = None
-    annotate: Annotated | None = None
-    calibrate: Resolved | None = None
+    dedup: SetsOfWhole | None = None
+    sample: SetsOfWhole | None = None
+    annotate: AnnotatedSets | None = None
+    calibrate: SetsOfWhole | None = None
     mix: Mixed | None = None
     tokenize: Mixed | None = None
 
 
 _KINDS: dict[str, type[Result]] = {
-    "align": Aligned,
-    "annotate": Annotated,
-    "calibrate": Resolved,
-    "dedup": Resolved,
     "ingest": Ingested,
     "make": Made,
     "mix": Mixed,
-    "sample": Resolved,
     "status": Status,
-    "tag": Tagged,
     "tokenize": Mixed,
     "train": Trained,
 }
 
 
-def typed(command: str, data: dict[str, Any]) -> Result:
+def typed(command: str, data: Any) -> CommandResult:
     """Return what a command gives programs as its result; of `run` that of each stage, or of a mix per shard."""
+    if isinstance(data, CommandResult):
+        return data
     if command == "run":
         stages = {"mix": data} if "output" in data else data
-        inner: dict[str, Any] = {name: typed(name, each) for name, each in stages.items() if name in _KINDS}
+        inner: dict[str, Any] = {
+            name: typed(name, each) for name, each in stages.items() if name in Ran.__struct_fields__
+        }
         found: Result = Ran(**inner)
     else:
-        kind = _KINDS[command]
+        kind = _KINDS.get(command, Result)
         if command == "mix" and "output" not in data:
             kind = MixComparison if "gained" in data else MixPreview
         found = msgspec.convert(data, kind)
-    vars(found)["plain"] = data
+    vars(found)["plain"] = msgspec.to_builtins(data)
     return found

@@ -23,12 +23,27 @@ from toolkit.exchange.scatter import ranges, settle
 from toolkit.exchange.tables import MEMORY
 from toolkit.records import aligned, sets
 from toolkit.records.failures import FailureRecords
+from toolkit.result import CommandResult
 from toolkit.runs.executors import Report, Task
 from toolkit.stages.stage import Progress
 from toolkit.storage import json_files
 from toolkit.storage.paths import join, remove_tree, size_of
 
 _COUNTED = ("documents", "ids", "missing", "surplus", "repeated", "shared")
+
+
+class Alignment(CommandResult, kw_only=True):
+    """The result of `align`.
+
+    Attributes:
+        attributes: Folder of the sets.
+        sets: Numbers of each set: documents and ids, those without a counterpart, shards written.
+        failed: Messages of what failed.
+    """
+
+    attributes: str
+    sets: dict[str, dict[str, Any]]
+    failed: list[str]
 
 
 class Options(Configured, frozen=True, kw_only=True):
@@ -85,7 +100,7 @@ class _Making:
         failed = amount(len(self.failed), "failure")
         text = f"{amount(len(self.made), 'set')} made, {failed} -> {self.dataset.attributes}\n"
         text += "\n".join([table(self.rows, right=range(1, 8)), *self.said])
-        data = {"attributes": self.dataset.attributes, "sets": self.data, "failed": self.failed}
+        data = Alignment(attributes=self.dataset.attributes, sets=self.data, failed=self.failed)
         return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
 
     def make(self, entry: section.Entry, todo: Todo) -> None:

@@ -26,11 +26,26 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
+from toolkit.result import CommandResult
 from toolkit.runs.executors import Report, Task
 from toolkit.stages.stage import Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import Plan, build
+
+
+class AnnotatedSets(CommandResult, kw_only=True):
+    """The result of `annotate`.
+
+    Attributes:
+        attributes: Folder of the sets.
+        sets: Numbers of each set: documents, their statuses, requests of this run and of all.
+        failed: Messages of what failed.
+    """
+
+    attributes: str
+    sets: dict[str, dict[str, Any]] = {}
+    failed: list[str] = []
 
 
 class Options(Configured, files.FileOptions, frozen=True, kw_only=True):
@@ -81,7 +96,7 @@ class _Annotating:
         self.context, self.options = context, options
         self.dataset: Dataset = context.dataset
         self.plans = context.annotations()
-        self.outcome = Outcome(data={"attributes": self.dataset.attributes, "sets": {}, "failed": []})
+        self.outcome = Outcome(data=AnnotatedSets(attributes=self.dataset.attributes))
         self.texts: list[str] = []
 
     def run(self) -> Outcome:
@@ -254,7 +269,7 @@ class _Annotating:
             }
             text += f"\n{waits}" if (waits := batch.waits(asks)) else ""
         self.texts.append(text)
-        self.outcome.data["sets"][name] = data
+        self.outcome.data.sets[name] = data
         for message in failed:
             self._fault(message)
         if annotated and broken / annotated > annotator.max_failed:
@@ -265,7 +280,7 @@ class _Annotating:
 
     def _fault(self, message: str) -> None:
         self.outcome.failures.append(message)
-        self.outcome.data["failed"].append(message)
+        self.outcome.data.failed.append(message)
         self.outcome.exit_code = 1
 
 

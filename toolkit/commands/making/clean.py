@@ -13,9 +13,26 @@ from toolkit.ingest import attempts
 from toolkit.ingest import section as ingest_section
 from toolkit.records import foreign, ingested, left_out
 from toolkit.records.lost import lost_shards
+from toolkit.result import CommandResult
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
 from toolkit.tag import sample
+
+
+class Cleaning(CommandResult, kw_only=True):
+    """The result of `clean`: leftovers of runs, samples, and whether they are deleted now."""
+
+    leftovers: list[str]
+    samples: list[str]
+    deleted: bool
+
+
+class ForgottenInputs(CommandResult, kw_only=True):
+    """The result of `clean --forget`: inputs, their shards, and whether what was made of them is deleted now."""
+
+    inputs: list[str]
+    shards: list[str]
+    deleted: bool
 
 
 class Options(Looking, frozen=True, kw_only=True):
@@ -57,7 +74,7 @@ def run(context: Context, options: Options) -> Outcome:
     what = "would be deleted" if options.dry_run else "deleted"
     return Outcome(
         text="\n".join([*found, *samples, f"{len(found)} files and uploads {what}{_and(len(samples))}"]),
-        data={"leftovers": list(found), "samples": samples, "deleted": not options.dry_run},
+        data=Cleaning(leftovers=list(found), samples=samples, deleted=not options.dry_run),
     )
 
 
@@ -108,7 +125,7 @@ def _forget(context: Context, options: Options) -> Outcome:
     paths = [dataset.shard_path(shard) for shard in shards]
     return Outcome(
         text="\n".join([*paths, f"{_named(inputs, options.forget)}: {amount(len(paths), 'shard')} {what}"]),
-        data={"inputs": inputs, "shards": shards, "deleted": not options.dry_run},
+        data=ForgottenInputs(inputs=inputs, shards=shards, deleted=not options.dry_run),
     )
 
 

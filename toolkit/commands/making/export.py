@@ -19,9 +19,29 @@ from toolkit.labelling.ml_filter import origins as raw_files
 from toolkit.mix.settings import Stream
 from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
+from toolkit.result import CommandResult
 from toolkit.runs.executors import Task
 from toolkit.storage.paths import check_writable, size_of
 from toolkit.storage.roots import note_roots
+
+
+class Export(CommandResult, kw_only=True):
+    """The result of `export`: files that were written, by set, and files of shards that are gone, which are deleted."""
+
+    folder: str
+    shards: int
+    written: dict[str, int]
+    deleted: int
+    failed: list[str]
+
+
+class IndexExport(CommandResult, kw_only=True):
+    """The result of `export --idx`: number of raw files, and of indexes that were written."""
+
+    folder: str
+    files: int
+    written: int
+    failed: list[str]
 
 
 class Options(Configured, Shared, Limited, frozen=True, kw_only=True):
@@ -111,7 +131,7 @@ def run(context: Context, options: Options) -> Outcome:
         + table(rows, right=(1, 2))
         + said
         + unfinished,
-        data={"folder": folder, "shards": len(shards), "written": written, "deleted": gone, "failed": failed},
+        data=Export(folder=folder, shards=len(shards), written=written, deleted=gone, failed=failed),
         failures=failed,
         exit_code=1 if failed else 0,
     )
@@ -139,7 +159,7 @@ def _indexes(context: Context, options: Options, folder: str) -> Outcome:
     failed = failures(results)
     written = sum(bool(result.value) for result in results)
     text = f"{amount(len(works), 'raw file')}, {written:,} indexed now, {len(failed)} failed -> {folder}{unfinished}"
-    data = {"folder": folder, "files": len(works), "written": written, "failed": failed}
+    data = IndexExport(folder=folder, files=len(works), written=written, failed=failed)
     return Outcome(text=text, data=data, failures=failed, exit_code=1 if failed else 0)
 
 

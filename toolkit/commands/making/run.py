@@ -108,4 +108,4 @@ def _leaves_some(name: str, stage: Outcome, left: list[str]) -> bool:
     """Return whether a stage that failed, or follows one that did, leaves shards with which the others can go on."""
     if name == "ingest":  # sets of `align:` are read by `tag:`, and made of all shards together
         return not stage.data.get("rejected") and stage.data["done"] > 0 and left[0] != "align"
-    return name != "tag" or len(stage.data["failed"]) < stage.data["shards"]
+    return name != "tag" or len(stage.data.failed) < stage.data.shards

@@ -106,8 +106,10 @@ def _copy(
     rows = sum(file.rows for file in copied.files)
     files = f"{amount(len(copied.files), 'file')}" if copy.layout == "inputs" else "one file"
     outcome.text += f"\n{entry.set}: {rows:,} {what} in {files}: {copy.path}"
-    copies_of = outcome.data["sets"][entry.set].setdefault("copies", {})
-    copies_of[what] = {"path": copy.path, "rows": rows, "files": len(copied.files)}
+    made = outcome.data.sets[entry.set]
+    made.copies = (made.copies or {}) | {
+        what: whole_sets.SampleCopy(path=copy.path, rows=rows, files=len(copied.files))
+    }
 
 
 STAGE = whole_sets.stage("sample")

@@ -25,6 +25,7 @@ from toolkit.data.schema import SPANS, Type
 from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.records.failures import FailureRecords
+from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Result, Task
 from toolkit.runs.grouped import Work
 from toolkit.stages.stage import Progress
@@ -38,6 +39,29 @@ VALUE_CHARS = 160
 TEXT_CHARS = 60
 ELEMENTS = 6
 """Elements of a list or a mapping that are shown, at most."""
+
+
+class Tagging(CommandResult, kw_only=True):
+    """The result of `tag`.
+
+    Attributes:
+        attributes: Folder of the sets.
+        shards, documents: Number of those that are tagged now.
+        written: Number of shards that were written, by set; the others were up to date.
+        asked: Number of documents that the taggers of a set were asked of, fewer than all with ``when``.
+        seconds: Seconds that they took, summed over processes.
+        failed: Messages of shards that failed.
+        counts: Counts of items that the reader of files in place left out or changed, by reason.
+    """
+
+    attributes: str
+    shards: int = 0
+    documents: int = 0
+    written: dict[str, int]
+    asked: dict[str, int] = {}
+    seconds: dict[str, float] = {}
+    failed: list[str] = []
+    counts: dict[str, int] = absent()
 
 
 class Options(Stage, frozen=True, kw_only=True):
@@ -120,9 +144,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     shards = context.limited(mine)
     sharing.check_compression(context, dataset, shards)
     if context.share and not shards:
-        written = dict.fromkeys(plan.sets, 0)
-        data = {"attributes": dataset.attributes, "shards": 0, "documents": 0, "written": written}
-        data |= {"asked": {}, "seconds": {}, "failed": []}
+        data = Tagging(attributes=dataset.attributes, written=dict.fromkeys(plan.sets, 0))
         return Outcome(text=context.share.nothing(), data=data)
     accepted = options.accept_code
     schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
@@ -193,16 +215,16 @@ def _outcome(
     left = f"\nread in place: {told}" if (told := counted(counts)) else ""
     return Outcome(
         text=text + table(rows, right=range(2, len(rows[0]))) + left + unfinished,
-        data={
-            "attributes": dataset.attributes,
-            "shards": len(results),
-            "documents": documents,
-            "written": written,
-            "asked": {name: each.asked for name, each in worked.items()},
-            "seconds": {name: each.seconds for name, each in worked.items()},
-            "failed": failed,
+        data=Tagging(
+            attributes=dataset.attributes,
+            shards=len(results),
+            documents=documents,
+            written=written,
+            asked={name: each.asked for name, each in worked.items()},
+            seconds={name: each.seconds for name, each in worked.items()},
+            failed=failed,
             **({"counts": counts} if dataset.in_place else {}),
-        },
+        ),
         failures=failed,
         exit_code=1 if failed else 0,
     )

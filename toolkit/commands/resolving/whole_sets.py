@@ -21,13 +21,65 @@ from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
+from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.room import Needs
 from toolkit.stages.stage import Progress
 from toolkit.whole import resolve, section, sign
-from toolkit.whole.records import fates_folder, load_resolved
+from toolkit.whole.records import Model, fates_folder, load_resolved
 from toolkit.whole.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
 from toolkit.whole.section import Entry, Plan
+
+
+class SampleCopy(msgspec.Struct, kw_only=True):
+    """A copy of a sample: its path, rows, and files."""
+
+    path: str
+    rows: int
+    files: int
+
+
+class SetOfWhole(msgspec.Struct, kw_only=True):
+    """A set of duplicates, a sample, or a calibration.
+
+    Attributes:
+        kind: Kind of the set.
+        documents, compared: Number of documents, and of those that compete.
+        counts: Counts of the kind, by name.
+        notes: Remarks on the set.
+        written: Number of shards that were written.
+        groups: Of a calibration, numbers of each group of documents.
+        curve: Of a map that is fitted on labels, means of scores, labels and values, from the lowest scores on.
+        model: Of a calibration, the map that was fitted.
+        copies: Of a sample, its copies by what they are of: ``ids``, ``documents``.
+    """
+
+    kind: str
+    documents: int
+    compared: int
+    counts: dict[str, int]
+    notes: list[str]
+    written: int
+    groups: list[dict[str, Any]] = absent()
+    curve: list[dict[str, Any]] = absent()
+    model: Model = absent()
+    copies: dict[str, SampleCopy] = absent()
+
+
+class SetsOfWhole(CommandResult, kw_only=True):
+    """The result of `dedup`, `sample` and `calibrate`.
+
+    Attributes:
+        attributes: Folder of the sets.
+        shards: Number of shards that were worked on.
+        sets: Results by set.
+        failed: Messages of shards and steps that failed.
+    """
+
+    attributes: str
+    shards: int
+    sets: dict[str, SetOfWhole] = absent()
+    failed: list[str]
 
 
 def run(context: Context, options: Stage, plan: Plan, *, refit: bool = False) -> Outcome:
@@ -40,7 +92,8 @@ def run(context: Context, options: Stage, plan: Plan, *, refit: bool = False) ->
     context.check_sets_read(shards, plan.schemas)
     _check_limit(context, dataset, plan, shards)
     if context.share and not shards:
-        return Outcome(text=context.share.nothing(), data={"attributes": dataset.attributes, "shards": 0, "failed": []})
+        nothing = SetsOfWhole(attributes=dataset.attributes, shards=0, failed=[])
+        return Outcome(text=context.share.nothing(), data=nothing)
     if options.dry_run:
         shared_ids(context, ((dataset, shard) for shard in shards))
         return show_plan(context, {plan.section: {e.set: _todo(dataset, e, shards, refit=refit) for e in plan.entries}})
@@ -98,7 +151,7 @@ class _Making:
         self._refit = refit
         self.failed: list[str] = []
         self.rows = [["set", "kind", "documents", "compared", "shards written", "up to date", "found"]]
-        self.data: dict[str, Any] = {}
+        self.data: dict[str, SetOfWhole] = {}
         self.notes: list[str] = []
         self.tables: list[str] = []
         self._noted = FailureRecords(dataset, plan.section)
@@ -133,8 +186,9 @@ class _Making:
         text += "".join(f"\n{each}" for each in (*map(escaped, self.notes), *self.tables))
         if left and self.failed:
             text += f"\nnot made: {', '.join(left)}"
-        data = {"attributes": self.dataset.attributes, "shards": len(self.shards), "sets": self.data,
-                "failed": self.failed}  # fmt: skip
+        data = SetsOfWhole(
+            attributes=self.dataset.attributes, shards=len(self.shards), sets=self.data, failed=self.failed
+        )
         return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
 
     def _waits(self, entry: Entry) -> bool:
@@ -169,18 +223,19 @@ class _Making:
         self.rows.append([entry.set, entry.kind, f"{documents:,}", f"{compared:,}", *counts, found])
         self.notes += [f"{entry.set}: {note}" for note in resolution.notes]
         self.tables += [f"\n{entry.set}, {name}\n{_shown(rows)}" for name, rows in resolution.tables.items() if rows]
-        self.data[entry.set] = {
-            "kind": entry.kind,
-            "documents": documents,
-            "compared": compared,
-            "counts": resolution.counts,
-            "notes": resolution.notes,
-            "written": sum(written),
-        }
-        self.data[entry.set] |= resolution.tables
+        self.data[entry.set] = SetOfWhole(
+            kind=entry.kind,
+            documents=documents,
+            compared=compared,
+            counts=resolution.counts,
+            notes=resolution.notes,
+            written=sum(written),
+        )
+        for name, rows in resolution.tables.items():
+            setattr(self.data[entry.set], name, rows)
         if resolution.model:
             self.tables.append(f"{entry.set}: map {resolution.model.path}, digest {resolution.model.digest[:16]}…")
-            self.data[entry.set] |= {"model": msgspec.to_builtins(resolution.model)}
+            self.data[entry.set].model = resolution.model
 
     def _run(
         self,
