@@ -45,11 +45,12 @@ class Server:
         files = _open_files()
         forks = _can_be_forked(files)
         self._known = _imported() if forks else set()
-        with tempfile.TemporaryDirectory(prefix="toolkit-") as folder, socket.socket(socket.AF_UNIX) as listener:
-            path = os.path.join(folder, "s")
-            listener.bind(path)
-            listener.listen()
-            self._socket = os.open(path, os.O_PATH)  # by which it is found when its name has gone
+        with socket.socket(socket.AF_UNIX) as listener:
+            with tempfile.TemporaryDirectory(prefix="toolkit-") as folder:
+                path = os.path.join(folder, "s")
+                listener.bind(path)
+                listener.listen()
+                self._socket = os.open(path, os.O_PATH)  # by which it is found when its name has gone
             alive, self._alive = multiprocessing.Pipe(duplex=False)
             names, self._names = multiprocessing.Pipe(duplex=False)
             with alive, names:
