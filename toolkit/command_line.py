@@ -288,7 +288,6 @@ _GROUPS = {
 }
 """The commands of each group of the help, in order; others follow by name in the last."""
 _COMMANDS = "toolkit.commands"
-_FOLDERS = ("", ".looking", ".making")
 _SHARED = ("carrying_out", "running", "stages")
 
 
@@ -307,11 +306,9 @@ class Command(Protocol):
 @functools.cache
 def _files() -> dict[str, tuple[str, Path]]:
     """Return the module and the file of each command by its name, in the order of the help."""
-    folders = [importlib.import_module(_COMMANDS + inner) for inner in _FOLDERS]
     found = {
-        module.name: (f"{folder.__name__}.{module.name}", Path(module.module_finder.path, f"{module.name}.py"))  # type: ignore[union-attr]
-        for folder in folders
-        for module in pkgutil.iter_modules(folder.__path__)
+        module.name: (f"{_COMMANDS}.{module.name}", Path(module.module_finder.path, f"{module.name}.py"))  # type: ignore[union-attr]
+        for module in pkgutil.iter_modules(importlib.import_module(_COMMANDS).__path__)
         if not (module.ispkg or module.name.startswith("_") or module.name in _SHARED)
     }
     listed = [name for group in _GROUPS.values() for name in group if name in found]

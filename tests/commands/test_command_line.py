@@ -13,9 +13,7 @@ import pytest
 from tests.conftest import Run
 from toolkit import cli, command_line, commands
 from toolkit.command_line import Options, arguments
-from toolkit.commands import stats
-from toolkit.commands.looking import status
-from toolkit.commands.making import ingest, mix, run, tag
+from toolkit.commands import ingest, mix, run, stats, status, tag
 from toolkit.errors import ConfigError
 
 GREET = '''"""Greet somebody who is named."""

@@ -19,15 +19,15 @@ from toolkit.session import Session
 
 if TYPE_CHECKING:
     from toolkit.api import results
+    from toolkit.commands.align import Alignment
+    from toolkit.commands.annotate import AnnotatedSets
     from toolkit.commands.compare import SetComparison
     from toolkit.commands.evaluate import Evaluation
     from toolkit.commands.fetch import Download
-    from toolkit.commands.making.align import Alignment
-    from toolkit.commands.making.annotate import AnnotatedSets
-    from toolkit.commands.making.tag import Tagging
     from toolkit.commands.publish import Publication
     from toolkit.commands.resolving.whole_sets import SetsOfWhole
     from toolkit.commands.stats import Statistics
+    from toolkit.commands.tag import Tagging
     from toolkit.commands.validate import Validation
     from toolkit.report import facts
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.making.align import Alignment
-from toolkit.commands.making.annotate import AnnotatedSets
-from toolkit.commands.making.tag import Tagging
+from toolkit.commands.align import Alignment
+from toolkit.commands.annotate import AnnotatedSets
 from toolkit.commands.resolving.whole_sets import SetsOfWhole
+from toolkit.commands.tag import Tagging
 from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.effects.explain import Sample
 from toolkit.mix.publish import BlocklistCount, LabelTotals, OrphanCount, Unseen

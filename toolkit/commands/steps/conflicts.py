@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from toolkit.annotate import section as annotate_section
-from toolkit.commands.making import ingest, make
+from toolkit.commands import ingest, make
 from toolkit.commands.mixing import editions, preparation, publishing
 from toolkit.commands.stages import MAKING
 from toolkit.commands.steps.context import Context

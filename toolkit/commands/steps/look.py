@@ -52,9 +52,7 @@ class Look:
         self.dataset = context.dataset if context.has_dataset or not context.has("mix") else None
         self.faults = list(context.faults)
         self.stages: dict[str, Stage] = {
-            name: importlib.import_module(f"toolkit.commands.making.{name}").STAGE
-            for name in STAGES
-            if context.has(name)
+            name: importlib.import_module(f"toolkit.commands.{name}").STAGE for name in STAGES if context.has(name)
         }
         self.folders: dict[str, str] = {}
         for name, stage in self.stages.items():

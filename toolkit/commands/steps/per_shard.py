@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from toolkit.commands.making.ingest import (
+from toolkit.commands.ingest import (
     Numbers,
     run_inputs,
     salvaged_before,

@@ -60,7 +60,7 @@ def run(context: Context, options: Options) -> Outcome:
             left_out.append(name)
             continue
         context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
-        command = importlib.import_module(f"toolkit.commands.making.{name}")  # only of stages that there are
+        command = importlib.import_module(f"toolkit.commands.{name}")  # only of stages that there are
         stage: Outcome = command.run(context, options.as_of(command.Options), *known.get(name, ()))
         texts.append(stage.text)
         outcome.data[name] = stage.data

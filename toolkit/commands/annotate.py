@@ -14,7 +14,7 @@ from toolkit.annotate.annotator import SAMPLE, Annotator
 from toolkit.annotate.endpoint import authorization
 from toolkit.command_line import Configured, Flag
 from toolkit.commands import _label_files as files
-from toolkit.commands.making import tag
+from toolkit.commands import tag
 from toolkit.commands.steps import look as stages
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context

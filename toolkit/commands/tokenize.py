@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from toolkit.commands.making import mix
-from toolkit.commands.making.mix import Locking
+from toolkit.commands import mix
+from toolkit.commands.mix import Locking
 from toolkit.commands.mixing import editions
 from toolkit.commands.steps import look as stages
 from toolkit.commands.steps.context import Context

@@ -1,1 +1,0 @@
-"""Commands that look at a dataset or an output and write nothing."""

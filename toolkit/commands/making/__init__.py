@@ -1,1 +1,0 @@
-"""Commands that make or remove files of a dataset."""
