@@ -31,6 +31,7 @@ STEPS = {
     "count groups": "counting the documents of large groups",
     "decide": "deciding which near duplicates stay",
     "draw": "drawing the sample",
+    "find what belongs together": "finding groups of near duplicates",
     "fit": "fitting the map of scores",
     "fit NAME": "fitting NAME",
     "foreign": "looking at attributes of other programs",

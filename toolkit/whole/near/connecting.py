@@ -41,7 +41,6 @@ CANDIDATES = "candidates"
 MOST_PARTS = 512
 _MOST_PARTITIONS = 1 << 12
 _BYTES_OF_CANDIDATE = 400  # of memory a candidate, while a part is put in order
-_STEP = "find what belongs together"
 
 
 class Runs(ConfigStruct):
@@ -342,7 +341,7 @@ def connect(work: Work, folder: str, bucketed: Sequence[Bucketed], partitions: i
         stem = join(folder, f"{CANDIDATES}-{i}")
         to_list = ToList(folder=folder, signatures=signatures, first=first, last=last, parts=parts, stem=stem)
         tasks.append(Task(f"rows {i}", to_list))
-    listed: list[Listed] = work.run(_STEP, list_candidates, tasks)
+    listed: list[Listed] = work.run("find what belongs together", list_candidates, tasks)
     settle(work.run, folder, CANDIDATES, [path for each in listed for path in each.objects])
     counts = Counter[int]()
     for each in listed:
@@ -362,7 +361,7 @@ def find_components(work: Work, folder: str, suffix: str, objects: list[str], pa
                                             large=large, stem=join(folder, f"{stem}-{i}"), groups=groups))
             for i, (first, last) in enumerate(ranges(folder, [name], work.memory))
         ]  # fmt: skip
-        return work.run(_STEP, function, tasks)
+        return work.run("find what belongs together", function, tasks)
 
     name = f"pairs{suffix}-0"
     settle(work.run, folder, name, objects)
