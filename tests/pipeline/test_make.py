@@ -29,6 +29,11 @@ class Length(Stage):
             raise ValueError("I was told no")
         return [len(each.text) * self.factor for each in documents]
 
+class Bare(Stage):
+    '''No annotation.'''
+    def make(self, documents):
+        return []
+
 class Lines(Stage):
     '''A document for each line, with the length of the text that it was in.'''
     length: Annotated[str, msgspec.Meta(description="the length"), Attribute("length", int)]
@@ -104,9 +109,10 @@ def test_shares_and_limits_do_their_part_and_changes_are_made_again(project: Pro
     assert [made[name]["written"] for name in ("length-0", "lines")] == [1, 1]
     assert len(read_rows(project.root / "new" / "documents" / "s" / "b.jsonl.gz")) == 3
     (project.root / "in" / "c.jsonl").unlink()
-    project.ok("clean", "--forget", "s/c.jsonl")
-    assert project.ok("make", "--json").json["made"]["lines"]["deleted"] == 1
-    assert not (project.root / "new" / "documents" / "s" / "c.jsonl.gz").exists()
+    made_of_c = project.root / "new" / "documents" / "s" / "c.jsonl.gz"
+    assert str(made_of_c) in project.ok("clean", "--forget", "s/c.jsonl").out
+    assert not made_of_c.exists()
+    assert "not in the dataset" not in project.ok("make").out
 
 
 def test_other_settings_and_other_code_are_refused(project: Project) -> None:
@@ -125,6 +131,102 @@ def test_other_settings_and_other_code_are_refused(project: Project) -> None:
     refused = project("make")
     assert refused.code == 2
     assert "the code of lines has changed: own.py" in refused.err or "made with other code" in refused.err
+
+
+def test_a_mix_notices_a_changed_section_as_that_of_taggers(project: Project) -> None:
+    project.ok("run")
+    project.config["make"]["length-0"]["factor"] = 2
+    refused = project("mix")
+    assert refused.code == 2
+    assert "expected the set 'length-0' as the section `make:` says" in refused.err
+    assert "factor: 1 -> 2" in refused.err
+
+
+def test_new_documents_of_shards_that_are_left_out_stay_and_are_named(project: Project) -> None:
+    project.ok("run")
+    left_out = project.root / "new" / "documents" / "s" / "b.jsonl.gz"
+    del project.config["ingest"], project.config["dataset"], project.config["mix"]
+    data = project.root / "data"
+    project.config["documents"] = {"path": f"{data}/documents", "exclude": ["s/b*"]}
+    project.config["attributes"] = f"{data}/attributes"
+    made = project.ok("make")
+    assert (
+        "new documents of shards that are not in the dataset: 1 (s/b.jsonl.gz); `toolkit make --overwrite`" in made.out
+    )
+    assert left_out.exists()
+    strangers = left_out.with_name("strangers.jsonl.gz")
+    strangers.write_bytes(left_out.read_bytes())
+    project.config["make"]["length-0"]["factor"] = 2
+    assert "1 (s/b.jsonl.gz); they were deleted" in project.ok("make", "--overwrite").out
+    assert strangers.exists()
+    assert not left_out.exists()
+    assert "not in the dataset" not in project.ok("make").out
+
+
+def test_ingested_documents_are_never_replaced_by_new_ones(project: Project) -> None:
+    project.ok("run")
+    other = project.root / "other"
+    project.ok("ingest", f"dataset={other}")
+    project.config["make"]["lines"]["dataset"] = str(other)
+    refused = project("make", "--overwrite")
+    assert refused.code == 2
+    assert "which has ingested documents" in refused.err
+
+
+def test_clean_looks_at_the_new_documents_too(project: Project) -> None:
+    project.ok("run")
+    left = project.root / "new" / "documents" / "s" / ".b.jsonl.gz.elsewhere-0.1-1.1.tmp"
+    left.touch()
+    assert str(left) in project.ok("clean").out
+    assert not left.exists()
+
+
+def test_what_another_section_or_stage_makes_is_not_made_twice(project: Project) -> None:
+    project.config["tag"] = {"length-0": [{"tagger": "length"}]}
+    refused = project("run")
+    assert refused.code == 2
+    assert "make.length-0: expected another name than those of other sets, got 'length-0' twice" in refused.err
+    del project.config["tag"]
+    project.config["make"]["again"] = project.config["make"]["lines"]
+    refused = project("run")
+    assert refused.code == 2
+    assert "make.again.dataset: expected a root for each stage" in refused.err
+    assert not (project.root / "data").exists()
+
+
+def test_one_pass_refuses_stages(project: Project) -> None:
+    refused = project("run", "--per-shard")
+    assert refused.code == 2
+    assert "expected no section `make:` with --per-shard" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("[0.5, float('nan'), 1.0]", "got nan: NaN and infinity are no numbers of JSON (document 'b')"),
+        ("[0.5, 'x', 1.0]", "got 'x': expected a number or null"),
+        ("[0.5, 1.0]", "expected 3 values of `make`, got 2"),
+        ("None", "TypeError: 'NoneType' object is not iterable (document 'a')"),
+        ("(1 / 0 for each in documents)", "ZeroDivisionError: division by zero (document 'a')"),
+    ],
+)
+def test_wrong_values_fail_their_shard(tmp_path: Path, run: Run, values: str, message: str) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"id": id, "text": id}) + "\n" for id in "abc"))
+    (tmp_path / "own.py").write_text(
+        "from collections.abc import Sequence\nfrom toolkit import Document, Stage\nclass Score(Stage):\n"
+        '    "A score."\n    def make(self, documents: Sequence[Document]) -> Sequence[float | None]:\n'
+        f"        return {values}\n"
+    )
+    config = {
+        "dataset": str(tmp_path / "data"),
+        "processes": 1,
+        "ingest": [{"format": "jsonl", "from": f"{tmp_path}/in.jsonl", "source": "s"}],
+        "make": {"score-0": {"stage": f"{tmp_path}/own.py:Score"}},
+    }
+    failed = Project(tmp_path, run, config)("run")
+    assert failed.code == 1
+    assert message in failed.err
+    assert not list((tmp_path / "data" / "attributes").rglob("*.gz"))
 
 
 def test_a_failed_shard_stops_no_other(project: Project) -> None:
@@ -166,9 +268,10 @@ def test_a_kill_costs_the_shard_in_flight(project: Project) -> None:
         ({"stage": "own.py:Length", "dataset": "new"}, "expected no `dataset`"),
         ({"stage": "own.py:Lines", "length": "length-0"}, "expected `dataset: ROOT`"),
         (
-            {"stage": "own.py:Lines", "length": "lengths-0", "dataset": "new"},
+            {"stage": "own.py:Lines", "length": "lengths-0", "dataset": "more"},
             "expected an attribute set, got 'lengths-0'",
         ),
+        ({"stage": "own.py:Bare"}, "expected a `make` whose annotation says what it returns"),
         ({"tagger": "noise"}, "expected {stage: path/file.py:Class"),
     ],
 )

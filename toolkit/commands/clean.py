@@ -8,10 +8,14 @@ from typing import Annotated, ClassVar
 from toolkit.command_line import Flag, Looking, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import attempts
 from toolkit.ingest import section as ingest_section
+from toolkit.make import section as make_section
+from toolkit.make.shard import forget_shards
 from toolkit.records import foreign, ingested, left_out
+from toolkit.records import sets as records
 from toolkit.records.lost import lost_shards
 from toolkit.result import CommandResult
 from toolkit.storage import store_of
@@ -115,7 +119,11 @@ def _forget(context: Context, options: Options) -> Outcome:
             )
         inputs = [name for name in options.forget if name in known]
         shards = sorted({shard for key in inputs for shard in known[key].shards} | lost.keys() & {*options.forget})
+        made = _made(context, shards)
         if not options.dry_run:
+            for home, of in made:
+                with context.claimed(home.bookkeeping, home.attributes, {f"the set {make_section.DOCUMENTS}": ""}):
+                    forget_shards(home, of)
             foreign.forget(dataset, shards, [name for name in options.forget if name in sets])
             attempts.forget_shards(dataset, shards)
             for key in inputs:
@@ -123,10 +131,18 @@ def _forget(context: Context, options: Options) -> Outcome:
             ingested.forget(dataset, inputs)
     what = "would be deleted" if options.dry_run else "deleted"
     paths = [dataset.shard_path(shard) for shard in shards]
+    others = [home.shard_path(shard) for home, of in made for shard in of]
     return Outcome(
-        text="\n".join([*paths, f"{_named(inputs, options.forget)}: {amount(len(paths), 'shard')} {what}"]),
+        text="\n".join([*paths, *others, f"{_named(inputs, options.forget)}: {amount(len(paths), 'shard')} {what}"]),
         data=ForgottenInputs(inputs=inputs, shards=shards, deleted=not options.dry_run),
     )
+
+
+def _made(context: Context, shards: Sequence[str]) -> list[tuple[Dataset, list[str]]]:
+    """Return the new documents that stages of the section ``make:`` made of shards, by their dataset."""
+    section = context.section(make_section.SECTION) if context.has(make_section.SECTION) else None
+    homes = map(make_section.home_of, make_section.roots(section) if section else ())
+    return [(home, sorted({*shards} & {*records.recorded_shards(home, make_section.DOCUMENTS)})) for home in homes]
 
 
 def _named(inputs: Sequence[str], names: Sequence[str]) -> str:
@@ -142,6 +158,8 @@ def _roots(context: Context) -> list[str]:
     if context.has_dataset:
         dataset = context.dataset
         roots += [*dataset.written, dataset.attributes, dataset.bookkeeping]
+    if context.has(make_section.SECTION):
+        roots += make_section.roots(context.section(make_section.SECTION))
     if context.has("mix"):
         mix = context.mix
         roots += [mix.output.path, *([mix.rejected] if mix.rejected else [])]

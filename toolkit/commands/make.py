@@ -6,18 +6,20 @@ from typing import Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Configured, Stage
+from toolkit.commands.stages import before
 from toolkit.commands.steps import look as stages
 from toolkit.commands.steps import shards as sharing
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.look import Look
 from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.commands.steps.showing import show_plan
-from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.errors import ConfigError, ToolkitError, amount, few
+from toolkit.ingest import section as ingest_section
 from toolkit.make import shard as making
 from toolkit.make.section import SECTION, Entry, read_section, schema_of
 from toolkit.make.shard import ShardToMake
 from toolkit.mix.join import JoinedShard
-from toolkit.records import sets
+from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.runs.grouped import Work
@@ -35,8 +37,25 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
 
 def entries_of(context: Context) -> list[Entry]:
-    """Return the stages of the section, in its order."""
-    return read_section(context.section(SECTION), context.dataset)
+    """Return the stages of the section, in its order.
+
+    Raises:
+        ConfigError: as `read_section`; if a section before it makes the set, or two stages write below one root.
+    """
+    section = context.section(SECTION)
+    entries = read_section(section, context.dataset)
+    taken = {name for command in before(SECTION) for name in getattr(context.config, command)}
+    taken.update(ingest_section.set_schemas(context.entries))
+    roots = set[str]()
+    for entry in entries:
+        if not entry.root and entry.name in taken:
+            raise section.error(
+                (entry.name,), f"expected another name than those of other sets, got {entry.name!r} twice"
+            )
+        if entry.root and entry.root in roots:
+            raise section.error((entry.name, "dataset"), f"expected a root for each stage, got {entry.root} twice")
+        roots.add(entry.root)
+    return entries
 
 
 def prepare(
@@ -49,6 +68,11 @@ def prepare(
     """
     schema = schema_of(entry, context.dataset, known)
     home, name = entry.home(context.dataset)
+    if entry.root and ingested.load_all(home):
+        raise ConfigError(
+            f"{entry.place}: dataset: expected a root for new documents alone, got {entry.root}, which has ingested "
+            "documents; choose another one"
+        )
     try:
         how = what_to_declare(home, name, schema, overwrite=overwrite, command=SECTION)
     except ConfigError as error:
@@ -94,8 +118,9 @@ def run(context: Context, options: Options) -> Outcome:
         rows.append([entry.name, *counts])
         home = entry.home(dataset)[0]
         where = home.documents if entry.root else dataset.attribute_path(entry.name, "").rstrip("/")
-        data["made"][entry.name] = {"path": where, "documents": documents, "written": len(written), "deleted": gone}
-        notes += f"\n{entry.name}: documents of {amount(gone, 'shard')} that are gone were deleted" if gone else ""
+        deleted = len(gone) if options.overwrite else 0
+        data["made"][entry.name] = {"path": where, "documents": documents, "written": len(written), "deleted": deleted}
+        notes += f"\n{_others(entry, gone, deleted=options.overwrite)}" if gone else ""
     text = f"{amount(len(shards), 'shard')}, {len(failed)} failed\n{table(rows, right=range(1, 5))}{notes}{unfinished}"
     return Outcome(text=text, data=data | {"failed": failed}, failures=failed, exit_code=1 if failed else 0)
 
@@ -120,13 +145,17 @@ def _todo(works: Sequence[ShardToMake]) -> list[str]:
 
 def _make(
     context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], shards: list[str]
-) -> tuple[list[making.MadeShard], list[str], int]:
-    """Make what is left of a stage; return the outcomes of shards, failures, and the number of shards that are gone."""
+) -> tuple[list[making.MadeShard], list[str], list[str]]:
+    """Make what is left of a stage; return the outcomes of shards, failures, and the shards that are gone."""
     dataset, (home, name) = context.dataset, entry.home(context.dataset)
     noted = FailureRecords(dataset, f"{SECTION} {entry.name}")
     works = _works(context, entry, known, shards)
     holds = {f"the set {name}": json_digest(works[0].settings)} if works else {}
     with context.claimed(home.bookkeeping, home.attributes, holds):
+        is_whole = entry.root and not context.in_part and not context.failed
+        gone = making.others_in(home, shards) if is_whole else []
+        if context.options.overwrite:  # before other settings, with which their records would be gone
+            making.forget_shards(home, gone)
         prepare(context, entry, known, overwrite=context.options.overwrite, write=True)
         resolved = context.source_of(dataset, shards).resolve_each(entry.reads(), SECTION, check="strict")
         joined = resolved.refuse_unreadable().joined(context.config.max_document_bytes)
@@ -140,12 +169,17 @@ def _make(
         work = Work(making.make_shard, making.make_together)
         needs = context.disk.of_made(tasks)
         results = context.run(f"make {entry.name}", work, tasks, spreads=True, failed=noted, needs=needs)
-        broken, gone = failures(results), 0
+        broken = failures(results)
         if not context.in_part:
             noted.keep_only(shards)
-            gone = making.forget_others(entry, dataset, shards) if entry.root and not context.failed else 0
     context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
     return [result.value for result in results if result.value], broken, gone
+
+
+def _others(entry: Entry, shards: Sequence[str], *, deleted: bool) -> str:
+    """Return what is said of new documents of shards that the dataset does not have."""
+    what = f"{entry.name}: {entry.root} has new documents of shards that are not in the dataset: {few(shards)}"
+    return f"{what}; they were deleted" if deleted else f"{what}; `toolkit make --overwrite` deletes them"
 
 
 def _progress(look: Look) -> Iterator[Progress]:

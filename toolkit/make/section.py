@@ -63,7 +63,7 @@ class Entry(ConfigStruct):
 
     def home(self, dataset: Dataset) -> tuple[Dataset, str]:
         """Return where its files and records are, as a dataset and the name of a set: the new documents are one."""
-        return (Dataset(join(self.root, DOCUMENTS), self.root), DOCUMENTS) if self.root else (dataset, self.name)
+        return (home_of(self.root), DOCUMENTS) if self.root else (dataset, self.name)
 
     def values(self) -> Any:
         """Return the annotation of what it makes of a document."""
@@ -111,6 +111,9 @@ def _read_entry(place: ConfigNode, name: str, dataset: Dataset) -> Entry:
         root=root or "",
         place=place.where(()),
     )
+    if entry.values() is None:
+        expected = "expected a `make` whose annotation says what it returns: `Sequence[int]`, or `Sequence[Document]`"
+        raise place.error(("stage",), f"{expected}; got none")
     makes_documents = entry.values() is Document
     if makes_documents != bool(root):
         wanted = (
@@ -125,6 +128,18 @@ def _read_entry(place: ConfigNode, name: str, dataset: Dataset) -> Entry:
         home = Place(entry.root, "the new documents", place.where(()))
         check_apart([home], [Place(dataset.documents, "the documents"), Place(dataset.attributes, "the attributes")])
     return entry
+
+
+def roots(section: ConfigNode) -> list[str]:
+    """Return the roots of the new documents of a section, each once; no stage is loaded."""
+    entries = section.value.values() if isinstance(section.value, dict) else ()
+    found = [entry["dataset"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("dataset"), str)]
+    return [*dict.fromkeys(root.rstrip("/") for root in found)]
+
+
+def home_of(root: str) -> Dataset:
+    """Return the new documents below a root, as a dataset."""
+    return Dataset(join(root, DOCUMENTS), root)
 
 
 def schema_of(

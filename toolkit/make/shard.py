@@ -5,7 +5,7 @@ attributes/<set>/X ───┴──> Stage.make ──> attributes/NAME/X, or 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document
 from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError, Unreadable, in_words
-from toolkit.make.section import Entry
+from toolkit.make.section import DOCUMENTS, Entry
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
 from toolkit.records import sets
 from toolkit.records.freshness import attributes_state, files_in, inputs_now
@@ -29,6 +29,7 @@ from toolkit.storage.artifact import state as artifact_state
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import remove_with_folders
+from toolkit.tag.steps import has_no_number
 from toolkit.tag.tagger import metadata_fields
 
 _ENCODER = msgspec.json.Encoder()
@@ -160,15 +161,17 @@ def make_shard(work: ShardToMake, report: Report, group: Group | None = None) ->
     return MadeShard(written=True, documents=state.rows, rows=output.rows)
 
 
-def forget_others(entry: Entry, dataset: Dataset, shards: Sequence[str]) -> int:
-    """Delete the new documents of shards that are not among these, all of a dataset; return how many there were."""
-    home, name = entry.home(dataset)
-    gone = sorted({*sets.recorded_shards(home, name)} - {*shards})
-    sets.forget_all(home, [name], gone)
-    for shard in gone:
+def others_in(home: Dataset, shards: Iterable[str]) -> list[str]:
+    """Return the shards of new documents that are not among these, all of the dataset they are made of, sorted."""
+    return sorted({*sets.recorded_shards(home, DOCUMENTS)} - {*shards})
+
+
+def forget_shards(home: Dataset, shards: Sequence[str]) -> None:
+    """Delete the new documents of shards, and their records."""
+    sets.forget_all(home, [DOCUMENTS], shards)
+    for shard in shards:
         remove_with_folders(home.shard_path(shard), home.documents)
-    row_index.forget(home, gone)
-    return len(gone)
+    row_index.forget(home, shards)
 
 
 class _Made(NamedTuple):
@@ -242,11 +245,23 @@ class _Making:
         """Raise DataError unless there is a value of the declared type for each document."""
         if len(made) != len(documents):
             raise self._error(f"expected {len(documents)} values of `make`, got {len(made)}", block, documents)
+        if (fault := self._fault(made)) is None:
+            return
+        for number, (document, value) in enumerate(zip(documents, made, strict=True), block.number + 1):
+            if own := self._fault([value]):
+                message = f"stage {self._entry.key}: expected values of its declared type, got {value!r:.200}: {own}"
+                raise DataError(message, path=self._work.joined.path, line=number, id=document.id)
+        raise self._error(f"expected values of its declared type, got: {fault}", block, documents)
+
+    def _fault(self, values: list[Any]) -> str | None:
+        """Return the reason why values are not of the declared type, None if they are."""
         try:
-            self._decoder.decode(_ENCODER.encode(made))
+            decoded = self._decoder.decode(_ENCODER.encode(values))
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-            message = f"expected values of its declared type, got: {in_words(str(error))}"
-            raise self._error(message, block, documents) from None
+            return in_words(str(error))
+        if decoded != values and has_no_number(msgspec.to_builtins(values)):
+            return "NaN and infinity are no numbers of JSON"
+        return None
 
     def _line(self, made: Any, block: JointBlock, documents: Sequence[Document]) -> bytes:
         """Return the row of a new document."""
@@ -256,13 +271,20 @@ class _Making:
         if made.row:  # `with_text` keeps all other fields
             return made.row
         row = {"id": made.id, "text": made.text, "source": made.source}
-        return _ENCODER.encode(row | ({"metadata": made.metadata} if made.metadata else {}))
+        try:
+            line = _ENCODER.encode(row | ({"metadata": made.metadata} if made.metadata else {}))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._error(f"document {made.id!r:.200} cannot be JSON: {error}", block, documents) from None
+        if has_no_number(msgspec.to_builtins(made.metadata)):
+            message = f"metadata of document {made.id!r:.200}: NaN and infinity are no numbers of JSON"
+            raise self._error(message, block, documents)
+        return line
 
     def _blame(self, error: Exception, block: JointBlock, documents: Sequence[Document]) -> DataError:
         """Return the error of the first document with which the stage fails."""
         for number, document in enumerate(documents, block.number + 1):
             try:
-                self._stage.make([document])
+                list(self._stage.make([document]))
             except Exception as own:
                 message = f"stage {self._entry.key} failed: {type(own).__name__}: {own}"
                 return DataError(message, path=self._work.joined.path, line=number, id=document.id)

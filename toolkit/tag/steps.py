@@ -153,17 +153,17 @@ def _fault(step: Step, texts: list[Any], values: Sequence[Any]) -> str | None:
         decoded = step.decoder.decode(_ENCODER.encode(texts))
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         return str(error).replace("`$[...]", "`$").replace(" - at `$`", "")
-    if step.takes_null_for_float and decoded != list(values) and _has_no_number(msgspec.to_builtins(list(values))):
+    if step.takes_null_for_float and decoded != list(values) and has_no_number(msgspec.to_builtins(list(values))):
         return "NaN and infinity are no numbers of JSON"
     return None
 
 
-def _has_no_number(value: Any) -> bool:
+def has_no_number(value: Any) -> bool:
     """Return whether plain data has NaN or infinity in it, which are encoded as null."""
     if isinstance(value, float):
         return not math.isfinite(value)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return any(map(_has_no_number, inner))
+    return any(map(has_no_number, inner))
 
 
 def _blame(step: Step, batch: Sequence[Numbered], path: str, error: Exception) -> DataError:

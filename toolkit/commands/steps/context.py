@@ -26,6 +26,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.interop.dolma import is_dolma
+from toolkit.make import section as make_section
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets
@@ -416,6 +417,11 @@ class Context(Running):
         if {*self.config.annotate} & {*names}:
             plans = {name: plan for name, plan in self.annotations().items() if name in names}
             annotate_section.schemas_of(plans, dataset, self.known_sets("annotate"), overwrite=False)
+        if {*self.config.make} & {*names}:
+            known = self.known_sets(make_section.SECTION)
+            for entry in make_section.read_section(self.section(make_section.SECTION), dataset):
+                known |= {} if entry.root else {entry.name: make_section.schema_of(entry, dataset, known, checks=False)}
+            check_made(dataset, names, known, make_section.SECTION)
         for name in self.sections:
             if not {*getattr(self.config, name)} & {*names}:
                 continue
