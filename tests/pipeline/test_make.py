@@ -109,9 +109,13 @@ def test_shares_and_limits_do_their_part_and_changes_are_made_again(project: Pro
     assert [made[name]["written"] for name in ("length-0", "lines")] == [1, 1]
     assert len(read_rows(project.root / "new" / "documents" / "s" / "b.jsonl.gz")) == 3
     (project.root / "in" / "c.jsonl").unlink()
+    tagged = Project(project.root / "new", project.run, {"dataset": f"{project.root}/new", "processes": 1})
+    tagged.config["tag"] = {"length-1": [{"tagger": "length"}]}
+    tagged.ok("tag")
     made_of_c = project.root / "new" / "documents" / "s" / "c.jsonl.gz"
     assert str(made_of_c) in project.ok("clean", "--forget", "s/c.jsonl").out
-    assert not made_of_c.exists()
+    assert not list((project.root / "new").rglob("*c.jsonl.gz*"))
+    tagged.ok("tag")
     assert "not in the dataset" not in project.ok("make").out
 
 
@@ -154,6 +158,7 @@ def test_new_documents_of_shards_that_are_left_out_stay_and_are_named(project: P
         "new documents of shards that are not in the dataset: 1 (s/b.jsonl.gz); `toolkit make --overwrite`" in made.out
     )
     assert left_out.exists()
+    assert "1 (s/b.jsonl.gz)" in project.ok("status").out
     strangers = left_out.with_name("strangers.jsonl.gz")
     strangers.write_bytes(left_out.read_bytes())
     project.config["make"]["length-0"]["factor"] = 2

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from toolkit.command_line import Flag, Looking, Words
 from toolkit.commands.steps.context import Context
 from toolkit.commands.steps.outcome import Outcome
-from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import attempts
 from toolkit.ingest import section as ingest_section
@@ -123,7 +123,8 @@ def _forget(context: Context, options: Options) -> Outcome:
         if not options.dry_run:
             for home, of in made:
                 with context.claimed(home.bookkeeping, home.attributes, {f"the set {make_section.DOCUMENTS}": ""}):
-                    forget_shards(home, of)
+                    attempts.forget_shards(open_dataset(home.attributes, None, None), of)
+                    forget_shards(home, of)  # last: the same command, after a kill, knows them by these records
             foreign.forget(dataset, shards, [name for name in options.forget if name in sets])
             attempts.forget_shards(dataset, shards)
             for key in inputs:

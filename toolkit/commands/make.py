@@ -192,10 +192,12 @@ def _progress(look: Look) -> Iterator[Progress]:
             schema = prepare(context, entry, known, overwrite=False)
             known |= {} if entry.root else {entry.name: schema}
             todo = _todo(_works(context, entry, known, shards))
+            gone = making.others_in(home, shards) if entry.root and not context.in_part else []
         except ToolkitError as error:
             yield Progress(name, unknown=str(error))
         else:
-            yield Progress(name, name, look.causes(set_name, shards, todo, home))
+            notes = [_others(entry, gone, deleted=False)] if gone else []
+            yield Progress(name, name, look.causes(set_name, shards, todo, home), notes=notes)
 
 
 def _folder(context: Context) -> str:
