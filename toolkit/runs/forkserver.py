@@ -153,11 +153,13 @@ def opened() -> Iterator[None]:
     if sys.platform != "linux" or servers:
         yield
         return
-    servers.append(Server())
+    with contextlib.suppress(OSError):  # of a full disk, the command itself tells
+        servers.append(Server())
     try:
         yield
     finally:
-        servers.pop().close()
+        while servers:
+            servers.pop().close()
 
 
 # --- in the server ----------------------------------------------------------------------------------------------------

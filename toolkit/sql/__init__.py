@@ -10,6 +10,5 @@ from toolkit.distribution import require_extra
 
 
 def check_installed() -> None:
-    """Raise MissingExtra if DuckDB, or pyarrow, is not there."""
-    require_extra("sql", "queries in SQL", "duckdb")
+    """Raise MissingExtra if pyarrow is not there."""
     require_extra("sql", "queries in SQL", "pyarrow")
