@@ -144,6 +144,12 @@ def test_a_mix_notices_a_changed_section_as_that_of_taggers(project: Project) ->
     assert refused.code == 2
     assert "expected the set 'length-0' as the section `make:` says" in refused.err
     assert "factor: 1 -> 2" in refused.err
+    project.config["make"]["length-0"]["factor"] = 1
+    own = project.root / "own.py"
+    own.write_text(own.read_text().replace("* self.factor", "+ self.factor"))
+    refused = project("mix")
+    assert refused.code == 2
+    assert "the code of length has changed: own.py" in refused.err
 
 
 def test_new_documents_of_shards_that_are_left_out_stay_and_are_named(project: Project) -> None:

@@ -38,7 +38,7 @@ from toolkit.stages.state import state_of
 from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
-from toolkit.tag.declared import check_made, check_section
+from toolkit.tag.declared import check_made, check_section, what_to_declare
 from toolkit.whole import section as dedup_section
 
 
@@ -421,7 +421,9 @@ class Context(Running):
             known = self.known_sets(make_section.SECTION)
             for entry in make_section.read_section(self.section(make_section.SECTION), dataset):
                 known |= {} if entry.root else {entry.name: make_section.schema_of(entry, dataset, known, checks=False)}
-            check_made(dataset, names, known, make_section.SECTION)
+            for name in self.config.make:
+                if name in names and name in known and sets.load_schema(dataset, name):
+                    what_to_declare(dataset, name, known[name], overwrite=False, command=make_section.SECTION)
         for name in self.sections:
             if not {*getattr(self.config, name)} & {*names}:
                 continue
