@@ -122,7 +122,7 @@ def test_what_is_missing_surplus_or_twice_is_refused_or_counted(tmp_path: Path, 
         f"1 document has no values in {tmp_path}/v.csv: 'none' in ",
         "1 id is of no document: '10'",
         f"1 row repeats an id: '3' in {tmp_path}/v.csv:5 and {tmp_path}/v.csv:13",
-        "1 document shares its id with another (`source:` names a field that distinguishes them): '7'",
+        "1 document shares its id with another (`source:` or `shard:` names a field that distinguishes them): '7'",
     ):
         assert said in refused.err
     assert refused.out.startswith("0 sets made, 4 failures -> ")
@@ -237,6 +237,27 @@ def test_run_aligns_between_ingest_and_mix(tmp_path: Path, run: Run) -> None:
     assert asked["tag"]["asked"] == {"length-0": sum(row["quality"] > 2 for row in values_of())}
     refused = run("run", "-c", config, "--shard", "0/2")
     assert (refused.code, "expected a run of all shards" in refused.err) == (2, True)
+
+
+def test_a_run_tells_why_there_is_no_set_that_later_stages_read(tmp_path: Path, run: Run) -> None:
+    """Its other per-shard work is done, and what stopped `align` is not hidden by what lacks the set."""
+    documents_of(tmp_path)
+    _jsonl(tmp_path / "v.jsonl.gz", values_of(30))
+    rule = "ranked.rank is not None and ranked.rank > 0.5"
+    config = _config(tmp_path, f"from: {tmp_path}/v.jsonl.gz, id: key.id, values: [quality]", rule)
+    config.write_text(
+        config.read_text().replace("[v-0]", "[ranked-0]")
+        + "dedup: {exact-0: {kind: exact}}\ncalibrate: {ranked-0: {kind: rank, score: v-0.quality}}\n"
+    )
+    broken = run("run", "-c", config)
+    assert broken.code == 1
+    assert "10 documents have no values" in broken.err
+    assert "`toolkit align` has not made v-0 yet" in broken.err
+    assert "not run: calibrate" in broken.out
+    assert not (tmp_path / "out").exists()
+    _jsonl(tmp_path / "v.jsonl.gz", values_of())
+    mended = run("run", "-c", config)
+    assert mended.code == 0, mended.err
 
 
 def test_values_keep_keys_that_are_absent_as_null() -> None:

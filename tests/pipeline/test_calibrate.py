@@ -121,6 +121,10 @@ def test_what_a_user_gets_wrong_is_said(project: Project) -> None:
     assert (ran.code, "calibrate.quality-0: score: expected an attribute, got 'qualtiy'" in ran.err) == (2, True)
     ran = project("calibrate", "calibrate.all-0={'kind': 'rank', 'score': 'document.chars'}")
     assert (ran.code, "got 'all'; give it one: `as: NAME`" in ran.err) == (2, True)
+    write_rows(project.documents / "big.jsonl", [document("b", "text", "web", metadata={"score": 10**400})])
+    ran = project("calibrate")
+    assert (ran.code, "big.jsonl:1: " in ran.err) == (1, True)
+    assert "expected a number that fits into a 64-bit float, got an integer of 1,329 bits" in ran.err
     assert tree(project.attributes) == {}
 
 

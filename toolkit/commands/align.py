@@ -183,7 +183,10 @@ class _Making:
         """
         common, counts = entry.settings(), sums.counts
         listed = f"{', '.join(inputs[:3])}{', …' if len(inputs) > 3 else ''}"
-        apart = "" if entry.reader().source else " (`source:` names a field that distinguishes them)"
+        reader = entry.reader()
+        names = "`shard:`" if reader.source else "`source:` or `shard:`"
+        by_shard = reader.shard or getattr(reader, "SHARD", "")
+        apart = "" if by_shard else f" ({names} names a field that distinguishes them)"
         faults = [
             (
                 counts["missing"],

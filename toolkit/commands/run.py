@@ -1,7 +1,7 @@
 """Do all steps for which there is a section: ingest, align, tag, dedup, sample, annotate, calibrate, mix and so on."""
 
 import importlib
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -55,13 +55,12 @@ def run(context: Context, options: Options) -> Outcome:
     for name in present:
         if options.dry_run and name != present[0]:
             break
-        if context.is_broken and name not in PER_SHARD:
+        context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
+        stage = _stage(context, options, name, known.get(name, ()), outcome)
+        if stage is None:
             context.waiting.update(getattr(context.config, name))
             left_out.append(name)
             continue
-        context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
-        command = importlib.import_module(f"toolkit.commands.{name}")  # only of stages that there are
-        stage: Outcome = command.run(context, options.as_of(command.Options), *known.get(name, ()))
         texts.append(stage.text)
         outcome.data[name] = stage.data
         outcome.failures += [each for each in stage.failures if each not in outcome.failures]
@@ -81,6 +80,24 @@ def run(context: Context, options: Options) -> Outcome:
         texts.append(f"not run: {', '.join(left_out)}")
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
     return outcome
+
+
+def _stage(context: Context, options: Options, name: str, known: tuple[Any, ...], outcome: Outcome) -> Outcome | None:
+    """Return the outcome of a stage; None if it cannot run, because one before it has failed.
+
+    Raises:
+        ConfigError: if the configuration is not what it should be, and no stage has failed.
+    """
+    if context.is_broken and name not in PER_SHARD:
+        return None
+    command = importlib.import_module(f"toolkit.commands.{name}")  # only of stages that there are
+    try:
+        return cast("Outcome", command.run(context, options.as_of(command.Options), *known))
+    except ConfigError as error:
+        if not context.is_broken:
+            raise
+        outcome.failures.append(str(error))  # of a set that has not been made
+        return None
 
 
 def _plan(context: Context) -> tuple[object, str]:

@@ -63,6 +63,9 @@ def _label(value: Any) -> str:
 
 _NUMBERS = ("int", "float")
 
+_BITS = 1023
+"""Bits of an integer that always fits into a 64-bit float, at most."""
+
 _EXPECTED = {
     "number": "a number that is never null",
     "score": "a number, or null",
@@ -212,6 +215,11 @@ def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], doc
         raise _unlike(each, _EXPECTED[wanted], value)
     if wanted == "score" and (isinstance(value, bool) or not isinstance(value, int | float | None)):
         raise _unlike(each, _EXPECTED[wanted], value)
+    if wanted in ("number", "score") and isinstance(value, int) and value.bit_length() > _BITS:
+        message = (
+            f"{each.place}: {each.name}: `{each.asked.text}`: expected a number that fits into a 64-bit float, got"
+        )
+        raise DataError(f"{message} an integer of {value.bit_length():,} bits")
     if wanted == "text" and not isinstance(value, str | None):
         raise _unlike(each, _EXPECTED[wanted], value)
     return msgspec.to_builtins(value) if wanted == "value" else value
