@@ -18,7 +18,7 @@ from tests.conftest import Ran
 from tests.faults.columns import Column
 from tests.faults.corpus import plain
 from tests.faults.kinds import is_shown, kind_of
-from tests.faults.places import State
+from tests.faults.places import File, State
 from tests.faults.rows import Row
 from toolkit.data.journals import INGEST
 from toolkit.storage.journal import Entry, Place
@@ -288,6 +288,11 @@ def _records(files: State, journal: str) -> dict[Place, Any]:
     return {place: msgspec.json.decode(entry.record) for place, entry in found.items() if entry.record}
 
 
+def _says_nothing(name: str, file: File) -> bool:
+    """Return whether it is a file of records of which none holds: a failure was noted, and forgotten."""
+    return name.endswith("/journal/records.records") and not any(entry.record for entry in Contents(name, file.data))
+
+
 def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
     if found.again.code != undisturbed.ran.code:
         return [f"4: expected status {undisturbed.ran.code} of the rerun, got {found.again.code}: {_end(found.again)}"]
@@ -301,6 +306,7 @@ def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) 
             and kind_of(name) not in OF_A_RUN  # of whom nobody knows on S3; `toolkit clean` deletes them
             and not (row.fault == "gone" and not column.sweeps and name.endswith(".tmp"))
             and not ("/journal/segments/" in name and not column.sweeps)  # the next run merges it
+            and not _says_nothing(name, found.healed[name])
             and kind_of(name) != "claims"  # of a run that has ended; the next run with something to do deletes it
         ]
         + [
