@@ -229,7 +229,7 @@ COLUMNS = (
     Column("tag-sample", "tag --sample 4", "ingested", _SAMPLED),
     Column("status", "status", "mixed", _STATUS, finds="changed|not indexed|gone|damaged"),
     Column("validate", "validate", "mixed", _VALIDATED, verifies=_VERIFIED, sweeps=False),
-    Column("head", _HEAD, "mixed", "documents attributes others", configured=False),
+    Column("head", _HEAD, "mixed", "documents attributes schemas shard_records others", configured=False),
     Column("stats", "stats {root}/out", "mixed", "manifest parts others", configured=False),
     Column("compare", "compare known-0 known-0", "tagged", f"inputs {_DATA} resolution parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} resolution models sample parts others", sweeps=False),
