@@ -526,3 +526,21 @@ def test_an_option_that_names_a_set_means_its_only_key_whatever_it_is_called(pro
         project.ok("mix", "--overwrite")
         values.append((project.values("language-0", "a.jsonl.gz"), project.output()[0]["metadata"]["identification"]))
     assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("executor", ["in_process", "local"])
+def test_a_tagger_that_calls_exit_fails_its_shard(executor: str, project: Project) -> None:
+    """Its status 0 is not that of a command that has done its work."""
+    path = project.root / "leaving.py"
+    path.write_text(
+        '"""Leaves."""\nimport sys\nfrom toolkit import Document, Tagger\n\n'
+        'class Leaving(Tagger):\n    """Leaves at a text."""\n\n    def tag(self, document: Document) -> int:\n'
+        '        return sys.exit(0) if document.text == "go" else 1\n'
+    )
+    write_rows(project.documents / "a.jsonl.gz", [document("1", "go")])
+    write_rows(project.documents / "b.jsonl.gz", [document("2", "stay")])
+    project.config |= {"executor": {"type": executor}, "tag": {"leaving-0": f"{path}:Leaving"}}
+    ran = project("tag")
+    assert ran.code == 1
+    assert "SystemExit: 0" in ran.out + ran.err
+    assert project.values("leaving-0", "b.jsonl.gz") == [{"leaving": 1}]

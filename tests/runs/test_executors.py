@@ -31,6 +31,7 @@ from tests.runs.tasks import (
 )
 from tests.waiting import PATIENCE, wait_until
 from toolkit.config.sizes import Size
+from toolkit.interrupts import Ended
 from toolkit.runs import processes, workers
 from toolkit.runs.executors import Executor, Failure, Report, Result, Task, attempt, local
 from toolkit.runs.executors.in_process import InProcess
@@ -94,7 +95,7 @@ def test_an_error_is_a_value_and_the_others_go_on(executor: Executor) -> None:
     assert (failures["c"].exit_code, failures["c"].details) == (2, "")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Ended, GeneratorExit])
 def test_what_ends_a_process_is_no_result(error: type[BaseException]) -> None:
     def end(payload: str, report: Report) -> str:
         raise error

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import MissingExtra, ToolkitError
-from toolkit.interrupts import check
+from toolkit.interrupts import Ended, check
 from toolkit.session import current
 
 P = TypeVar("P")
@@ -188,9 +188,9 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
     except ToolkitError as error:
         cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
         value, failure = None, Failure(str(error), error.exit_code, cause, isinstance(error, MissingExtra))
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, Ended, GeneratorExit):
         raise
-    except BaseException as error:  # native code panics with exceptions that are no Exception
+    except BaseException as error:  # native code panics with exceptions that are no Exception; plugins call sys.exit
         said = f"{type(error).__name__}: {error}"
         if isinstance(error, OSError):
             said = str(error)
