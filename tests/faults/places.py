@@ -99,6 +99,7 @@ class Bucket:
         import boto3
 
         self.answers, self.labels = str(beside / "answers"), str(beside / "labels.jsonl")
+        self._server: Seaweed | Gcs | Azurite = server
         keys = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
         self._client = boto3.client("s3", endpoint_url=server.url, **keys)
         if BUCKET not in {each["Name"] for each in self._client.list_buckets()["Buckets"]}:
@@ -176,16 +177,7 @@ class Bucket:
     def striking(self, strike: Strike) -> Iterator[tuple[dict[str, str], None]]:
         self._strike = strike
         try:
-            yield (
-                {
-                    "AWS_ENDPOINT_URL": self._url,
-                    "AWS_ACCESS_KEY_ID": ACCESS,
-                    "AWS_SECRET_ACCESS_KEY": SECRET,
-                    "AWS_DEFAULT_REGION": "us-east-1",
-                    "AWS_EC2_METADATA_DISABLED": "true",
-                },
-                None,
-            )
+            yield self._server.environment(self._url), None
         finally:
             self._strike = Strike()
 
@@ -225,14 +217,6 @@ class Cloud(Bucket):
         for name, file in wanted.items():
             if name not in now or now[name].data != file.data:
                 self._bucket.put(f"c/{name}", file.data)
-
-    @contextmanager
-    def striking(self, strike: Strike) -> Iterator[tuple[dict[str, str], None]]:
-        self._strike = strike
-        try:
-            yield self._server.environment(self._url), None
-        finally:
-            self._strike = Strike()
 
 
 SENDING = ("PUT", "UPLOAD", "COMPLETE", "DELETE_MANY")

@@ -14,15 +14,9 @@ from tests.annotate.server import serving
 from tests.replay.cases import ABSENT_ENDPOINT, Case, Line
 from tests.replay.recording import BOOKKEEPING, Contents, Mask, Step, changes
 from tests.storage.buckets import AzContainer, Bucket, GsBucket, S3Bucket
-from tests.storage.servers import ACCESS, CLOUD_BUCKET, SECRET, Azurite, Gcs, Seaweed
+from tests.storage.servers import CLOUD_BUCKET, Azurite, Gcs, Seaweed
 
 SERVER = Path(__file__).with_name("server.py")
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": ACCESS,
-    "AWS_SECRET_ACCESS_KEY": SECRET,
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 
 
 class Checkout:
@@ -85,7 +79,7 @@ class Servers:
             if place == "bucket":
                 server = Seaweed(self._folder / "s3")
                 server.start()
-                variables, root = {**CREDENTIALS, "AWS_ENDPOINT_URL": server.url}, f"s3://{CLOUD_BUCKET}"
+                variables, root = server.environment(server.url), f"s3://{CLOUD_BUCKET}"
                 bucket: Bucket = S3Bucket(server.url)
             else:
                 server = Gcs(self._folder / "gs") if place == "gs" else Azurite(self._folder / "az")

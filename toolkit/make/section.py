@@ -1,7 +1,7 @@
 """The section ``make:``: stages of authors of plugins, each of which makes an attribute set, or new documents."""
 
 from collections.abc import Mapping
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin, did_you_mea
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.rules.expressions import A_NAME, is_name
-from toolkit.stages.stage import STAGES, Stage
+from toolkit.stages.stage import STAGES, Stage, made_of_each
 from toolkit.storage.paths import is_set_name, join
 from toolkit.tag import tagger
 from toolkit.tag.declared import digest_of
@@ -67,8 +67,7 @@ class Entry(ConfigStruct):
 
     def values(self) -> Any:
         """Return the annotation of what it makes of a document."""
-        hint = get_type_hints(STAGES.find(self.reference).make, include_extras=True).get("return")
-        return next(iter(get_args(hint)), None)
+        return made_of_each(STAGES.find(self.reference))
 
 
 def read_section(section: ConfigNode, dataset: Dataset) -> list[Entry]:

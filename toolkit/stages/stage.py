@@ -1,7 +1,7 @@
 """What a stage is: to who writes one, and to commands, which know how far it is and so what a run has left to do."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -117,6 +117,12 @@ class Stage(msgspec.Struct, dict=True, **FROZEN):
             documents: At most 256 documents of a shard, in order. What it returns may depend on nothing else.
         """
         raise NotImplementedError(type(self).__name__)
+
+
+def made_of_each(stage: type[Stage]) -> Any:
+    """Return the annotation of what a stage makes of a document; None if `make` declares nothing."""
+    hint = get_type_hints(stage.make, include_extras=True).get("return")
+    return next(iter(get_args(hint)), None)
 
 
 STAGES: PluginKind[Stage] = PluginKind("stage", "toolkit.make.stages", "toolkit.stages", Stage)

@@ -32,6 +32,9 @@ NASTY: Mapping[str, str] = {
 }
 """Texts that have broken programs, by what is unusual about them."""
 
+LONGEST = 3000
+"""Characters of them that are tried in several orders."""
+
 SHORT: Mapping[str, str] = {
     "plain": "The library opens at nine.\nIt closes at six.",
     "other scripts": "Η βιβλιοθήκη ανοίγει στις εννέα.\n図書館は九時に開きます。",
@@ -197,6 +200,11 @@ def reference_of(class_: type) -> str:
     if module.__name__ == "__main__" or module.__name__.startswith("toolkit_plugin_"):
         return f"{os.path.abspath(str(module.__file__))}:{class_.__name__}"
     return f"{module.__name__}:{class_.__name__}"
+
+
+def remade(kind: Kind[P], reference: str, options: Mapping[str, Any]) -> P:
+    """Return a plugin by its name and options, as another process has these."""
+    return convert(parse(msgspec.json.encode(options).decode()), kind.find(reference), reference)
 
 
 def in_new_process(function: Callable[..., R], *arguments: Any) -> R:

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config.settings import convert, parse
 from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import ToolkitError
@@ -21,6 +20,7 @@ from toolkit.testing.plugin import (
     name_of,
     options_of,
     reference_of,
+    remade,
 )
 
 MAX_BYTES = 1 << 20
@@ -180,7 +180,7 @@ def fields_of(given: Sequence[tuple[str, Mapping[str, Any], bytes]]) -> list[lis
     """Return the documents that each of some readers, by their names and options, makes of the bytes of a file."""
     found = []
     for reference, options, content in given:
-        reader = convert(parse(msgspec.json.encode(options).decode()), READERS.find(reference), reference)
+        reader = remade(READERS, reference, options)
         found.append(list(map(_fields, _read(reader, content))))
     return found
 

@@ -1,16 +1,16 @@
 """The contract suite of stages."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import msgspec
 
-from toolkit.config.settings import convert, parse
 from toolkit.data.documents import Document
-from toolkit.stages.stage import STAGES, Stage
+from toolkit.stages.stage import STAGES, Stage, made_of_each
 from toolkit.tag import describe
 from toolkit.tag.tagger import references
 from toolkit.testing.plugin import (
+    LONGEST,
     NASTY,
     SHORT,
     check_configuration,
@@ -22,10 +22,8 @@ from toolkit.testing.plugin import (
     options_of,
     plausible,
     reference_of,
+    remade,
 )
-
-LONGEST = 3000
-"""Characters of the texts that a stage is called with."""
 
 
 def check_stage(
@@ -64,7 +62,7 @@ def check_stage(
 
 def made_of(reference: str, options: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
     """Return what a stage, by its name and options, makes of texts."""
-    return _made(convert(parse(msgspec.json.encode(options).decode()), STAGES.find(reference), reference), texts)
+    return _made(remade(STAGES, reference, options), texts)
 
 
 def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
@@ -73,7 +71,7 @@ def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
     for document in documents:
         for reference in references(stage):
             document.give(reference.text, plausible(reference.type, document))
-    type_ = next(iter(get_args(get_type_hints(type(stage).make, include_extras=True).get("return"))), None)
+    type_ = made_of_each(type(stage))
     expect(type_ is not None, f"{name}: expected `make` with a declared result, such as `-> Sequence[int]`, got none")
     try:
         found = list(stage.make(documents))

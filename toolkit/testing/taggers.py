@@ -16,6 +16,7 @@ from toolkit.errors import MissingExtra
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS, Example, Tagger, references, value_annotation, value_type
 from toolkit.testing.plugin import (
+    LONGEST,
     NASTY,
     SHORT,
     as_json,
@@ -28,12 +29,10 @@ from toolkit.testing.plugin import (
     options_of,
     plausible,
     reference_of,
+    remade,
 )
 from toolkit.text.batch import Batch
 from toolkit.text.encoders.tokens import Batches
-
-LONGEST = 3000
-"""Characters of the texts that are tagged in several orders."""
 
 
 def check_tagger(
@@ -214,10 +213,7 @@ def check_in_new_process(*taggers: Tagger) -> None:
 
 def values_of(taggers: Sequence[tuple[str, Mapping[str, Any]]], texts: Sequence[str]) -> list[list[Any]]:
     """Return the values that each of some taggers, by their names and options, computes of texts."""
-    return [
-        _values_of(convert(parse(msgspec.json.encode(options).decode()), TAGGERS.find(reference), reference), texts)
-        for reference, options in taggers
-    ]
+    return [_values_of(remade(TAGGERS, reference, options), texts) for reference, options in taggers]
 
 
 def _values_of(tagger: Tagger, texts: Sequence[str]) -> list[Any]:

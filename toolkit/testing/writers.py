@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.config.settings import convert, parse
 from toolkit.data.documents import Document, value_at
 from toolkit.data.metadata_fields import paths_in
 from toolkit.data.tables.restored import own_columns
@@ -28,6 +27,7 @@ from toolkit.testing.plugin import (
     options_of,
     plausible,
     reference_of,
+    remade,
 )
 
 LABELS = ("en", "multi", "zh-Hant", "x-eml", "1.0", "a_b")
@@ -290,10 +290,7 @@ def check_in_new_process(*writers: Writer) -> None:
 
 def digests_of(writers: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[str, str]]:
     """Return the sha256 of the file that each of some writers, by their names and options, makes for each label."""
-    return [
-        _digests(convert(parse(msgspec.json.encode(options).decode()), WRITERS.find(reference), reference))
-        for reference, options in writers
-    ]
+    return [_digests(remade(WRITERS, reference, options)) for reference, options in writers]
 
 
 def document_of(text: str, number: int = 0) -> Document:
