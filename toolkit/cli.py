@@ -17,7 +17,7 @@ from typing import NoReturn
 from toolkit import beginning, command_line, completion, distribution
 from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
-from toolkit.interrupts import STATUS, Terminated, is_terminated, keep_status, note_sigint, raise_on_sigterm
+from toolkit.interrupts import STATUS, Terminated, is_ending, is_terminated, keep_status, note_sigint, raise_on_sigterm
 from toolkit.runs import processes
 from toolkit.session import Session
 from toolkit.storage.addresses import hidden
@@ -42,21 +42,28 @@ def _main(arguments: Sequence[str] | None, prog: str) -> int:
         options = command_line.parse(given[0], given[1:], prog)
         debug = options.debug
         return _run(options)
-    except ToolkitError as error:
-        if debug:
-            raise
-        _tell(f"error: {indented(error)}")
-        return error.exit_code
     except KeyboardInterrupt as error:
         return _interrupted(error)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
-    except OSError as error:  # a full disk, a folder that may not be written: outside any one shard
+    except Exception as error:
         if debug:
             raise
+        if is_ending():  # native code makes errors of its own of what a signal raises
+            return _interrupted(error)
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Tell an error that a user can do something about; return the exit status. What is a mistake of ours is raised."""
+    if isinstance(error, ToolkitError):
+        _tell(f"error: {indented(error)}")
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):
+        sys.stderr.close()
+        return 1
+    if isinstance(error, OSError):  # a full disk, a folder that may not be written: outside any one shard
         _tell(f"error: {f'{error.filename}: ' if error.filename else ''}{advice(error)}")
         return 1
+    raise error
 
 
 def _command_first(given: list[str]) -> list[str]:
@@ -143,7 +150,7 @@ def _tell(message: str) -> None:
     print(message, file=sys.stdout if 2 in _closed and 1 not in _closed else sys.stderr, flush=True)
 
 
-def _interrupted(error: KeyboardInterrupt) -> int:
+def _interrupted(error: BaseException) -> int:
     by_signal = isinstance(error, Terminated) or is_terminated()
     what = "terminated" if by_signal else "interrupted"
     print(f"{what}; the same command goes on where it stopped", file=sys.stderr)

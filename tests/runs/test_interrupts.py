@@ -371,3 +371,25 @@ sys.exit(2)
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert (ran.returncode, ran.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def test_an_error_that_native_code_makes_of_a_signal_is_the_interruption(number: signal.Signals, status: int) -> None:
+    """DuckDB, interrupted in a statement, drops what the handler raises for a RuntimeError of its own."""
+    script = f"""
+import signal, sys
+from toolkit import cli
+
+def interrupted(options):
+    cli.raise_on_sigterm(cli.Terminated), cli.note_sigint()
+    try:
+        signal.raise_signal({int(number)})
+    except KeyboardInterrupt:
+        raise RuntimeError("Query interrupted") from None
+
+cli._run = interrupted
+sys.exit(cli.main(["init"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (status, 1), done.stderr
+    assert "the same command goes on where it stopped" in done.stderr
