@@ -2,7 +2,7 @@
 
 numba's public interface has no way to get the machine code of a function, or to call it without importing numba, which
 costs a process half a second and 100 MB. So `compiled` and `loaded` use what numba may change at any time, with the
-versions that they were tested with (`TESTED`; see docs/performance.md). With any other
+versions that they were tested with (`TESTED`; see docs/benchmarks.md). With any other
 version `by_numba` serves: `numba.cfunc` with numba's own cache, public, with the same values, slower to start.
 """
 
