@@ -19,12 +19,12 @@ import toolkit
 from tests.pipeline.conftest import attributes, document, write_rows
 
 STATIONS = {
-    ("toolkit.commands.carrying_out", "open_context"): "configuration",
-    ("toolkit.commands.steps.shards", "mine"): "shards",
+    ("toolkit.stages.dispatch", "open_context"): "configuration",
+    ("toolkit.stages.shards", "mine"): "shards",
     ("toolkit.source", "resolve_sets"): "sets",
     ("toolkit.mix.join", "joint_blocks"): "rows",
 }
-CARRIED = ("toolkit.runs", "toolkit.session", "toolkit.commands.running", "toolkit.api.arguments")
+CARRIED = ("toolkit.runs", "toolkit.session", "toolkit.stages.running", "toolkit.api.arguments")
 """What carries commands and tasks out, whatever these are."""
 
 

@@ -152,5 +152,5 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 
 
 def test_what_all_commands_import_needs_no_numpy() -> None:
-    code = "import sys, toolkit.commands.steps.context; print('numpy' in sys.modules)"
+    code = "import sys, toolkit.stages.context; print('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -39,7 +39,7 @@ from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer
 from toolkit.session import cached
-from toolkit.stages.stage import Stage
+from toolkit.make.stage import Stage
 from toolkit.storage.models import Files, Model
 from toolkit.storage.reading import open_stored
 from toolkit.tag.tagger import Added, Attribute, Example, Neutral, Tagger

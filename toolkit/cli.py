@@ -105,11 +105,11 @@ def _without_command(given: Sequence[str], prog: str) -> int:
 
 
 def _run(options: Options) -> int:
-    from toolkit.commands.carrying_out import carry_out
     from toolkit.data.excerpts import harmless, harmless_json
+    from toolkit.stages.dispatch import run_command
 
     processes.share_arenas()
-    outcome = carry_out(options, begun=_hear_signals)
+    outcome = run_command(options, begun=_hear_signals)
     status = int(outcome.exit_code)
     try:
         if options.json:

@@ -288,7 +288,6 @@ _GROUPS = {
 }
 """The commands of each group of the help, in order; others follow by name in the last."""
 _COMMANDS = "toolkit.commands"
-_SHARED = ("carrying_out", "running", "stages")
 
 
 class Command(Protocol):
@@ -309,7 +308,7 @@ def _files() -> dict[str, tuple[str, Path]]:
     found = {
         module.name: (f"{_COMMANDS}.{module.name}", Path(module.module_finder.path, f"{module.name}.py"))  # type: ignore[union-attr]
         for module in pkgutil.iter_modules(importlib.import_module(_COMMANDS).__path__)
-        if not (module.ispkg or module.name.startswith("_") or module.name in _SHARED)
+        if not (module.ispkg or module.name.startswith("_"))
     }
     listed = [name for group in _GROUPS.values() for name in group if name in found]
     return {name: found[name] for name in [*listed, *sorted(found)]}

@@ -78,7 +78,7 @@ def _paths(prefix: str, **_: Any) -> list[str]:
 
 def _sets(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
     """Return the sets that the configuration makes, and those of its dataset."""
-    from toolkit.commands.stages import MAKING
+    from toolkit.stages.sections import MAKING
 
     config, root = _configuration(parsed_args), getattr(parsed_args, "dataset", None)
     sections = [config.get(name) for name in MAKING]

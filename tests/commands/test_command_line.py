@@ -21,7 +21,7 @@ GREET = '''"""Greet somebody who is named."""
 from typing import Annotated, ClassVar
 
 from toolkit.command_line import Flag, Limited
-from toolkit.commands.steps.outcome import Outcome
+from toolkit.stages.outcome import Outcome
 
 
 class Options(Limited, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tests.conftest import ROOT
 from toolkit import command_line
-from toolkit.commands.running import STEPS, in_words
+from toolkit.stages.running import STEPS, in_words
 
 RUN = re.compile(r'\b_?run(?:_each|_inputs)?\(\s*(?:context, )?f?"([^"]+)"')
 AS_IT_IS = {*command_line.names(), "dry run", "explain", "evaluate", "documents", "output", "annotate NAME"}

@@ -8,7 +8,6 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, tree
-from toolkit.commands.running import merge
 from toolkit.data import journals
 from toolkit.data.dataset import open_dataset
 from toolkit.data.journals import ROWS, open_journal
@@ -16,6 +15,7 @@ from toolkit.data.row_index import ShardState
 from toolkit.records.ingested import load_all
 from toolkit.runs import claims
 from toolkit.session import current
+from toolkit.stages.running import merge
 from toolkit.storage import store_of
 from toolkit.storage.paths import join
 from toolkit.storage.stores.s3 import S3

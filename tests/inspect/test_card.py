@@ -17,7 +17,6 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.pipeline.conftest import Project, document, inputs_of, read_rows, write_rows
-from toolkit.commands.steps import places
 from toolkit.describe import card_head as hub
 from toolkit.describe.about import About
 from toolkit.describe.card import read
@@ -25,6 +24,7 @@ from toolkit.describe.card_head import identifiers
 from toolkit.describe.card_numbers import Picture
 from toolkit.describe.ingest_counts import counted
 from toolkit.errors import DataError
+from toolkit.stages import places
 from toolkit.storage.compression import zstd
 
 Head = dict[str, Any]

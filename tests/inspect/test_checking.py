@@ -11,8 +11,8 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
-from toolkit.commands.steps import places
 from toolkit.describe import croissant
+from toolkit.stages import places
 from toolkit.validate import reader
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -23,9 +23,9 @@ from tests.serving import Server, serving
 from tests.storage.conftest import bucket, seaweed
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE, group_ended, wait_until
-from toolkit.commands.carrying_out import open_context
 from toolkit.commands.fetch import Options
 from toolkit.session import current
+from toolkit.stages.dispatch import open_context
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
 from toolkit.storage_options import Duration, StorageOptions

@@ -41,7 +41,6 @@ from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.waiting import PATIENCE, wait_until
 from toolkit.cli import main
 from toolkit.command_line import Options
-from toolkit.commands.steps.context import Context
 from toolkit.config.settings import Config, ConfigNode, ConfigStruct
 from toolkit.data.dataset import open_dataset
 from toolkit.mix import publish, stage
@@ -52,6 +51,7 @@ from toolkit.runs.executors import Executor, Report, Task
 from toolkit.runs.executors.in_process import InProcess
 from toolkit.runs.executors.local import Local
 from toolkit.runs.workers import LARGE
+from toolkit.stages.context import Context
 from toolkit.storage import reading
 from toolkit.storage.compression import compress_zstd
 from toolkit.tag import run as tagging

@@ -12,8 +12,8 @@ from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, journal, oscar_tags, strays, tree, write_rows
 from toolkit import one_pass
-from toolkit.commands.stages import STAGES
 from toolkit.mix import stage
+from toolkit.stages.sections import STAGES
 from toolkit.tag import run as tagging
 from toolkit.whole import sign
 

@@ -218,8 +218,8 @@ def test_inputs_that_sets_share_are_looked_at_once(
 def test_commands_come_to_their_rows_by_the_same_few_modules(tmp_path: Path) -> None:
     """What leads to a station, the command's own modules included; see `tests.rows_walk`."""
     ends = {
-        "configuration": "toolkit.commands.carrying_out",
-        "shards": "toolkit.commands.steps.shards",
+        "configuration": "toolkit.stages.dispatch",
+        "shards": "toolkit.stages.shards",
         "sets": "toolkit.source",
         "rows": "toolkit.mix.join",
     }

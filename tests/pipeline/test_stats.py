@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
-from toolkit.commands.steps import places
 from toolkit.data.lines import split_lines
+from toolkit.stages import places
 
 Counts = dict[str, int]
 TEXTS = [

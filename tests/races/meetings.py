@@ -144,7 +144,7 @@ def tell() -> None:
         sleep(seconds)
 
     claims.time = _Time(told)  # type: ignore[assignment, attr-defined]
-    from toolkit.commands import running
+    from toolkit.stages import running
 
     running.time = _Time(told)  # type: ignore[assignment, attr-defined]
 

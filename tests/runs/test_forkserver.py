@@ -17,11 +17,11 @@ from tests.runs.tasks import is_alive
 from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.waiting import PATIENCE, wait_until
 from toolkit.command_line import Options
-from toolkit.commands.carrying_out import open_context
 from toolkit.runs import forkserver
 from toolkit.runs.blocks import in_order
 from toolkit.runs.child import Child, Died, answer_calls, kill
 from toolkit.session import Session
+from toolkit.stages.dispatch import open_context
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 

@@ -13,9 +13,9 @@ import toolkit
 from tests.browser.made import HOSTILE
 from tests.pipeline.conftest import document, write_rows
 from toolkit.commands import view
-from toolkit.commands.carrying_out import open_context
 from toolkit.commands.view import Options
 from toolkit.config.settings import ConfigNode
+from toolkit.stages.dispatch import open_context
 from toolkit.view.answers import Answers
 from toolkit.view.labels import Asking, Labels
 from toolkit.view.server import ViewServer

@@ -15,8 +15,8 @@ from tests.pipeline.conftest import TEXTS as SMALL
 from tests.pipeline.conftest import Project, document, id_of, read_rows, write_rows
 from tests.view.sites import Site, serving
 from toolkit.commands import view
-from toolkit.commands.carrying_out import open_context
 from toolkit.commands.view import Options
+from toolkit.stages.dispatch import open_context
 from toolkit.view.answers import Answers
 from toolkit.view.labels import Asking, Labels
 from toolkit.view.server import ViewServer

@@ -19,13 +19,13 @@ from toolkit.session import Session
 
 if TYPE_CHECKING:
     from toolkit.api import results
+    from toolkit.commands._whole_sets import SetsOfWhole
     from toolkit.commands.align import Alignment
     from toolkit.commands.annotate import AnnotatedSets
     from toolkit.commands.compare import SetComparison
     from toolkit.commands.evaluate import Evaluation
     from toolkit.commands.fetch import Download
     from toolkit.commands.publish import Publication
-    from toolkit.commands.resolving.whole_sets import SetsOfWhole
     from toolkit.commands.stats import Statistics
     from toolkit.commands.tag import Tagging
     from toolkit.commands.validate import Validation
@@ -72,12 +72,12 @@ def like(other: Callable[P, Any]) -> Callable[[Callable[[], R]], Callable[P, R]]
 def _carried_out(name: str, values: dict[str, Any], fields: Mapping[str, str], *, looks: bool) -> Any:
     from toolkit import command_line
     from toolkit.api import results
-    from toolkit.commands.carrying_out import carry_out
     from toolkit.runs.executors import thawed
+    from toolkit.stages.dispatch import run_command
 
     options = arguments.options_of(command_line.find(name).Options, values, fields)
     with thawed():
-        outcome = carry_out(options)
+        outcome = run_command(options)
     result = results.typed(name, outcome.data)
     result.shown_as(outcome.text)
     result = result.for_python()

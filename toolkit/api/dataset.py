@@ -19,11 +19,11 @@ from toolkit.session import Session
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from toolkit.commands.steps.context import Context
     from toolkit.data.dataset import Dataset as Places
     from toolkit.mix.join import JoinedShard
     from toolkit.mix.joined_sets import JoinedSet
     from toolkit.mix.settings import Stream
+    from toolkit.stages.context import Context
     from toolkit.text.kernels.signatures import Array
 
 
@@ -133,7 +133,7 @@ class Dataset:
             NoDocuments: if there are none.
             DataError: if a file among them is no shard, or one that was ingested is gone.
         """
-        from toolkit.commands.steps import shards as sharing
+        from toolkit.stages import shards as sharing
 
         with self._context() as context:
             return sharing.shards(context, context.dataset)[0]
@@ -230,7 +230,7 @@ class Dataset:
         from toolkit.sql import check_installed
 
         check_installed()
-        from toolkit.commands.steps.catalog import catalog_of
+        from toolkit.commands._catalog import catalog_of
         from toolkit.config.sizes import Size
         from toolkit.sql import session
 
@@ -253,7 +253,7 @@ class Dataset:
 
     def _opened(self, shard: tuple[int, int] | None) -> "Context":
         from toolkit.command_line import Options
-        from toolkit.commands.carrying_out import open_context
+        from toolkit.stages.dispatch import open_context
 
         context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=arguments.share(shard)))
         if context.is_dolma:
@@ -272,8 +272,8 @@ class Dataset:
         text: bool = True,
     ) -> "tuple[list[JoinedShard], list[JoinedSet]]":
         """Return the shards, and what is joined to them."""
-        from toolkit.commands.steps import shards as sharing
         from toolkit.ingest import own_types
+        from toolkit.stages import shards as sharing
 
         with self._context(shard) as context:
             stream = _stream(context.dataset, sets, where)

@@ -10,9 +10,6 @@ from toolkit.annotations.formats import annotations
 from toolkit.command_line import Flag, Stage
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import Finder
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures
-from toolkit.commands.steps.showing import show_plan
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, amount, did_you_mean
@@ -23,6 +20,8 @@ from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.runs.executors import Task
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, show_plan
 from toolkit.storage import json_files
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import BOOKKEEPING, exists, is_folder, is_set_name, join, remove_tree

@@ -5,10 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.commands import _tag_sample as using
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import table
-from toolkit.commands.steps.stats_files import LABELS_AT
+from toolkit.commands._stats_files import LABELS_AT
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.metadata_fields import METADATA
@@ -20,6 +17,9 @@ from toolkit.records import sets as records
 from toolkit.rules import expressions
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.source import Check
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import table
 from toolkit.storage.paths import is_set_name
 from toolkit.tag import sample
 

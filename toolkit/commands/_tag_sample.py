@@ -4,9 +4,6 @@ from typing import TypeVar
 
 import msgspec
 
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
@@ -15,6 +12,9 @@ from toolkit.ingest import section as ingest_section
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets as records
 from toolkit.runs.executors import Result, Task
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, table
 from toolkit.storage.paths import size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, sample, steps

@@ -10,12 +10,6 @@ from toolkit.align import join as joining
 from toolkit.align import section, write
 from toolkit.align.write import Todo, progress_of, works_to_write
 from toolkit.command_line import Configured, Flag
-from toolkit.commands.steps import look as stages
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
-from toolkit.commands.steps.showing import show_plan
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError, amount
@@ -25,7 +19,10 @@ from toolkit.records import aligned, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
 from toolkit.runs.executors import Report, Task
-from toolkit.stages.stage import Progress
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.storage import json_files
 from toolkit.storage.paths import join, remove_tree, size_of
 
@@ -307,4 +304,4 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-STAGE = stages.Stage("whole", _progress, _folder)
+STAGE = Declaration("whole", _progress, _folder)

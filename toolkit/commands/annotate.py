@@ -15,12 +15,6 @@ from toolkit.annotate.endpoint import authorization
 from toolkit.command_line import Configured, Flag
 from toolkit.commands import _label_files as files
 from toolkit.commands import tag
-from toolkit.commands.steps import look as stages
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.outcome import Outcome, failures, table
-from toolkit.commands.steps.showing import show_plan
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
@@ -28,7 +22,10 @@ from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
 from toolkit.runs.executors import Report, Task
-from toolkit.stages.stage import Progress
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, show_plan, table
+from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import Plan, build
@@ -337,4 +334,4 @@ def _spent(spent: ledger.Spending) -> dict[str, str]:
     return {**dict(zip(columns, counts, strict=True)), "cost": f"{spent.cost:,.6f}"}
 
 
-STAGE = stages.Stage("per shard", _progress)
+STAGE = Declaration("per shard", _progress)

@@ -3,10 +3,10 @@
 from typing import Annotated, ClassVar
 
 from toolkit.command_line import Configured, Flag, Stage
-from toolkit.commands.resolving import whole_sets
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
+from toolkit.commands import _whole_sets as whole_sets
 from toolkit.errors import ConfigError
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):

@@ -10,10 +10,8 @@ from toolkit.aggregate import drawing
 from toolkit.aggregate.tables import Table
 from toolkit.aggregate.thresholds import compared
 from toolkit.command_line import Flag
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import DescriptionOptions, facts_of, is_replaced, note_origin, section
-from toolkit.commands.steps.outcome import Outcome, failures
-from toolkit.commands.steps.stats_files import Counting, prepare, prepare_dataset
+from toolkit.commands._description import DescriptionOptions, facts_of, is_replaced, note_origin, section
+from toolkit.commands._stats_files import Counting, prepare, prepare_dataset
 from toolkit.describe import card, card_head, card_marks, croissant
 from toolkit.describe.about import About, read_about
 from toolkit.describe.card_numbers import PICTURE, Numbers, Picture, attributes_of, picture_of, root
@@ -25,6 +23,8 @@ from toolkit.inspect.documents import FileDocuments
 from toolkit.pages import card as html
 from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Task
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join, list_files, remove, size_of

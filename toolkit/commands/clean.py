@@ -6,8 +6,6 @@ from contextlib import suppress
 from typing import Annotated, ClassVar
 
 from toolkit.command_line import Flag, Looking, Words
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import attempts
@@ -18,6 +16,8 @@ from toolkit.records import foreign, ingested, left_out
 from toolkit.records import sets as records
 from toolkit.records.lost import lost_shards
 from toolkit.result import CommandResult
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
 from toolkit.tag import sample

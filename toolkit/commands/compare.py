@@ -8,8 +8,6 @@ from toolkit.aggregate import distributions, histogram
 from toolkit.command_line import Flag, Limited, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import confusion
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.data import excerpts
 from toolkit.errors import ConfigError, amount, did_you_mean, short
 from toolkit.inspect import comparing
@@ -17,6 +15,8 @@ from toolkit.inspect.comparing import Compared, Example, Pair, Part
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.stage import tasks_of
 from toolkit.result import CommandResult, absent
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures
 
 
 class PartComparison(msgspec.Struct, kw_only=True):

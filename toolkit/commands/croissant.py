@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from toolkit.command_line import Flag
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import (
+from toolkit.commands._description import (
     DescriptionOptions,
     facts_of,
     is_replaced,
@@ -15,12 +14,13 @@ from toolkit.commands.steps.description import (
     section,
     split,
 )
-from toolkit.commands.steps.outcome import Outcome
 from toolkit.describe import croissant, splits, versions
 from toolkit.describe.about import About, read_about
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount
 from toolkit.result import CommandResult, absent
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.outputs import NamedOutput

@@ -8,16 +8,16 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage
-from toolkit.commands.resolving import whole_sets
-from toolkit.commands.steps import dolma
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
+from toolkit.commands import _dolma as dolma
+from toolkit.commands import _whole_sets as whole_sets
 from toolkit.data.alignment import MAX_ROW, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, amount
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import exists
 from toolkit.storage.reading import Lines

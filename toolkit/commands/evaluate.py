@@ -10,8 +10,6 @@ from toolkit.aggregate.tables import shown
 from toolkit.command_line import Flag, Limited, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import LABELS, LANGUAGE, LENGTH, Finder, confusion
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.config import scale as scales
 from toolkit.config import settings as config
 from toolkit.config.scale import Declared, Scale
@@ -30,6 +28,8 @@ from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.mix.stage import tasks_of
 from toolkit.records import sets as records
 from toolkit.result import CommandResult
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, table
 from toolkit.storage.paths import check_writable
 from toolkit.train import folder
 

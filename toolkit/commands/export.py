@@ -6,10 +6,6 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Limited, Shared
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures, table
-from toolkit.commands.steps.showing import show_plan
 from toolkit.data.tables.values import check_installed
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.exporting import raw_index
@@ -21,6 +17,9 @@ from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
 from toolkit.runs.executors import Task
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.storage.paths import check_writable, size_of
 from toolkit.storage.roots import note_roots
 

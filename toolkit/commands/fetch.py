@@ -5,8 +5,6 @@ from typing import Annotated, ClassVar
 
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as Common
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures, table
 from toolkit.config.sizes import Size, in_words
 from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, amount, few
@@ -14,6 +12,8 @@ from toolkit.releases.fetching import FetchJob, Target, fetch, first_parts
 from toolkit.releases.release import MOST_LISTED, Part, Release
 from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Task
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, table
 from toolkit.storage.paths import check_writable
 from toolkit.storage.roots import note_roots
 

@@ -9,15 +9,9 @@ import msgspec
 
 from toolkit import one_pass
 from toolkit.command_line import Configured, Stage
-from toolkit.commands.mixing import tables
-from toolkit.commands.steps import look as stages
-from toolkit.commands.steps import places
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.first_documents import first_documents, show_preview
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.one_pass import Passing
-from toolkit.commands.steps.outcome import Outcome, failures, table
-from toolkit.commands.steps.showing import show_plan
+from toolkit.commands import _mix_tables as tables
+from toolkit.commands._first_documents import first_documents, show_preview
+from toolkit.commands._one_pass import Passing
 from toolkit.errors import ToolkitError, Unreadable, amount, few
 from toolkit.ingest import attempts, in_place
 from toolkit.ingest import inputs as ingest_records
@@ -33,7 +27,10 @@ from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
 from toolkit.runs.grouped import Work
 from toolkit.runs.room import Need
-from toolkit.stages.stage import Progress
+from toolkit.stages import places
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, show_plan, table
+from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.storage import store_of
 from toolkit.storage.threads import for_each
 
@@ -335,7 +332,7 @@ def run_inputs(
 
 def _progress(look: Look) -> Iterator[Progress]:
     """Yield how far the inputs are; a dataset has those of its share."""
-    from toolkit.commands.steps import per_shard  # which stands on this module
+    from toolkit.commands import _per_shard as per_shard  # which stands on this module
 
     context = look.context
     try:
@@ -391,4 +388,4 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-STAGE = stages.Stage("per shard", _progress, _folder)
+STAGE = Declaration("per shard", _progress, _folder)

@@ -12,8 +12,6 @@ from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.commands import _data_files as files
 from toolkit.commands._data_files import There, is_dataset, there_at
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.config import recipes
 from toolkit.config import settings as config
 from toolkit.config.sizes import in_words
@@ -26,6 +24,8 @@ from toolkit.ingest.reading.preview import Preview, preview
 from toolkit.ingest.section import read_section
 from toolkit.mix.settings import writer_with
 from toolkit.mix.writer import not_carried
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, table
 from toolkit.storage import store_of
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
 from toolkit.storage.paths import fixed_part, is_folder, is_glob, strip_suffix

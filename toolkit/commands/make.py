@@ -6,13 +6,6 @@ from typing import Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Configured, Stage
-from toolkit.commands.stages import before
-from toolkit.commands.steps import look as stages
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.outcome import Outcome, failures, table
-from toolkit.commands.steps.showing import show_plan
 from toolkit.errors import ConfigError, ToolkitError, amount, few
 from toolkit.ingest import section as ingest_section
 from toolkit.make import shard as making
@@ -23,7 +16,11 @@ from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.runs.executors import Task
 from toolkit.runs.grouped import Work
-from toolkit.stages.stage import Progress
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, show_plan, table
+from toolkit.stages.sections import before
+from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger
@@ -205,4 +202,4 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-STAGE = stages.Stage("per shard", _progress, _folder)
+STAGE = Declaration("per shard", _progress, _folder)

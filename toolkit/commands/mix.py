@@ -9,14 +9,14 @@ from typing import Annotated
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage, natural
+from toolkit.commands import _dolma as dolma
+from toolkit.commands import _mix_budgets as budgets
+from toolkit.commands import _mix_editions as editions
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _mix_previews as previews
+from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _tag_sample as using
-from toolkit.commands.mixing import budgets, editions, preparation, previews, publishing
-from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.steps import dolma, shards
-from toolkit.commands.steps import look as stages
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -33,7 +33,10 @@ from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
 from toolkit.runs.executors import Task
 from toolkit.runs.grouped import Work
-from toolkit.stages.stage import Progress
+from toolkit.stages import shards
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
 from toolkit.storage.addresses import whole
@@ -516,4 +519,4 @@ def _folder(context: Context) -> str:
     return work_folder(preparation.settings_of(context, writes=False).output.path)
 
 
-STAGE = stages.Stage("per shard", _progress, _folder)
+STAGE = Declaration("per shard", _progress, _folder)

@@ -4,8 +4,6 @@ from typing import Annotated, Any, ClassVar
 
 from toolkit.command_line import Flag, Looking, Words
 from toolkit.commands import validate
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures
 from toolkit.config.sizes import in_words
 from toolkit.data.places import Place as Written
 from toolkit.data.places import check_apart
@@ -18,6 +16,8 @@ from toolkit.releases.release import FORM, File, is_hub, parse
 from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Task
 from toolkit.runs.progress import Progress
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.paths import check_writable, join
 from toolkit.storage.roots import note_roots
 

@@ -11,11 +11,9 @@ import msgspec
 
 from toolkit.aggregate.columns import folder_of
 from toolkit.command_line import Flag, Limited, Looking, Words
-from toolkit.commands.carrying_out import opened_apart
-from toolkit.commands.mixing import budgets, preparation
-from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values
+from toolkit.commands import _mix_budgets as budgets
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.config import settings as config
 from toolkit.config.concealing import concealed, concealed_override
 from toolkit.config.settings import ConfigNode
@@ -42,6 +40,9 @@ from toolkit.report.of_output import languages_of, run_of_output
 from toolkit.report.one_shard import VERSION as FACTS_VERSION
 from toolkit.result import CommandResult, FailedResult
 from toolkit.runs.executors import Report, Task
+from toolkit.stages.context import Context
+from toolkit.stages.dispatch import opened_apart
+from toolkit.stages.outcome import Outcome, StepFailed, all_values
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import check_writable, exists, join, size_of

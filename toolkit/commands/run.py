@@ -6,16 +6,17 @@ from typing import Annotated, Any, cast
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage
-from toolkit.commands.mixing import previews
-from toolkit.commands.mixing.preparation import shared_ids
-from toolkit.commands.stages import PER_SHARD, STAGES
-from toolkit.commands.steps import conflicts, one_pass, per_shard
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.outcome import Outcome
+from toolkit.commands import _conflicts as conflicts
+from toolkit.commands import _mix_previews as previews
+from toolkit.commands import _one_pass as one_pass
+from toolkit.commands import _per_shard as per_shard
+from toolkit.commands._mix_preparation import shared_ids
 from toolkit.config import settings
 from toolkit.errors import ConfigError
-from toolkit.stages.stage import plan
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
+from toolkit.stages.sections import PER_SHARD, STAGES
+from toolkit.stages.stage import Look, plan
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):

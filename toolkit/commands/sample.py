@@ -7,12 +7,12 @@ import msgspec
 import xxhash
 
 from toolkit.command_line import Configured, Stage
-from toolkit.commands.resolving import whole_sets
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.commands import _whole_sets as whole_sets
 from toolkit.errors import ConfigError, amount
 from toolkit.runs.executors import Task
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.artifact import state
 from toolkit.storage.roots import note_roots
 from toolkit.whole import resolve

@@ -6,11 +6,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from toolkit.command_line import Flag, Limited, Words
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
 from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
 from toolkit.result import CommandResult
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
 from toolkit.storage.outputs import NamedOutput
 
 MEMORY = "2 GB"
@@ -86,7 +86,7 @@ def run(context: Context, options: Options) -> Outcome:
     from toolkit.sql import check_installed
 
     check_installed()
-    from toolkit.commands.steps.catalog import catalog_of
+    from toolkit.commands._catalog import catalog_of
     from toolkit.sql import printing
     from toolkit.sql.session import Database, aliases_of
 

@@ -16,9 +16,7 @@ from toolkit.aggregate.keys import LABELS
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.aggregate.thresholds import thresholds
 from toolkit.command_line import Flag, Limited, Looking, Words
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures
-from toolkit.commands.steps.stats_files import prepare
+from toolkit.commands._stats_files import prepare
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.inspect.counting import Merged, Settings, count_file, merged_groups, merged_records
 from toolkit.mix import publish
@@ -26,6 +24,8 @@ from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
 from toolkit.result import CommandResult, FailedResult, absent
 from toolkit.rules import Rule, kind_called
 from toolkit.runs.executors import Task
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import join, not_in, size_of
 from toolkit.text.counting import Counts

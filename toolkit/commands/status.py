@@ -9,11 +9,6 @@ from typing import Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Configured, Shared
-from toolkit.commands.stages import STAGES
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError
 from toolkit.records import ingested
@@ -22,7 +17,11 @@ from toolkit.records.failures import FailureRecords
 from toolkit.records.lost import lost_shards
 from toolkit.runs import claims
 from toolkit.session import current
-from toolkit.stages.stage import STATES, Item, Progress, State
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, table
+from toolkit.stages.sections import STAGES
+from toolkit.stages.stage import STATES, Item, Look, Progress, State
 
 LOOKS = 3
 """Times that all is looked at if what is published changes meanwhile."""

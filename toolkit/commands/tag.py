@@ -9,14 +9,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Flag, Stage, Words, natural
+from toolkit.commands import _dolma as dolma
 from toolkit.commands import _tag_sample as sampling
-from toolkit.commands.steps import dolma
-from toolkit.commands.steps import look as stages
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.outcome import Outcome, failures, table
-from toolkit.commands.steps.showing import show_plan
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
@@ -28,7 +22,10 @@ from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Result, Task
 from toolkit.runs.grouped import Work
-from toolkit.stages.stage import Progress
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, show_plan, table
+from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
@@ -350,4 +347,4 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-STAGE = stages.Stage("per shard", lambda look: progress(look, "tag", look.context.tags), _folder)
+STAGE = Declaration("per shard", lambda look: progress(look, "tag", look.context.tags), _folder)

@@ -12,14 +12,14 @@ import msgspec
 from toolkit import distribution
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, table
 from toolkit.config.docstrings import documentation, purpose
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.result import CommandResult
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, table
 from toolkit.tag import describe, tagger, trial
 from toolkit.tag.tagger import TAGGERS, Example, Tagger
 

@@ -2,12 +2,12 @@
 
 from typing import ClassVar
 
+from toolkit.commands import _mix_editions as editions
 from toolkit.commands import mix
 from toolkit.commands.mix import Locking
-from toolkit.commands.mixing import editions
-from toolkit.commands.steps import look as stages
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
+from toolkit.stages.stage import Declaration
 
 
 class Options(Locking, frozen=True, kw_only=True):
@@ -25,4 +25,4 @@ def run(context: Context, options: Options) -> Outcome:
         return mix.run(tokens, options.as_of(mix.Options))
 
 
-STAGE = stages.Stage("per shard", lambda look: ())
+STAGE = Declaration("per shard", lambda look: ())

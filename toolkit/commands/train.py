@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Configured, Flag
-from toolkit.commands.mixing.preparation import shared_ids
-from toolkit.commands.stages import before
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, table
+from toolkit.commands._mix_preparation import shared_ids
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, table
+from toolkit.stages.sections import before
 from toolkit.train import folder, making, section
 from toolkit.train.examples import SPLITS
 from toolkit.whole.section import Entry, Plan

@@ -4,11 +4,8 @@ import os
 from typing import Annotated, Any, ClassVar, Literal
 
 from toolkit.command_line import Flag, Limited, Looking, Shared, Words
-from toolkit.commands.mixing import preparation
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.description import Seen, describer
-from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands._description import Seen, describer
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.describe import dataset as of_dataset
@@ -28,6 +25,9 @@ from toolkit.records import ingested, rejected, sets
 from toolkit.result import CommandResult
 from toolkit.runs.executors import Task
 from toolkit.source import external_sets
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures
 from toolkit.stages.state import state_of
 from toolkit.storage.artifact import State
 from toolkit.storage.paths import exists, is_folder, join, lacking, size_of

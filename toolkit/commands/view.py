@@ -9,11 +9,8 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from toolkit.command_line import Flag, Limited, Looking
-from toolkit.commands.carrying_out import open_context
-from toolkit.commands.mixing import budgets, preparation
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
+from toolkit.commands import _mix_budgets as budgets
+from toolkit.commands import _mix_preparation as preparation
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.own_types import OwnTypes
@@ -25,6 +22,10 @@ from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED, MixSettings, Stream
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.dispatch import open_context
+from toolkit.stages.outcome import Outcome
 from toolkit.storage.paths import join
 from toolkit.view.answers import Answers
 from toolkit.view.corpus import Corpus

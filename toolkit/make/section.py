@@ -15,10 +15,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin, did_you_mean
+from toolkit.make.stage import STAGES, Stage, made_of_each
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.rules.expressions import A_NAME, is_name
-from toolkit.stages.stage import STAGES, Stage, made_of_each
 from toolkit.storage.paths import is_set_name, join
 from toolkit.tag import tagger
 from toolkit.tag.declared import digest_of

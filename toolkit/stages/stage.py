@@ -1,13 +1,21 @@
-"""What a stage is: to who writes one, and to commands, which know how far it is and so what a run has left to do."""
+"""Stages as their commands declare them: how far each is, and so what a run has left to do."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, get_args, get_type_hints
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import msgspec
 
-from toolkit.config.settings import FROZEN
-from toolkit.data.documents import Document
-from toolkit.plugins import Kind as PluginKind
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, NothingThere
+from toolkit.mix import stage as mix_stage
+from toolkit.mix.publish import Published
+from toolkit.records import sets as records
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.sections import STAGES
 
 Kind = Literal["per shard", "whole"]
 """Whether a stage makes something of each shard by itself, or of all shards together."""
@@ -96,33 +104,90 @@ def plan(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | No
     return found
 
 
-class Stage(msgspec.Struct, dict=True, **FROZEN):
-    """A stage of a run: extend it by ``make``, and annotate the result.
+def _records_of_dataset(context: Context) -> str:
+    return context.dataset.bookkeeping
 
-    A stage is its configuration: the fields are its options. ``make`` gets some documents of a shard, in order, and
-    returns either a value for each of them, which become an attribute set, or new documents, which become a dataset of
-    their own; its annotation says which: ``Sequence[int]``, or ``Sequence[Document]``.
+
+@dataclass(frozen=True)
+class Declaration:
+    """A stage, as the module of its command declares it by the name `STAGE`.
+
+    Attributes:
+        kind: Kind of the stage.
+        progress: Yields how far it is with each thing that it makes; writes nothing.
+        folder: Reads the section; returns the folder of the stage's records.
     """
 
-    VERSION: ClassVar[str] = "1"
-    """Part of the recorded settings; change it whenever results change."""
-
-    def check(self) -> None:
-        """Raise ConfigError if it cannot run here with these options; called before anything is written."""
-
-    def make(self, documents: Sequence[Document]) -> Sequence[Any]:
-        """Return a value for each document, or new documents, however many.
-
-        Args:
-            documents: At most 256 documents of a shard, in order. What it returns may depend on nothing else.
-        """
-        raise NotImplementedError(type(self).__name__)
+    kind: Kind
+    progress: Callable[["Look"], Iterable[Progress]]
+    folder: Callable[[Context], str] = _records_of_dataset
 
 
-def made_of_each(stage: type[Stage]) -> Any:
-    """Return the annotation of what a stage makes of a document; None if `make` declares nothing."""
-    hint = get_type_hints(stage.make, include_extras=True).get("return")
-    return next(iter(get_args(hint)), None)
+class Look:
+    """One look at the places that a configuration writes in.
 
+    Attributes:
+        dataset: Dataset of the configuration; None if it has none.
+        faults: Messages of what is wrong with the configuration.
+        stages: Stages of the configuration, by name, in the order of a run.
+        folders: Folder of the records of each stage whose section can be read.
+        published: Shards in the output of the mix, if there is a mix.
+        gone: Shards whose documents were deleted after they were mixed, by key: True if the output has them.
+    """
 
-STAGES: PluginKind[Stage] = PluginKind("stage", "toolkit.make.stages", "toolkit.stages", Stage)
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.dataset = context.dataset if context.has_dataset or not context.has("mix") else None
+        self.faults = list(context.faults)
+        self.stages: dict[str, Declaration] = {
+            name: importlib.import_module(f"toolkit.commands.{name}").STAGE for name in STAGES if context.has(name)
+        }
+        self.folders: dict[str, str] = {}
+        for name, stage in self.stages.items():
+            try:
+                self.folders[name] = stage.folder(context)
+            except ConfigError as error:
+                self.faults += [] if str(error) in self.faults else [str(error)]
+        self.settings = context.mix if "mix" in self.folders else None
+        self.published = Published(self.settings) if self.settings else None
+        self.gone: dict[str, bool] = {}
+
+    @contextmanager
+    def from_listings(self) -> Iterator[None]:
+        """Look at the files of all stages by listings."""
+        config = self.context.config
+        with ExitStack() as stack:
+            if self.dataset:
+                stack.enter_context(self.dataset.looking([*config.tag, *config.make, *config.annotate]))
+            if self.settings:
+                stack.enter_context(mix_stage.looking(self.settings))
+            yield
+
+    def progress(self) -> Iterator[tuple[str, Kind, list[Progress]]]:
+        """Yield name and kind of each stage, and how far it is with each thing that it makes."""
+        for name, stage in self.stages.items():
+            unread = [Progress(name, unknown="its section has an error, see below")]
+            yield name, stage.kind, [*stage.progress(self)] if name in self.folders else unread
+
+    def shards(self, dataset: Dataset) -> list[str]:
+        """Return the shards of the run's share; where documents were mixed and deleted, there may be none."""
+        try:
+            return sharing.mine(self.context, dataset)
+        except NothingThere:
+            if not self.gone:
+                raise
+            return []
+
+    def causes(
+        self, set_name: str, shards: Iterable[str], todo: Iterable[str], home: Dataset | None = None
+    ) -> dict[str, str]:
+        """Return why shards are not done in a set, of which some are to be made; it is in another dataset's `home`."""
+        dataset, listed = home or self.context.dataset, {*todo}
+
+        def cause(shard: str) -> str:
+            if records.is_damaged(dataset, set_name, shard):
+                return "its record is damaged"
+            is_made = records.is_recorded(dataset, set_name, shard)
+            return "made from something that has changed" if is_made else "not begun"
+
+        return {shard: cause(shard) if shard in listed else "" for shard in shards}

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from toolkit.data.documents import Document
-from toolkit.stages.stage import STAGES, Stage, made_of_each
+from toolkit.make.stage import STAGES, Stage, made_of_each
 from toolkit.tag import describe
 from toolkit.tag.tagger import references
 from toolkit.testing.plugin import (

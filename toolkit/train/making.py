@@ -37,7 +37,7 @@ class Making:
         dataset: whose documents are labelled.
         shards: of it.
         max_document_bytes: of a document.
-        run: tasks, as `toolkit.commands.steps.context.Context.run` does.
+        run: tasks, as `toolkit.stages.context.Context.run` does.
     """
 
     dataset: Dataset

@@ -15,6 +15,7 @@ from toolkit.describe.about import About
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.section import Common as Input
+from toolkit.make.stage import STAGES
 from toolkit.mix.budget.settings import BudgetForm
 from toolkit.mix.settings import TOKENS, JoinedOption, OutputSettings, SectionForm, StreamForm
 from toolkit.mix.writer import WRITERS
@@ -22,7 +23,6 @@ from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.rules.reading import GroupForm, IncludeForm
 from toolkit.runs.workers import DEFAULT, EXECUTORS
-from toolkit.stages.stage import STAGES
 from toolkit.storage_options import Duration, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS

@@ -149,7 +149,7 @@ class Explanation(ConfigStruct):
         stretches: of the text, that the rule is about.
         rank: the least are shown of samples that are drawn.
         attributes: of a document that was asked for, by their names in the mix.
-        way: of the same, where it comes from and where it is in the output (see `toolkit.commands.steps.tracing`).
+        way: of the same, where it comes from and where it is in the output (see `toolkit.commands._tracing`).
     """
 
     place: str

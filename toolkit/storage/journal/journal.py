@@ -155,7 +155,7 @@ class Journal:
         """Put all that there is now into one file, if it is not.
 
         The merged file appears first, then what it has taken up is deleted: who reads meanwhile finds the same in
-        both. Only one process may do this at a time (see `toolkit.commands.running.merge`); others may read and write.
+        both. Only one process may do this at a time (see `toolkit.stages.running.merge`); others may read and write.
 
         Args:
             forgive: whether to merge what is damaged, too, of which nothing is left then but its sound entries: when

@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import open_dataset
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
@@ -18,6 +16,8 @@ from toolkit.source import Source
 from toolkit.sql import views
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import Reading, View
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
 
 DOCUMENTS, JOINED, OUTPUT = "documents", "joined", "output"
 """Names of views; all others are called as sets."""

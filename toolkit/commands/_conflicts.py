@@ -5,15 +5,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from toolkit.annotate import section as annotate_section
+from toolkit.commands import _mix_editions as editions
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import ingest, make
-from toolkit.commands.mixing import editions, preparation, publishing
-from toolkit.commands.stages import MAKING
-from toolkit.commands.steps.context import Context
 from toolkit.errors import ConfigError
 from toolkit.ingest import section as ingest_section
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.runs import claims
+from toolkit.stages.context import Context
+from toolkit.stages.sections import MAKING
 from toolkit.storage.paths import check_writable
 from toolkit.tag import declared, run
 from toolkit.whole import section as dedup_section

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset
 from toolkit.data.places import Inside, Place, check_apart, is_within, normal
 from toolkit.errors import ConfigError
 from toolkit.ingest.plan import InputToIngest
 from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.stages.context import Context
 from toolkit.storage import store_of
 
 

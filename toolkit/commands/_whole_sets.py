@@ -7,14 +7,7 @@ from typing import Any
 import msgspec
 
 from toolkit.command_line import Stage
-from toolkit.commands.mixing.preparation import shared_ids
-from toolkit.commands.running import in_words
-from toolkit.commands.steps import look as stages
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.look import Look
-from toolkit.commands.steps.outcome import Outcome, StepFailed, all_values, table
-from toolkit.commands.steps.showing import show_plan
+from toolkit.commands._mix_preparation import shared_ids
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
@@ -24,7 +17,11 @@ from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.room import Needs
-from toolkit.stages.stage import Progress
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.running import in_words
+from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.whole import resolve, section, sign
 from toolkit.whole.records import Model, fates_folder, load_resolved
 from toolkit.whole.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
@@ -299,7 +296,7 @@ _STEPS = {
 }
 
 
-def stage(command: str) -> stages.Stage:
+def stage(command: str) -> Declaration:
     """Return the stage of a section over the whole dataset."""
 
     def progress(look: Look) -> Iterator[Progress]:
@@ -316,4 +313,4 @@ def stage(command: str) -> stages.Stage:
             causes = states_of(dataset, entry, shards, whole=not context.in_part)
             yield Progress(f"{command} {entry.set}", command, causes)
 
-    return stages.Stage("whole", progress)
+    return Declaration("whole", progress)

@@ -8,10 +8,8 @@ from itertools import count
 
 import msgspec
 
-from toolkit.commands.mixing import preparation
-from toolkit.commands.mixing.preparation import PreparedMix, with_streams
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import table
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands._mix_preparation import PreparedMix, with_streams
 from toolkit.data.excerpts import escaped
 from toolkit.errors import DataError
 from toolkit.mix import publish
@@ -22,6 +20,8 @@ from toolkit.mix.effects.counts import GroupCount, add_groups
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import work_folder
 from toolkit.mix.stage import tasks_of
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import table
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, unlike_data
 

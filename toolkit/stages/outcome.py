@@ -1,12 +1,15 @@
-"""The outcome of a command, and the text that it is shown as."""
+"""The outcome of a command, and the text that it is shown as; of a dry run, settings and plan."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.config import settings as config
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ToolkitError
 from toolkit.runs.executors import Result
+from toolkit.stages.context import Context
+from toolkit.storage_options import StorageOptions
 
 
 @dataclass
@@ -68,3 +71,22 @@ def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
     ]
     lines.insert(1, "  ".join("-" * w for w in widths))
     return "\n".join(line.rstrip() for line in lines)
+
+
+def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
+    """Return the outcome of a dry run; of a share, with what it has of all that there is."""
+    if context.share:
+        plan = {"share": context.share.plan(), **plan}
+    shown = show_settings(context)
+    shown.text += "\n# plan\n" + config.dump(plan)
+    shown.data["plan"] = plan
+    return shown
+
+
+def show_settings(context: Context) -> Outcome:
+    """Return the configuration with overrides, variables of the environment and defaults; in the text without those."""
+    resolved = config.plain(context.config)
+    given = {
+        key: value for key, value in resolved.items() if value not in (None, [], {}, config.plain(StorageOptions()))
+    }
+    return Outcome(text=config.dump(given), data={"settings": resolved})

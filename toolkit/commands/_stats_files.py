@@ -11,8 +11,6 @@ import msgspec
 
 from toolkit.aggregate.columns import folder_of
 from toolkit.aggregate.distributions import leaves
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.ingest import inputs, own_types
@@ -33,6 +31,8 @@ from toolkit.rules import Rule
 from toolkit.rules.checker import Name
 from toolkit.session import current
 from toolkit.source import Resolved
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
 from toolkit.storage import compression
 from toolkit.storage.paths import check_writable, join, strip_suffix
 from toolkit.text.languages.labels import label_of_path

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit.commands import _mix_budgets as budgets
+from toolkit.commands import _mix_orphans as orphans
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _mix_publishing as publishing
+from toolkit.commands import _mix_tables as tables
 from toolkit.commands import _tag_sample as using
-from toolkit.commands.carrying_out import opened_apart
-from toolkit.commands.mixing import budgets, orphans, preparation, publishing, tables
-from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.steps import tracing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.commands import _tracing as tracing
+from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW
@@ -29,6 +30,9 @@ from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
 from toolkit.runs.executors import Result, Task
+from toolkit.stages.context import Context
+from toolkit.stages.dispatch import opened_apart
+from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.threads import for_each
 
 UNMATCHED_LISTED = 1000

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from toolkit.commands.mixing import preparation
-from toolkit.commands.steps.context import Context
+from toolkit.commands import _mix_preparation as preparation
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.mix import join, publish
 from toolkit.one_pass import InputToPass
 from toolkit.records import sets as records
+from toolkit.stages.context import Context
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging

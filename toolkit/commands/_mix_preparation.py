@@ -10,10 +10,6 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.steps import places
-from toolkit.commands.steps import shards as sharing
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import failures
 from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
@@ -33,6 +29,10 @@ from toolkit.records import sets as records
 from toolkit.rules import filters
 from toolkit.rules.rule import UnknownAttribute
 from toolkit.source import external_sets, resolve_sets
+from toolkit.stages import places
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import failures
 from toolkit.storage.paths import check_writable, strip_suffix
 from toolkit.storage.threads import for_each
 

@@ -7,9 +7,6 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from toolkit.command_line import Flag, Looking, Words
-from toolkit.commands.steps import shards
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import failures
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.describe import splits
@@ -25,6 +22,9 @@ from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.records import origins
 from toolkit.runs.executors import R, Report, Task
+from toolkit.stages import shards
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import failures
 from toolkit.storage.paths import exists, is_folder, join, not_in
 from toolkit.validate.croissant import Describe
 from toolkit.validate.one_file import ValidateJob, check_aligned

@@ -12,9 +12,6 @@ import msgspec
 
 from toolkit.align import section as align_section
 from toolkit.annotate import section as annotate_section
-from toolkit.commands.running import Running, merge
-from toolkit.commands.stages import MAKING, REMAKES, WRITES, before
-from toolkit.commands.steps.disk import Disk
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
@@ -34,6 +31,9 @@ from toolkit.records.foreign import Seen
 from toolkit.runs import claims
 from toolkit.runs.room import Room
 from toolkit.source import Source, look
+from toolkit.stages.disk import Disk
+from toolkit.stages.running import Running, merge
+from toolkit.stages.sections import MAKING, REMAKES, WRITES, before
 from toolkit.stages.state import state_of
 from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
 from toolkit.tag import declared

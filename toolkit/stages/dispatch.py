@@ -1,4 +1,4 @@
-"""Carrying out a command, on the command line and from Python: its configuration is opened, and it runs."""
+"""Opens the configuration of a command, and runs it: on the command line and from Python."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,9 +9,6 @@ import msgspec
 
 from toolkit import command_line
 from toolkit.command_line import Looking, Options
-from toolkit.commands.stages import STAGES
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import recipes
 from toolkit.config import settings as config
 from toolkit.config.root import apply_root, with_root
@@ -19,6 +16,9 @@ from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.session import Session, current
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
+from toolkit.stages.sections import STAGES
 from toolkit.storage.journal import apart
 from toolkit.storage.roots import note_roots
 
@@ -96,7 +96,7 @@ def _read_what_can_be(source: ConfigNode) -> tuple[Config, list[str]]:
     return config.convert(good, Config), faults
 
 
-def carry_out(options: Options, begun: Callable[[], None] = lambda: None) -> Outcome:
+def run_command(options: Options, begun: Callable[[], None] = lambda: None) -> Outcome:
     """Run the command of these options in the current session; return its outcome.
 
     Args:

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolkit.command_line import Options
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.interop.dolma import read_deduper, read_mixer, read_tagger
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 Run = Callable[[Context, AnyOptions], Outcome]

@@ -5,10 +5,11 @@ from functools import partial
 
 import msgspec
 
-from toolkit.commands.mixing import budgets, orphans, preparation, tables
-from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures
+from toolkit.commands import _mix_budgets as budgets
+from toolkit.commands import _mix_orphans as orphans
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _mix_tables as tables
+from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.data import own_types
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.tables.restored import own_columns
@@ -26,6 +27,8 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules import kind_called
 from toolkit.runs.executors import Task
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.threads import for_each
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, NothingThere, ToolkitError, amount
@@ -12,6 +10,8 @@ from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.records import ingested, rejected
 from toolkit.records.lost import lost_shards
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import absolute
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.steps.context import Context
 from toolkit.config.explaining import Path
 from toolkit.config.settings import ConfigNode
 from toolkit.mix.settings import TOKENS
+from toolkit.stages.context import Context
 from toolkit.storage.paths import absolute
 
 SECTION = "tokenize"

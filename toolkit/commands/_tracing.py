@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.commands.steps.context import Context
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
@@ -15,6 +14,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.records import left_out
 from toolkit.records.left_out import LeftOut
 from toolkit.runs.executors import Report, Task
+from toolkit.stages.context import Context
 from toolkit.storage.paths import join
 
 PLACES = 10

@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands.steps.outcome import table
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow
 from toolkit.data.excerpts import escaped
 from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ToolkitError, amount, short
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reading.preview import Preview, preview
+from toolkit.stages.outcome import table
 from toolkit.storage import store_of
 
 TEXT_LINES = 12

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from toolkit.commands.steps.outcome import table
 from toolkit.data import excerpts
 from toolkit.errors import amount, short
 from toolkit.mix.effects.counts import NO_LABEL, RuleCount, RuleEffect, Totals, add
@@ -11,6 +10,7 @@ from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, Unseen
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.rules import kind_called
+from toolkit.stages.outcome import table
 
 _NULLS = 8
 """The column of nulls in the table of rules; it is shown where there are some."""

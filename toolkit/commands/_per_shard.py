@@ -12,6 +12,11 @@ from functools import partial
 
 import msgspec
 
+from toolkit.commands import _mix_editions as editions
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _mix_publishing as publishing
+from toolkit.commands import _one_pass as one_pass
+from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.commands.ingest import (
     Numbers,
     run_inputs,
@@ -21,12 +26,6 @@ from toolkit.commands.ingest import (
     verdicts,
     with_salvaged,
 )
-from toolkit.commands.mixing import editions, preparation, publishing
-from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.steps import one_pass
-from toolkit.commands.steps.context import Context
-from toolkit.commands.steps.outcome import Outcome, failures, table
-from toolkit.commands.steps.showing import show_plan
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments, few, quoted
@@ -43,6 +42,8 @@ from toolkit.one_pass import InputMixed, InputToPass, attributes_by_record, pass
 from toolkit.records import ingested
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import Task
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan

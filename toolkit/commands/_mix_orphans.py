@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from toolkit.commands.mixing.preparation import PreparedMix
-from toolkit.commands.steps.context import Context
+from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import AttributesRow, Rows
 from toolkit.errors import DataError, amount
@@ -21,6 +20,7 @@ from toolkit.mix.publish import OrphanCount, orphan_counts
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageRecord
 from toolkit.runs.executors import Result, Task
+from toolkit.stages.context import Context
 from toolkit.storage.outputs import write_file
 
 _ROWS = msgspec.json.Decoder(AttributesRow)
