@@ -14,7 +14,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import gather
 from toolkit.records import aligned, sets
-from toolkit.records.freshness import attributes_state
+from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
 from toolkit.storage.outputs import RowOutput
@@ -51,7 +51,7 @@ class WrittenShard(ConfigStruct):
 def is_done(work: ShardToWrite) -> bool:
     """Return whether the attributes of a shard are there, of the documents of now."""
     state = row_index.current(work.dataset, work.shard)
-    return attributes_state(work.dataset, work.set, work.shard, state, work.settings, ()).is_done
+    return ShardAttributes(work.dataset, work.set, work.shard, state).state(work.settings, ()).is_done
 
 
 def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:

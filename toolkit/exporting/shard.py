@@ -26,7 +26,7 @@ from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import origins
 from toolkit.records import sets as records
-from toolkit.records.freshness import digest_now
+from toolkit.records.freshness import ShardAttributes
 from toolkit.records.origins import Origin
 from toolkit.runs.executors import Report
 from toolkit.storage import store_of
@@ -151,7 +151,7 @@ def state_of(shard: ShardToExport, made_of: str | None = None) -> State:
 
     def now() -> Iterator[tuple[str, str | None]]:
         dataset, name = shard.work.dataset, shard.work.shard
-        content = digest_now(dataset, shard.joined.set, name, row_index.current(dataset, name), quick=True)
+        content = ShardAttributes(dataset, shard.joined.set, name, row_index.current(dataset, name)).digest(quick=True)
         yield "", content and _made_of(shard.joined, content)
 
     return state(

@@ -17,7 +17,7 @@ from toolkit.errors import ConfigError
 from toolkit.ingest.plan import InputToIngest, as_listed, makers
 from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
-from toolkit.records.freshness import files_in
+from toolkit.records.freshness import ShardAttributes
 from toolkit.records.ingested import InputOfPack, InputRecord
 from toolkit.storage import Stat, store_of
 from toolkit.storage.artifact import FileRecord, State, files_state, state, stored_xxh3
@@ -165,8 +165,8 @@ def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -
     if made.is_done:
         pairs = [(name, shard) for shard in record.shards for name in work.entry.reader().attribute_sets()]
         states = (
-            state(sets.load_record(work.dataset, *pair), files=files_in(work.dataset, *pair), quick=quick)
-            for pair in pairs
+            state(attributes.record, files=attributes.files, quick=quick)
+            for attributes in (ShardAttributes(work.dataset, *pair) for pair in pairs)
         )
         made = next((each for each in states if not each.is_done), made)
     if made.is_done:

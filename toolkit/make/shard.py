@@ -7,6 +7,7 @@ attributes/<set>/X ───┴──> Stage.make ──> attributes/NAME/X, or 
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from toolkit.errors import ConfigError, DataError, Unreadable, in_words
 from toolkit.make.section import DOCUMENTS, Entry
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
 from toolkit.records import sets
-from toolkit.records.freshness import attributes_state, files_in, inputs_now
+from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
@@ -80,19 +81,18 @@ def state_of(
     Args:
         work: Shard and stage.
         quick: As of `toolkit.storage.artifact.state`.
-        learn: As of `toolkit.records.freshness.attributes_state`.
+        learn: As of `ShardAttributes.state`.
     """
     home, name = work.entry.home(work.dataset)
     documents = row_index.current(work.dataset, work.shard)
+    mine = ShardAttributes(home, name, work.shard, documents)
     if not work.entry.root:
-        reads = work.entry.reads()
-        found = attributes_state(home, name, work.shard, documents, work.settings, reads, quick=quick, learn=learn)
-        return documents, found.is_done
-    record = sets.load_record(home, name, work.shard)
+        return documents, mine.state(work.settings, work.entry.reads(), quick=quick, learn=learn).is_done
+    record = mine.record
     if documents is None or record is None or {*record.reads} != {*work.entry.reads()}:
         return documents, False
-    inputs = inputs_now(work.dataset, work.shard, documents, record.reads, quick=quick)
-    found = artifact_state(record, inputs, work.settings, files_in(home, name, work.shard), quick=quick)
+    inputs = replace(mine, dataset=work.dataset).inputs(record.reads, quick=quick)
+    found = artifact_state(record, inputs, work.settings, mine.files, quick=quick)
     return documents, found.is_done and row_index.current(home, work.shard) is not None
 
 

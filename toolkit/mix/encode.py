@@ -29,7 +29,7 @@ from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.settings import COPY, REJECTED, split_of
 from toolkit.mix.shuffle import framed
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
-from toolkit.records.freshness import content_of
+from toolkit.records.freshness import ShardAttributes
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch, Column
 from toolkit.text.counting import COLUMNS
@@ -468,7 +468,7 @@ class _Provenance:
         self._shard = os.path.basename(work.shard) if self._short else work.key
         self._sets = {
             joined.set: {
-                "digest": content_of(work.dataset, joined.set, work.shard),
+                "digest": ShardAttributes(work.dataset, joined.set, work.shard).content(),
                 "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
             }
             for joined in work.sets

@@ -30,7 +30,7 @@ from toolkit.errors import DataError, StaleError
 from toolkit.mix.joined_sets import Binding, ChosenText, JoinedSet, chosen_text_of, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import sets as records
-from toolkit.records.freshness import content_of
+from toolkit.records.freshness import ShardAttributes
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.runs.blocks import Block, in_blocks, next_block
 from toolkit.session import current
@@ -114,7 +114,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
 
     Args:
         work: the shard and the sets.
-        learn: as of `toolkit.records.freshness.attributes_state`.
+        learn: as of `toolkit.records.freshness.ShardAttributes.state`.
 
     Raises:
         DataError: if a file is missing, damaged, not complete, or stale; rows that do not match are named by line.
@@ -133,7 +133,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
         if not exists(path):
             raise records.missing_attributes(dataset, joined.set, shard)
         try:
-            digests[joined.set] = content_of(dataset, joined.set, shard, state, learn=learn)
+            digests[joined.set] = ShardAttributes(dataset, joined.set, shard, state).content(learn=learn)
         except StaleError:
             raise
         except DataError:

@@ -30,6 +30,7 @@ from toolkit.records.origins import Origin
 from toolkit.rules import Role, kind_called
 from toolkit.rules.kinds.repeat import Unit
 from toolkit.storage import json_files, store_of
+from toolkit.storage.artifact import Derived, FileRecord, files_state, state
 from toolkit.storage.outputs import Output, Together, write_file
 from toolkit.storage.paths import (
     below,
@@ -40,7 +41,7 @@ from toolkit.storage.paths import (
     remove,
     remove_empty_folders,
     remove_tree,
-    stat,
+    size_of,
 )
 from toolkit.storage.threads import for_each
 
@@ -305,16 +306,19 @@ def is_unfinished(output: str) -> bool:
 
 def fault_of(output: str, manifest: Manifest) -> str:
     """Return which file of an output is not there, or not of the size that the manifest lists; empty if all are."""
-    sizes = {file.path: file.size for part in manifest.parts for file in part.files}
-    sizes |= {path: len(text.encode()) for path, text in manifest.files.items()}
-    for name, size in sizes.items():
-        path = below(output, name)
-        found = stat(path)
-        if found is None:
-            return f"{path}: expected a file that the manifest lists, got {lacking(path)}; run `toolkit mix`"
-        if found.size != size:
-            return f"{path}: expected {size} bytes by the manifest, got {found.size}; run `toolkit mix`"
-    return ""
+    files = _files(output, manifest)
+    if not (path := files_state(files).changed):
+        return ""
+    (size,) = {file.size for file in files if file.path == path}
+    if not exists(path):
+        return f"{path}: expected a file that the manifest lists, got {lacking(path)}; run `toolkit mix`"
+    return f"{path}: expected {size} bytes by the manifest, got {size_of(path)}; run `toolkit mix`"
+
+
+def _files(output: str, manifest: Manifest) -> list[FileRecord]:
+    """Return the files of an output, as the manifest describes them."""
+    files = [FileRecord(below(output, file.path), file.size) for part in manifest.parts for file in part.files]
+    return files + [FileRecord(below(output, path), len(text.encode())) for path, text in manifest.files.items()]
 
 
 def check_rejected(output: str, folder: str) -> None:
@@ -439,16 +443,13 @@ def unchanged_manifest(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now
     settings = listed[0].settings
     output = settings.output.path
     manifest = load_manifest(output)
-    here = [(w.stream.name, w.shard) for w in listed]
-    if manifest is None or manifest.omitted or [(e.stream, e.shard) for e in manifest.inputs] != here:
+    if manifest is None or [(e.stream, e.shard) for e in manifest.inputs] != [(w.stream.name, w.shard) for w in listed]:
         return None
-    pairs = list(zip(listed, manifest.inputs, strict=True))
-    if not all(for_each(lambda pair: inputs(pair[0]) == (pair[1].documents, pair[1].attributes), pairs)):
-        return None
-    found: plan.Inputs = sorted((work.key, entry.documents, entry.attributes) for work, entry in pairs)
+    now = for_each(inputs, listed)
+    found: plan.Inputs = sorted((work.key, *digests) for work, digests in zip(listed, now, strict=True) if digests)
     digest = plan.digest_of(found, settings.stage_digest(), settings.output.part_size, [])
-    is_ours = manifest.digest == digest and not is_unfinished(output)
-    return manifest if is_ours and not fault_of(output, manifest) else None
+    published = state(Derived(made_of=manifest.digest), [("", digest)], files=lambda _: _files(output, manifest))
+    return manifest if published.is_done and not is_unfinished(output) else None
 
 
 class Published:
@@ -470,7 +471,7 @@ class Published:
         if manifest and (self.fault or self._is_unfinished):
             manifest = None
         listed = manifest.inputs if manifest else []
-        self._entries = {(e.stream, e.shard): _digest(e.documents, e.attributes) for e in listed}
+        self._entries = {(e.stream, e.shard): Derived(made_of=_digest(e.documents, e.attributes)) for e in listed}
         self.shards = len(self._entries)
 
     def has_changed(self) -> bool:
@@ -486,12 +487,13 @@ class Published:
 
     def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
         """Return True if a shard is in it, as it is."""
-        return inputs is not None and self._entries.get((work.stream.name, work.shard)) == _digest(*inputs)
+        known = self._entries.get((work.stream.name, work.shard))
+        return state(known, [("", inputs and _digest(*inputs))]).is_done
 
 
-def _digest(documents: str, attributes: dict[str, str]) -> bytes:
+def _digest(documents: str, attributes: dict[str, str]) -> str:
     """Return one digest of those of a shard: 100,000 shards have a million of them."""
-    return xxhash.xxh3_128_digest(msgspec.json.encode((documents, attributes), order="sorted"))
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode((documents, attributes), order="sorted"))
 
 
 def is_unchanged(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:

@@ -45,8 +45,12 @@ External = Callable[[str], list[Seen]]
 
 def seen_now(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
     """Return what `look_at` found in an attribute file that another program wrote, if the file is as it was then."""
-    seen, path = _load(dataset, set_name, shard), dataset.attribute_file(set_name, shard)
-    return seen if state(seen, files=lambda seen: [FileRecord(path, seen.size, seen.stamp)]).is_done else None
+    seen = _load(dataset, set_name, shard)
+    return seen if _is_current(seen, dataset.attribute_file(set_name, shard)) else None
+
+
+def _is_current(seen: Seen | None, path: str) -> bool:
+    return state(seen, files=lambda seen: [FileRecord(path, seen.size, seen.stamp)]).is_done
 
 
 def place_of(set_name: str, shard: str) -> Place:
@@ -60,21 +64,20 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
     Raises:
         DataError: if it is not an attribute file, or lacks keys that it had when it was read before.
     """
-    path = dataset.attribute_file(set_name, shard)
+    path, before = dataset.attribute_file(set_name, shard), _load(dataset, set_name, shard)
+    if before and _is_current(before, path):
+        return before
     found = stat(path)
     if found is None:
         raise missing_file(path, dataset, shard, None)
-    seen = seen_now(dataset, set_name, shard)
-    if seen is None:
-        before = _load(dataset, set_name, shard)
-        seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
-        if before and seen.rows and (gone := _gone(before, seen)):
-            raise DataError(
-                f"expected the keys that the file had before, got none of {', '.join(gone)}; restore the file, or run "
-                f"`toolkit clean --forget {set_name}` if they are not needed",
-                path=path,
-            )
-        _save(dataset, set_name, shard, seen)
+    seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
+    if before and seen.rows and (gone := _gone(before, seen)):
+        raise DataError(
+            f"expected the keys that the file had before, got none of {', '.join(gone)}; restore the file, or run "
+            f"`toolkit clean --forget {set_name}` if they are not needed",
+            path=path,
+        )
+    _save(dataset, set_name, shard, seen)
     return seen
 
 

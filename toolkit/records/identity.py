@@ -4,11 +4,11 @@ row indexes, 8 bytes a document ──ranges of hashes, on local disk──> sor
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import DataError, ToolkitError
+from toolkit.storage.artifact import Artifact, state
 from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored
 from toolkit.storage.stores.local.scratch import open_scratch
@@ -284,10 +285,22 @@ class NotedDocuments:
             return None
 
 
-class _Checked(msgspec.Struct, frozen=True):
+class _Checked(Artifact, frozen=True):
     """The record of a check: xxh3-64 of path and content of each shard among which no two ids are equal, sorted."""
 
     shards: bytes
+
+    @classmethod
+    def of(cls, digests: Iterable[bytes]) -> Self:
+        return cls(b"".join(sorted(digests)))
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.shards.hex()}
+
+    def among(self, digests: set[bytes]) -> Self:
+        """Return the record of the same check, of these shards alone: as far as they were in it."""
+        return self.of({self.shards[i : i + 8] for i in range(0, len(self.shards), 8)} & digests)
 
 
 def check_unique(dataset: Dataset, shards: Sequence[str], max_bytes: int, *, write: bool = True) -> None:
@@ -307,16 +320,16 @@ def check_unique(dataset: Dataset, shards: Sequence[str], max_bytes: int, *, wri
     journal = journals.of(dataset)
     before = journal.load(*_PLACE, _Checked)
     states = [row_index.recorded(dataset, shard) for shard in shards]
-    known = {each.tobytes() for each in np.frombuffer(before.shards, "<u8")} if before else set()
-    if before and all(s and _digest(shard, s) in known for shard, s in zip(shards, states, strict=True)):
+    now = {_digest(shard, indexed) for shard, indexed in zip(shards, states, strict=True) if indexed}
+    inputs = _Checked.of(now).lineage if all(states) else {"": None}
+    if state(before and before.among(now), inputs.items()).is_done:
         return
     ensured = for_each(partial(row_index.ensure, dataset, max_bytes=max_bytes), shards)
     indexed = [IndexedDocuments(dataset, *each) for each in zip(shards, (s.rows for s in ensured), strict=True)]
     for duplicate in find_duplicate_ids(indexed):
         raise duplicate.error(indexed, ADVICE)
     if write:
-        digests = b"".join(sorted(map(_digest, shards, ensured)))
-        journal.save({_PLACE: msgspec.json.encode(_Checked(digests))})
+        journal.save({_PLACE: msgspec.json.encode(_Checked.of(map(_digest, shards, ensured)))})
 
 
 def _digest(shard: str, state: row_index.ShardState) -> bytes:

@@ -21,7 +21,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Rows, Span, to_document
 from toolkit.errors import DataError, did_you_mean, in_words
 from toolkit.records import foreign, sets
-from toolkit.records.freshness import attributes_state, content_of
+from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.runs.executors import Report, Result, Task
 from toolkit.runs.grouped import one_by_one
@@ -75,13 +75,13 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
 def outdated(
     work: ShardToTag, documents: row_index.ShardState | None, *, quick: bool = False, learn: bool = False
 ) -> list[str]:
-    """Return the sets of the plan to make for a shard; `quick` and `learn` as of `attributes_state`."""
+    """Return the sets of the plan to make for a shard; `quick` and `learn` as of `ShardAttributes.state`."""
     todo: list[str] = []
     steps = build(work.plan)
     for name in dict.fromkeys(step.set for step in steps):
         reads = {r.set for step in steps if step.set == name for r in step.references} - {name}
-        now = partial(attributes_state, work.dataset, name, work.shard, documents, work.settings[name], reads)
-        if reads & set(todo) or not now(quick=quick, learn=learn).is_done:
+        attributes = ShardAttributes(work.dataset, name, work.shard, documents)
+        if reads & set(todo) or not attributes.state(work.settings[name], reads, quick=quick, learn=learn).is_done:
             todo.append(name)
     return todo
 
@@ -133,7 +133,7 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> T
     external = sorted({r.set for step in _steps(work, todo) for r in step.references} - set(todo))
     if external and state is None:
         state = row_index.build(dataset, shard, work.max_document_bytes)
-    contents = {name: content_of(dataset, name, shard, state) for name in external}
+    contents = {name: ShardAttributes(dataset, name, shard, state).content() for name in external}
     sets.forget_all(dataset, todo, [shard])
     with nullcontext(group) if group else Group(journals.of(dataset)) as own:
         output, state = _write(work, todo, external, state, report, own)
@@ -375,7 +375,7 @@ def asked(work: ShardToTag) -> Iterator[tuple[list[Numbered], int]]:
     if external:
         state = row_index.current(dataset, shard) or row_index.build(dataset, shard, work.max_document_bytes)
         for name in external:
-            content_of(dataset, name, shard, state)
+            ShardAttributes(dataset, name, shard, state).content()
     with ExitStack() as stack:
         lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes))
         others = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]

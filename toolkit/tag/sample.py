@@ -21,7 +21,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import LATE_DECODER, AttributesRow, Rows
 from toolkit.errors import AlignmentError
 from toolkit.records import sets
-from toolkit.records.freshness import content_of
+from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
@@ -250,7 +250,7 @@ def copy_file(work: FileToCopy, report: Report) -> int:
                 names.append((row.id, row.source))
                 documents.write_row(line)
             for name, output in outputs.items():
-                content_of(dataset, name, shard, state)
+                ShardAttributes(dataset, name, shard, state).content()
                 for line in _attributes(dataset, name, shard, numbers, names):
                     output.write_row(line)
             report(len(numbers), 0)

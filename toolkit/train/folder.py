@@ -19,7 +19,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import current
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.records import origins
-from toolkit.records.freshness import content_of
+from toolkit.records.freshness import ShardAttributes
 from toolkit.storage import json_files, store_of
 from toolkit.storage.artifact import Artifact, FileRecord, State, state, stored_sha256
 from toolkit.storage.models import CARD, ModelFile, digest_of_files
@@ -84,7 +84,7 @@ def labels_of(dataset: Dataset, set_name: str, shards: Iterable[str]) -> dict[st
         with suppress(DataError):
             if state is not None:
                 key = xxhash.xxh3_64_hexdigest(f"{shard} {state.content}".encode())
-                found[key] = content_of(dataset, set_name, shard)[:16]
+                found[key] = ShardAttributes(dataset, set_name, shard).content()[:16]
     return found
 
 

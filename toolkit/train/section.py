@@ -11,7 +11,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import current
 from toolkit.errors import ConfigError, UnknownPlugin
 from toolkit.records.foreign import External
-from toolkit.records.freshness import content_of
+from toolkit.records.freshness import ShardAttributes
 from toolkit.records.sets import SetSchema
 from toolkit.storage.paths import is_set_name, join
 from toolkit.train.folder import models_folder
@@ -92,6 +92,6 @@ def made_from(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> str | No
         state = current(dataset, shard)
         if state is None:
             return None
-        reads = {name: content_of(dataset, name, shard, state) for name in entry.reads}
+        reads = {name: ShardAttributes(dataset, name, shard, state).content() for name in entry.reads}
         digest.update(msgspec.json.encode([shard, state.content, reads]))
     return digest.hexdigest()

@@ -24,7 +24,7 @@ from toolkit.inspect.targets import Format
 from toolkit.mix.settings import COPY
 from toolkit.mix.writer import Writer
 from toolkit.records import foreign, sets
-from toolkit.records.freshness import content_of
+from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Position
 from toolkit.storage.paths import exists, size_of, stat
@@ -345,7 +345,7 @@ def _check_record(
     if work.first is None:
         documents = row_index.ensure(dataset, work.path, work.max_document_bytes)
     try:
-        content_of(dataset, work.set, work.path, documents)
+        ShardAttributes(dataset, work.set, work.path, documents).content()
     except DataError as error:
         findings.add(error)
     return record

@@ -14,7 +14,7 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.records import sets
-from toolkit.records.freshness import attributes_state
+from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.progress import Share
 from toolkit.storage import store_of
@@ -183,10 +183,11 @@ class WrittenShard(ConfigStruct):
 
 
 def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = False) -> State:
-    """Return the state of the attributes of a shard; `quick` and `learn` as of `attributes_state`."""
+    """Return the state of the attributes of a shard; `quick` and `learn` as of `ShardAttributes.state`."""
     dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
     documents = row_index.current(dataset, shard)
-    return attributes_state(dataset, entry.set, shard, documents, entry.recorded, entry.reads, quick=quick, learn=learn)
+    attributes = ShardAttributes(dataset, entry.set, shard, documents)
+    return attributes.state(entry.recorded, entry.reads, quick=quick, learn=learn)
 
 
 def works_to_write(

@@ -21,7 +21,7 @@ from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import ShardState, current
 from toolkit.errors import DataError
 from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
-from toolkit.records.freshness import inputs_now
+from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.artifact import State, state
 from toolkit.storage.journal import Group
@@ -101,9 +101,9 @@ def signatures_state(
     quick: bool = False,
     learn: bool = False,
 ) -> State:
-    """Return the state of a shard's signatures; `quick` and `learn` as of `attributes_state`."""
+    """Return the state of a shard's signatures; `quick` and `learn` as of `ShardAttributes.state`."""
     record = load_record(dataset, entry.set, shard)
-    inputs = inputs_now(dataset, shard, documents, entry.reads, quick=quick)
+    inputs = ShardAttributes(dataset, entry.set, shard, documents).inputs(entry.reads, quick=quick)
     found = state(record, inputs, entry.recorded, files_in(dataset, entry.set, shard), quick=quick)
     if record and learn and found.stamps:
         folder = join(folder_of(dataset, entry), shard)
