@@ -55,3 +55,23 @@ def test_an_output_with_its_attributes_lists_their_scales(described: dict[str, A
     told = json.dumps(sets["documents"])
     assert "`scale-grade`" in told, told
     assert "0 findings" in project.ok("validate", project.out).out
+
+
+def test_a_tagger_declares_the_scale_of_its_values(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document(f"d{i}", "text") for i in range(9)])
+    entry = {"tagger": "random", "as": "luck", "scale": {"range": [1, 0]}}
+    project.config |= {"tag": {"r-0": entry}, "about": ABOUT}
+    ran = project("tag")
+    assert ran.code == 2
+    assert f"{project.yaml}:" in ran.err
+    assert ": tag.r-0.scale: range: expected a least and a greater number, got [1.0, 0.0]" in ran.err
+    entry["scale"] = {"range": [0, 1], "step": 0.5}
+    project.ok("tag")
+    project.ok("croissant")
+    found = json.loads((project.data / "croissant.json").read_text())
+    (scale,) = (each for each in found["recordSet"] if each["@id"] == "scale-r-0-luck")
+    assert [row["scale-r-0-luck/value"] for row in scale["data"]] == [0, 0.5, 1]
+    told = project.ok("evaluate", "r-0.luck", "--against", "r-0.luck", "--json").json
+    assert (told["scale"], told["level"]) == ({"range": [0.0, 1.0], "step": 0.5}, "ordinal")
+    entry["scale"] = "none"
+    assert "scale" in project("tag").err  # another setting of the set

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolkit.aggregate import keys, partials
+from toolkit import partials
+from toolkit.aggregate import keys
 from toolkit.data import row_index
 from toolkit.mix.effects.preview import BLOCK, blocks
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks

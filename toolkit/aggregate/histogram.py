@@ -99,9 +99,11 @@ class Histogram(msgspec.Struct):
     def numbers(self) -> Iterator[tuple[Any, int]]:
         """Yield a number for each bucket, in order, with its count; it is of the type of `low`."""
         for code, count in sorted(self.cells.items()):
-            edge, width = edge_of(code, 3), 10.0 ** ((abs(code) // 1000) + _LEAST - 2) if code else 0.0
-            middle = edge + (width // 2 if self.whole else width / 2)
-            yield type(self.low)(min(max(middle, self.low), self.high)), count
+            power, digits = divmod(abs(code), 1000)
+            shift = power + _LEAST - 2
+            middle = math.copysign(_times_ten(digits * 10 + 5, shift - 1), code) if code else 0.0
+            number = edge_of(code, 3) if self.whole and shift <= 0 else middle
+            yield type(self.low)(min(max(number, self.low), self.high)), count
 
     def quantile(self, share: str) -> Any:
         """Return a quantile by the nearest rank, to within 0.5 %; 0 of no numbers; share: a decimal."""
@@ -189,9 +191,13 @@ def edge_of(code: int, precision: int = 2) -> float:
         return 0.0
     power, digits = divmod(abs(code), 10**precision)
     digits += code < 0
-    shift = power + _LEAST - precision + 1
-    found = float(digits * 10**shift) if shift >= 0 else digits / 10**-shift
+    found = _times_ten(digits, power + _LEAST - precision + 1)
     return found if code > 0 else -found
+
+
+def _times_ten(digits: int, shift: int) -> float:
+    """Return ``digits·10^shift`` as the nearest float, which is printed with these digits."""
+    return float(digits * 10**shift) if shift >= 0 else digits / 10**-shift
 
 
 def edges(found: Mapping[int, int], most: int, *, whole: bool = False) -> list[int]:

@@ -2,12 +2,13 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count
 
 import msgspec
 
+from toolkit import partials
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands._mix_preparation import PreparedMix, with_streams
 from toolkit.data.excerpts import escaped
@@ -16,7 +17,7 @@ from toolkit.mix import publish
 from toolkit.mix.budget import bounds, drawing
 from toolkit.mix.budget.bounds import Drawn, GroupBudget
 from toolkit.mix.budget.settings import BudgetSettings
-from toolkit.mix.effects.counts import GroupCount, add_groups
+from toolkit.mix.effects.counts import GroupCount
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import work_folder
 from toolkit.mix.stage import tasks_of
@@ -129,13 +130,11 @@ def _bounded(prepared: PreparedMix, budget: BudgetSettings, found: BudgetFound) 
     return with_streams(prepared, streams, found)
 
 
-def counted(found: BudgetFound | None, counts: Sequence[Mapping[str, GroupCount]]) -> BudgetFound | None:
+def counted(found: BudgetFound | None, counts: Iterable[dict[str, GroupCount]]) -> BudgetFound | None:
     """Return a budget with what was counted of the documents that it takes, of each shard."""
     if found is None:
         return None
-    sums: dict[str, GroupCount] = {}
-    for each in counts:
-        add_groups(sums, each)
+    sums = partials.total(dict[str, GroupCount](), counts)
     groups = [
         msgspec.structs.replace(row, **msgspec.structs.asdict(sums.get(row.group, GroupCount())))
         for row in found.groups

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit import partials
 from toolkit.commands import _mix_budgets as budgets
 from toolkit.commands import _mix_orphans as orphans
 from toolkit.commands import _mix_preparation as preparation
@@ -23,8 +24,8 @@ from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.mix import stage
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
-from toolkit.mix.effects.counts import added
-from toolkit.mix.effects.preview import LabelCount, Preview
+from toolkit.mix.effects.counts import Totals, added
+from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
@@ -47,7 +48,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         lost = previewing.orphans(results)
     broken = [*prepared.unreadable.values(), *failures(results)]
     found = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
-    totals = tables.summed([each.totals for _, each in found])
+    totals = partials.total(Totals(), (each.totals for _, each in found))
     effects = tables.effects_of(
         settings, [(work.stream, each.effects) for work, each in found], [each.only for _, each in found]
     )
@@ -62,7 +63,10 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         twice = islice(find_duplicate_ids(written), 1)
         context.warn(str(each.error(written, ADVICE_FOR_STREAMS)) for each in twice)
     lost.refused(context, settings)
-    by_stream = {stream.name: _labels(found, stream.name) for stream in settings.streams}
+    by_stream = partials.total(
+        {stream.name: dict[str, LabelCount]() for stream in settings.streams},
+        ({work.stream.name: each.labels} for work, each in found),
+    )
     counts, left = unmatched.matches([(work, each.matched) for work, each in found])
     missing = unmatched.unseen((work, each.seen) for work, each in found)
     texts = any(each.texts for _, each in found)
@@ -119,20 +123,6 @@ def planned(context: Context) -> str:
         if state
     ]
     return "".join(f"\n# {line}".rstrip(" ") for line in tables.not_carried(added(found)).split("\n")[1:])
-
-
-def _labels(found: Sequence[tuple[ShardToMix, Preview]], stream: str) -> dict[str, LabelCount]:
-    labels: dict[str, LabelCount] = {}
-    for work, each in found:
-        if work.stream.name == stream:
-            for label, count in each.labels.items():
-                before = labels.get(label)
-                total = tables.summed([before, count] if before else [count])
-                dropped = (
-                    [a + b for a, b in zip(before.dropped, count.dropped, strict=True)] if before else count.dropped
-                )
-                labels[label] = LabelCount(**msgspec.structs.asdict(total), dropped=dropped)
-    return labels
 
 
 def _labels_data(by_stream: dict[str, dict[str, LabelCount]]) -> object:

@@ -5,6 +5,7 @@ from functools import partial
 
 import msgspec
 
+from toolkit import partials
 from toolkit.commands import _mix_budgets as budgets
 from toolkit.commands import _mix_orphans as orphans
 from toolkit.commands import _mix_preparation as preparation
@@ -18,7 +19,7 @@ from toolkit.errors import ConfigError, amount
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import unmatched
-from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals, add_sizes, added
+from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount
 from toolkit.mix.settings import COPY, MixSettings, work_folder
@@ -87,7 +88,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     noted = FailureRecords(work_folder(output), "write")
     if not any(label != mix_settings.REJECTED for each in stages.values() for label in each.members):
         effects = [(work.stream, stages[work.key].rules) for work in prepared.works if work.key in stages]
-        totals = tables.summed([each.totals for each in stages.values()])
+        totals = partials.total(Totals(), (each.totals for each in stages.values()))
         why = empty(context, settings, totals, tables.effects_of(settings, effects), _counts(stages))
         if why:
             noted.note(output, FailureRecord(task=output, message=why))
@@ -194,9 +195,7 @@ def _manifest(
     digest: str,
 ) -> Manifest:
     settings = prepared.settings
-    found: SizesByLabel = {}
-    for each in stages.values():
-        add_sizes(found, each.statistics)
+    found = partials.total(SizesByLabel(), (each.statistics for each in stages.values()))
     labels: dict[str, LabelTotals] = {}
     for part in parts:
         totals = labels.setdefault(part.label, LabelTotals())
@@ -209,7 +208,7 @@ def _manifest(
         begun(prepared, [_input(work, stages[work.key]) for work in mixed]),
         digest=digest,
         omitted=omitted,
-        totals=tables.summed(s.totals for s in stages.values()),
+        totals=partials.total(Totals(), (each.totals for each in stages.values())),
         rules=tables.effects_of(settings, ((work.stream, stages[work.key].rules) for work in mixed)),
         blocklists=blocklists,
         unseen=unmatched.unseen((work, stages[work.key].seen) for work in mixed),

@@ -1,10 +1,14 @@
 """The tables that a mix, a dry run and a comparison show."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 
+import msgspec
+
+from toolkit import partials
 from toolkit.data import excerpts
 from toolkit.errors import amount, short
-from toolkit.mix.effects.counts import NO_LABEL, RuleCount, RuleEffect, Totals, add
+from toolkit.mix.effects.counts import NO_LABEL, RuleCount, RuleEffect, Totals
 from toolkit.mix.effects.explain import VALUE_CHARS, Comparison
 from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, Unseen
@@ -23,14 +27,6 @@ CAUSES_SAMPLED = 5
 def share(part: int, whole: int) -> str:
     """Return a part of a whole as a percentage."""
     return f"{100 * part / whole:.1f} %" if whole else "-"
-
-
-def summed(totals: Iterable[Totals]) -> Totals:
-    """Return the totals of all shards."""
-    sum_ = Totals()
-    for each in totals:
-        add(sum_, each)
-    return sum_
 
 
 def not_carried(counts: Mapping[str, int], first: int = 0) -> str:
@@ -65,26 +61,23 @@ def effects_of(
         found: for each shard its stream and the effects on it.
         only: for each shard and rule, the documents that no other rule would drop.
     """
-    effects = {
-        (stream.name, i): RuleEffect(name=rule.name, kind=rule.kind, stream=stream.name, group=rule.group)
+    counts: dict[str, list[RuleCount]] = {}
+    unique: dict[str, list[int]] = {}
+    for (stream, of_rules), alone in zip(found, repeat(None) if only is None else only, strict=False):
+        partials.add(counts, {stream.name: of_rules})
+        partials.add(unique, {} if alone is None else {stream.name: alone})
+    return [
+        RuleEffect(
+            name=rule.name,
+            kind=rule.kind,
+            stream=stream.name,
+            group=rule.group,
+            only=unique[stream.name][i] if rule.drops and stream.name in unique else None,
+            **msgspec.structs.asdict(counts[stream.name][i] if stream.name in counts else RuleCount()),
+        )
         for stream in settings.streams
         for i, rule in enumerate(stream.all_rules)
-    }
-    unique = list(only) if only is not None else None
-    for n, (stream, counts) in enumerate(found):
-        rules = stream.all_rules
-        for i, count in enumerate(counts):
-            effect = effects[stream.name, i]
-            effect.documents += count.documents
-            effect.chars += count.chars
-            effect.reached += count.reached
-            effect.spans += count.spans
-            effect.nulls += count.nulls
-            effect.repeated += count.repeated
-            effect.copies += count.copies
-            if unique is not None and rules[i].drops:
-                effect.only = (effect.only or 0) + unique[n][i]
-    return list(effects.values())
+    ]
 
 
 def published(output: str, manifest: Manifest, *, already: bool = False) -> str:
@@ -203,7 +196,7 @@ def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, st
     if len(ranked) > len(shown):
         groups.append((f"{len(ranked) - len(shown)} more", [found for _, found in ranked[len(shown) :]]))
     for label, found in groups:
-        total = summed(found)
+        total = partials.total(Totals(), found)
         cells = [f"{total.rows:,}", f"{total.kept:,}", share(total.kept, total.rows)]
         cells += [f"{total.chars:,}", f"{total.kept_chars:,}"]
         rows.append([label, *cells, *(f"{sum(each.dropped[i] for each in found):,}" for i in dropping)])

@@ -421,10 +421,7 @@ def _answers(
 def _scale(options: Options, sets: Sequence[JoinedSet], spec: LabelFiles | None) -> Declared:
     """Return the scale of the labels: that of the command line, of their files, or of their set."""
     if options.scale is not None:
-        source = config.parse(options.scale, "--scale")
-        found: Declared = config.convert(source, Declared, "a scale")  # type: ignore[arg-type]
-        scales.check(found)
-        return found
+        return scales.parse(config.parse(options.scale, "--scale"))
     return spec.scale if spec else scale_of(options.against, sets)
 
 

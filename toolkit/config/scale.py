@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config import settings as config
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.errors import ConfigError, short
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Grade = int | float | str
 
+OPTION = "scale"
 MOST_GRADES = 1000
 
 
@@ -124,10 +126,21 @@ def check(declared: Declared, numbers_for: str = "") -> None:
             raise ConfigError(f"scale: expected numbers for {numbers_for}, got texts")
 
 
+def parse(source: ConfigNode) -> Declared:
+    """Return the option ``scale:``, checked.
+
+    Raises:
+        ConfigError: if it is no scale.
+    """
+    found: Declared = config.convert(source, Declared, "a scale")  # type: ignore[arg-type]
+    check(found)
+    return found
+
+
 def declared_in(settings: Mapping[str, Any]) -> Declared:
-    """Return the scale that the settings of a key declare: of a set that ``align`` or ``annotate`` makes."""
+    """Return the scale that the settings of a key declare: beside a tagger, or of what else makes the set."""
     options = settings.get("align") or settings.get("options") or {}
-    found = options.get("scale")
+    found = settings.get(OPTION) or options.get(OPTION)
     if found is None and isinstance(options.get("prompt"), dict):
         found = _of_prompt({**options["prompt"], **{name: options[name] for name in _FORMS if options.get(name)}})
     if found is None and options.get("format") == "annotations" and len(labels := options.get("labels", ())) > 1:

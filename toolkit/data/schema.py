@@ -246,24 +246,25 @@ def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = No
 def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
     """Return a Struct that takes only objects of all these keys, with values in which `infer` finds no other types.
 
-    Return None where decoding does not tell that: objects may have more fields than are known.
+    Return None where decoding does not tell that.
     """
-    if not all(_is_exact(type_) for type_ in types.values()):
+    if not all(map(_is_exact, types.values())):
         return None
     found = struct_of({key: _exact(type_) for key, type_ in types.items()})
     return msgspec.defstruct("Exact", [], bases=(found,), frozen=True, gc=False, forbid_unknown_fields=True)
 
 
 def _is_exact(type_: Type) -> bool:
-    if type_.kind in ("list", "nullable"):
-        return type_.item is not None and _is_exact(type_.item)
-    return type_.kind in ("bool", "int", "float", "str", "span", "null")
+    inside = [*([type_.item] if type_.item else []), *(field for _, field in type_.fields)]
+    return type_.kind not in ("any", "never") and all(map(_is_exact, inside))
 
 
 def _exact(type_: Type) -> Any:
     if type_.item:
         inner: Any = _exact(type_.item)
-        return list[inner] if type_.kind == "list" else inner | None
+        return inner | None if type_.kind == "nullable" else list[inner] if type_.kind == "list" else dict[str, inner]
+    if type_.kind == "object":
+        return exact(dict(type_.fields))
     return tuple[int, int, float] if type_.kind == "span" else to_python(type_)  # a Span may lack its score
 
 

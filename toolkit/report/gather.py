@@ -1,7 +1,6 @@
 """Gathers the facts of a run: shards are counted, their counts added up, samples chosen and read."""
 
 import copy
-import functools
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from toolkit.aggregate import groups, partials
+from toolkit import partials
+from toolkit.aggregate import groups
 from toolkit.aggregate.histogram import REST, Spread
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -232,7 +232,8 @@ def _shards(given: Gathered, stream: Stream) -> list[str]:
 
 def _over(streams: Sequence[_OfStream], of: Callable[[Sums], T]) -> T:
     """Return what sums have of all streams."""
-    return functools.reduce(partials.added, (copy.deepcopy(of(each.merged.sums)) for each in streams))
+    first, *others = (of(each.merged.sums) for each in streams)
+    return partials.total(copy.deepcopy(first), others)
 
 
 def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.LabelSizes]:

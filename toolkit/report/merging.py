@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from toolkit import partials
 from toolkit.aggregate.histogram import Spread
-from toolkit.aggregate.partials import added
 from toolkit.aggregate.samples import Least
 from toolkit.mix.effects.counts import RuleCount, Totals
 from toolkit.report import facts
@@ -60,7 +60,7 @@ class Merged:
 
     def add(self, shard: int, found: ShardCounts) -> None:
         """Add those of a shard, by its number."""
-        added(self.sums, found.sums)
+        partials.add(self.sums, found.sums)
         if found.fates is not None:
             self.fates[shard] = found.fates
         for mine, theirs in zip([self.lengths, *self.scores], [found.lengths, *found.scores], strict=True):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolkit.aggregate import groups, partials
+from toolkit import partials
+from toolkit.aggregate import groups
 from toolkit.aggregate.columns import Columns, columns_of, decoding
 from toolkit.aggregate.histogram import Cells
 from toolkit.aggregate.samples import Least, Rank, add_ranks

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.aggregate import partials
+from toolkit import partials
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.addresses import url_of

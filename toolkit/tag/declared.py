@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 import xxhash
 
+from toolkit.config import scale as scales
+from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes
 from toolkit.config.settings import ConfigNode
 from toolkit.data import chosen_text, schema
@@ -107,6 +109,7 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
         found = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
         found |= {WITHOUT: step.entry.without} if step.without else {}
         found |= {chosen_text.OPTION: step.entry.text} if step.text else {}
+        found |= {scales.OPTION: config.plain(step.entry.scale)} if step.entry.scale else {}
         asked = step.entry.when
         found |= {WHEN: asked.text} if asked else {}
         return found | {SETS: asked.sets} if asked and asked.sets else found

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from toolkit.config import scale as scales
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.root import recorded_reference
@@ -52,6 +53,7 @@ class Entry(ConfigStruct):
         without: the spans that its texts are given without (see `toolkit.tag.set_options`).
         text: the text that it sees in place of the documents' (see `toolkit.data.chosen_text`).
         when: of which documents it is asked (see `toolkit.tag.set_options`).
+        scale: of its values.
         place: file, line and key, for messages.
         code: digests of the class's code when the plan was read (see `toolkit.config.plugin_code`).
         recorded: Reference in records.
@@ -64,6 +66,7 @@ class Entry(ConfigStruct):
     without: str | None = None
     text: str | None = None
     when: When | None = None
+    scale: scales.Declared = None
     place: str = ""
     code: dict[str, str] = {}
     recorded: str = ""
@@ -278,7 +281,7 @@ def places_of(section: ConfigNode, set_name: str) -> list[ConfigNode]:
     return [place.at(i) for i in range(len(place.value))] if isinstance(place.value, list) else [place]
 
 
-OF_SETS = {WITHOUT: None, chosen_text.OPTION: None, WHEN: None, SETS: None}
+OF_SETS = {WITHOUT: None, chosen_text.OPTION: None, WHEN: None, SETS: None, scales.OPTION: None}
 """Options of any set, by name with their defaults. They stand beside a tagger, or beside `taggers` for all of a set."""
 
 
@@ -318,24 +321,19 @@ def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
         raise own.error((min(twice),), f"expected {min(twice)} once, got it beside `taggers`, too")
     config.convert(options, class_, f"tagger {reference}")
 
-    without, text, condition = _set_options(own, shared, class_, reference)
     return Entry(
         key=key or default_name(reference),
         reference=reference,
         options=options.value,
-        without=without,
-        text=text,
-        when=condition,
+        **_set_options(own, shared, class_, reference),
         place=": ".join(part for part in (place.place(()), f"tagger {reference}") if part),
         code=code,
         recorded=recorded_reference(reference),
     )
 
 
-def _set_options(
-    own: ConfigNode, shared: ConfigNode, class_: type[Tagger], reference: str
-) -> tuple[str | None, str | None, When | None]:
-    """Return the options `without`, `text` and `when` of an entry, checked, the last as it is written."""
+def _set_options(own: ConfigNode, shared: ConfigNode, class_: type[Tagger], reference: str) -> dict[str, Any]:
+    """Return the options of any set that an entry has, checked; `when` as it is written."""
 
     def given(option: str) -> Any:
         return (own if option in own.value else shared).value.get(option)
@@ -359,9 +357,13 @@ def _set_options(
             raise ConfigError(f'expected an expression, such as `language.label == "en"`, got {condition!r}')
         if not isinstance(sets, list | None) or not all(isinstance(each, str) for each in sets or ()):
             raise ConfigError(f"expected a list of sets that the expression reads, got {sets!r}")
+        option = scales.OPTION
+        scale = scales.parse(ConfigNode(given(option)))
     except ConfigError as error:
-        raise (own if option in own.value else shared).error((option,), str(error)) from None
-    return removed, text, None if condition is None else When(text=condition, sets=sets or [])
+        message = str(error).removeprefix(f"{option}: ")
+        raise (own if option in own.value else shared).error((option,), message) from None
+    when = None if condition is None else When(text=condition, sets=sets or [])
+    return {WITHOUT: removed, chosen_text.OPTION: text, WHEN: when, scales.OPTION: scale}
 
 
 @cached(4)

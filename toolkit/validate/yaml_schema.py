@@ -7,7 +7,7 @@ import msgspec
 
 from toolkit.annotate.annotator import Annotator
 from toolkit.annotate.prompt import Prompt
-from toolkit.config import settings
+from toolkit.config import scale, settings
 from toolkit.config.docstrings import first_line
 from toolkit.config.settings import Config
 from toolkit.config.sizes import Size
@@ -82,15 +82,14 @@ class Definitions:
         found = {}
         for field in msgspec.structs.fields(class_):
             known = other.get(field.encode_name)
-            schema = (
-                self._of_type(field.type, class_.__name__) if known is None else {**_described(field.type), **known}
-            )
+            schema = self.of_type(field.type, class_.__name__) if known is None else {**_described(field.type), **known}
             if isinstance(field.default, str | int | float | bool):
                 schema["default"] = settings.plain(field.default)
             found[field.encode_name] = schema
         return found
 
-    def _of_type(self, type_: Any, owner: str) -> Schema:
+    def of_type(self, type_: Any, owner: str) -> Schema:
+        """Return the schema of a type; what it refers to is called by the owner."""
         (schema,), inner = msgspec.json.schema_components(
             [type_], schema_hook=_worded, ref_template=f"#/$defs/{owner}.{{name}}"
         )
@@ -297,7 +296,7 @@ def _input(made: Definitions) -> Schema:
 def _set(made: Definitions) -> Schema:
     """Return the schema of an attribute set: a tagger, several, or several with options for all of them."""
     found = classes(TAGGERS)
-    of_sets = dict.fromkeys(OF_SETS, _TEXT)
+    of_sets = {**dict.fromkeys(OF_SETS, _TEXT), scale.OPTION: made.of_type(scale.ScaleOption, "tagger")}
     own = {"tagger": _TEXT, "as": {"description": "the key, in place of the tagger's name", **_TEXT}, **of_sets}
 
     def of(name: str, class_: type[Any]) -> Schema:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import msgspec
 
+from toolkit import partials
 from toolkit.rules import Outcome, Rule, RuleSet, occurrence, rules_in
 from toolkit.text.counting import Counts, measure
 from toolkit.text.editing import Edit
@@ -23,14 +24,6 @@ class BeforeAfter(msgspec.Struct):
 
 SizesByLabel = dict[str, BeforeAfter]
 """Sizes by label."""
-
-
-def add_sizes(mine: SizesByLabel, theirs: Mapping[str, BeforeAfter]) -> None:
-    """Add the sizes of other documents."""
-    for label, other in theirs.items():
-        found = mine.setdefault(label, BeforeAfter())
-        found.before.add(other.before)
-        found.after.add(other.after)
 
 
 class Tally:
@@ -183,22 +176,8 @@ class Counted(msgspec.Struct):
 
     def add(self, other: Self) -> None:
         """Add what was counted of others."""
-        add(self.totals, other.totals)
-        for mine, theirs in zip(self.rules, other.rules, strict=True):
-            add(mine, theirs)
-        self.left_out.update(other.left_out)
-        self.unlike_dolma += other.unlike_dolma
-        for i, entries in other.matched.items():
-            self.matched.setdefault(i, set()).update(entries)
-        add_sizes(self.statistics, other.statistics)
-        add_groups(self.groups, other.groups)
         occurrence.merge(self.seen, other.seen)
-
-
-def add(mine: msgspec.Struct, theirs: msgspec.Struct) -> None:
-    """Add the numbers of one record to those of another."""
-    for name in mine.__struct_fields__:
-        setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
+        partials.add(self, msgspec.structs.replace(other, seen={}))
 
 
 def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -207,12 +186,6 @@ def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for each in counts:
         found.update(each)
     return dict(sorted(found.items()))
-
-
-def add_groups(mine: dict[str, GroupCount], theirs: Mapping[str, GroupCount]) -> None:
-    """Add what a budget has taken of other documents."""
-    for group, found in theirs.items():
-        add(mine.setdefault(group, GroupCount()), found)
 
 
 def count_group(groups: dict[str, GroupCount], group: str, amount: float, copies: int) -> None:

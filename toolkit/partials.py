@@ -1,6 +1,9 @@
-"""Partials: counts of a shard, which are added up and kept, compressed; what cannot be read is counted anew."""
+"""Partials: counts of some documents, which add up in any order and are kept; damaged ones are made anew."""
 
+import copy
+import functools
 import zlib
+from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -11,20 +14,32 @@ from toolkit.storage.outputs import write_file
 T = TypeVar("T")
 
 
-def added(one: T, other: T) -> T:
-    """Return the sum of two partials, the first changed: numbers, lists by place, mappings by key, Structs by field."""
+def add(one: T, other: T) -> T:
+    """Return the sum of two partials, the first changed; what it takes from the second is copied.
+
+    Numbers add up, sets are united, lists add up by place, mappings by key, Structs by field; null counts as nothing.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         for key, value in other.items():
-            one[key] = added(one[key], value) if key in one else value
+            one[key] = add(one[key], value) if key in one else copy.deepcopy(value)
     elif isinstance(one, list) and isinstance(other, list):
-        one[:] = map(added, one, other)
+        one[:] = [add(*pair) for pair in zip(one, other, strict=True)]
+    elif isinstance(one, set) and isinstance(other, set):
+        one.update(other)
     elif isinstance(one, msgspec.Struct):
         for name in one.__struct_fields__:
-            setattr(one, name, added(getattr(one, name), getattr(other, name)))
+            setattr(one, name, add(getattr(one, name), getattr(other, name)))
+    elif one is None or other is None:
+        return other if one is None else one
     else:
         total: Any = one
         return cast("T", total + other)
     return one
+
+
+def total(first: T, others: Iterable[T]) -> T:
+    """Return the sum of partials, the first changed."""
+    return functools.reduce(add, others, first)
 
 
 def save(path: str, found: Any) -> None:
