@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, starmap
 from typing import Any
 
 import msgspec
@@ -37,12 +38,24 @@ class Labels:
         self._option, self._what = option, what
         self._numbers: dict[str, int] = {}
 
-    def number(self, values: list[Any]) -> int:
-        """Return the number of the group of a document; without values all are in one.
+    def numbers(self, columns: Sequence[Sequence[Any]], counts: Sequence[bool], otherwise: int) -> list[int]:
+        """Return the numbers of the groups of documents; without columns all are in one.
+
+        Args:
+            columns: Values of each document.
+            counts: True for a document that is in a group.
+            otherwise: Number of the others.
 
         Raises:
-            DataError: if there are too many.
+            DataError: If there are too many groups.
         """
+        rows = [*zip(*columns, strict=True)] if columns else [()] * len(counts)
+        if all({*map(type, column)} <= {str, type(None)} for column in columns):  # elsewhere 1, 1.0 and true are equal
+            known = {row: self._number(row) for row in dict.fromkeys(compress(rows, counts))}
+            return [known[row] if mine else otherwise for row, mine in zip(rows, counts, strict=True)]
+        return [self._number(row) if mine else otherwise for row, mine in zip(rows, counts, strict=True)]
+
+    def _number(self, values: Sequence[Any]) -> int:
         label = "/".join(map(_label, values))
         number = self._numbers.setdefault(label, len(self._numbers))
         if number >= MOST:
@@ -189,6 +202,9 @@ class Evaluator:
         Raises:
             DataError: with the row and the id of the document that cannot be asked.
         """
+        rows = [*rows]
+        if self._text is None and (block := self._at_once(first, documents, rows)):
+            return block
         competes: list[bool] = []
         columns: list[list[Any]] = []
         chosen: list[Document] = []
@@ -204,6 +220,46 @@ class Evaluator:
                 raise
         by_name = {name: [row[i] for row in columns] for i, name in enumerate(self.names)}
         return Block(first, Batch(chosen) if self._text else documents, competes, by_name)
+
+
+    def _at_once(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block | None:
+        """Return what was asked, column by column; None if a value is not of a type that needs no second look."""
+        arguments = [(*values, document) for values, document in zip(rows, documents, strict=True)]
+        competes = _column(*self._when, arguments) if self._when else [True] * len(arguments)
+        if competes is None:
+            return None
+        places, by_name = [i for i, mine in enumerate(competes) if mine], {}
+        for name, (each, function) in self._others.items():
+            found = _column(each, function, compress(arguments, competes))
+            if found is None:
+                return None
+            by_name[name] = found
+            if len(places) < len(arguments):
+                by_name[name] = [None] * len(arguments)
+                for i, value in zip(places, found, strict=True):
+                    by_name[name][i] = value
+        return Block(first, documents, competes, by_name)
+
+
+_PLAIN: Mapping[str, set[type]] = {
+    "condition": {bool},
+    "number": {float, int},
+    "score": {float, int, type(None)},
+    "text": {str, type(None)},
+    "value": {bool, float, int, str, type(None)},
+}
+
+
+def _column(each: Checked, function: Callable[..., Any], arguments: Iterable[Sequence[Any]]) -> list[Any] | None:
+    try:
+        values = [*starmap(function, arguments)]
+    except expressions.FAULTS:
+        return None
+    types = {*map(type, values)}
+    if not types <= _PLAIN[each.asked.wanted]:
+        return None
+    is_small = int not in types or all(value.bit_length() <= _BITS for value in values if type(value) is int)
+    return values if is_small or each.asked.wanted == "value" else None
 
 
 def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:

@@ -169,6 +169,9 @@ class Kind(ConfigStruct, kw_only=True):
     AGAINST: ClassVar[bool] = False
     """Whether other datasets can be compared with (`against:` of an entry)."""
 
+    TEXTS: ClassVar[bool] = True
+    """Whether signatures are made of texts; others come from attributes alone, if nothing else asks for documents."""
+
     FITTED: ClassVar[bool] = False
     """Whether something is fitted to the documents, which stays when there are others."""
 

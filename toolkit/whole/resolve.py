@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -233,13 +233,15 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     start = time.perf_counter()
     path = dataset.attribute_path(entry.set, shard)
     sets.forget(dataset, entry.set, shard)
-    values = entry.configured().values(signed, work.fates)
+    values = iter(entry.configured().values(signed, work.fates))
+    names = names_of(signed.folder, shard)
+    middle = b',"attributes":{' + _ENCODER.encode(entry.key) + b":"
     done = Share(report, record.rows, record.input.size)
     with RowOutput(path) as output:
-        rows = zip(names_of(signed.folder, shard), _endings(entry.key, values), strict=True)
-        while block := [name[:-1] + ending for name, ending in islice(rows, _ROWS)]:
-            output.write_rows(block)
-            done(len(block))
+        while some := [*islice(values, _ROWS)]:
+            encoded = zip(islice(names, len(some)), _ENCODER.encode_lines(some).split(b"\n")[:-1], strict=True)
+            output.write_rows([b"%b%b%b}}" % (name[:-1], middle, value) for name, value in encoded])
+            done(len(some))
         if output.rows != record.rows:
             raise DataError(f"expected {record.rows} rows, got {output.rows}; run `toolkit dedup`", path=path)
     made = sets.ShardRecord(
@@ -253,16 +255,6 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     )
     sets.save_records(dataset, shard, {entry.set: made})
     return WrittenShard(shard=shard, written=True, documents=record.rows)
-
-
-def _endings(key: str, values: Iterable[Any]) -> Iterator[bytes]:
-    """Yield what is behind the name in each row; of the same value again and again, which most rows have, made once."""
-    middle = b',"attributes":{' + _ENCODER.encode(key) + b":"
-    before, ending = None, middle + b"null}}"
-    for value in values:
-        if value is not before:
-            before, ending = value, middle + _ENCODER.encode(value) + b"}}"
-        yield ending
 
 
 UNSIGNED = "its signatures are missing, or what they were made from has changed"

@@ -14,15 +14,17 @@ from typing import Any, Self
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import chosen_text, journals
+from toolkit.data import chosen_text, journals, row_index
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import ShardState, current
 from toolkit.errors import DataError
-from toolkit.mix.join import JoinedShard, Joiner, at_document, inputs_of, joint_blocks
+from toolkit.mix.effects.preview import indexed_rows
+from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, inputs_of, joint_blocks
 from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.progress import Share
 from toolkit.storage.artifact import State, state
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
@@ -45,6 +47,7 @@ from toolkit.whole.records import (
 from toolkit.whole.section import Entry
 
 _ENCODER = msgspec.json.Encoder()
+_ROWS = 1 << 12  # that are signed together where no text is read
 
 
 class ShardToSign(ConfigStruct):
@@ -153,15 +156,38 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
     indexed, digests = inputs_of(whole, learn=True)
     before = stat(whole.path)
     with Signing(work, todo) as signing, ExitStack() as stack:
-        joiner = Joiner(whole, signing.keys, late=True)
-        for block in joint_blocks(whole, stack):
-            documents, values = joiner.encoded(block)
-            signing.add(block.number, documents, values)
-            report(len(documents), block.documents.stored)
+        if signing.reads_documents:
+            joiner = Joiner(whole, signing.keys, late=True)
+            for block in joint_blocks(whole, stack):
+                documents, values = joiner.encoded(block)
+                signing.add(block.number, documents, values)
+                report(len(documents), block.documents.stored)
+        else:
+            done = Share(report, indexed.rows, indexed.size)
+            for first, documents, values in _without_documents(whole, signing.keys, stack):
+                signing.add(first, documents, values)
+                done(len(documents))
         signing.finish()
     version_read(whole.path, before, indexed.content)
     signing.record(indexed, digests)
     return SignedRows(shard=shard, written=todo, documents=indexed.rows)
+
+
+def _without_documents(
+    work: JoinedShard, keys: set[str], stack: ExitStack
+) -> Iterator[tuple[int, Batch, list[list[Any]]]]:
+    """Yield rows before a block, its documents without texts, and their values in all sets, of which one is ours."""
+    names = next(i for i, joined in enumerate(work.sets) if joined.ours)
+    decoders = [RowDecoder(each, keys, names=i == names or not each.ours) for i, each in enumerate(work.sets)]
+    blocks = [
+        indexed_rows(work, joined, decoder.decoder, row_index.read(work.dataset, work.shard, _ROWS), stack)
+        for joined, decoder in zip(work.sets, decoders, strict=True)
+    ]
+    first = 0
+    for rows in zip(*blocks, strict=True):
+        columns = [decoder.columns(each) for decoder, each in zip(decoders, rows, strict=True)]
+        yield first, Batch(rows[names]), [[*values] for values in zip(*columns, strict=True)]
+        first += len(rows[names])
 
 
 def _joined(work: ShardToSign, todo: Sequence[str]) -> JoinedShard:
@@ -178,6 +204,7 @@ class Signing:
     Attributes:
         whole: the shard with the sets whose values are given with each document.
         keys: of these sets that are asked for.
+        reads_documents: True unless the names of documents and the values of these sets are enough.
 
     Args:
         work: the shard and entries.
@@ -204,6 +231,8 @@ class Signing:
             self._files.__exit__(*sys.exc_info())
             raise
         self.keys = {key for each in self._entries for key in each.keys}
+        has_names = any(joined.ours for joined in self.whole.sets) and self.whole.dataset.duplicate_ids != "allow"
+        self.reads_documents = not has_names or any(each.reads_documents for each in self._entries)
         return self
 
     def __exit__(self, *raised: Any) -> None:
@@ -211,7 +240,8 @@ class Signing:
 
     def add(self, first: int, documents: Batch, values: Sequence[list[Any]]) -> None:
         """Take documents, with the values of each in all joined sets; `first` are before them."""
-        names = [_ENCODER.encode({"source": document.source, "id": document.id}) for document in documents]
+        listed = [{"source": document.source, "id": document.id} for document in documents]
+        names = _ENCODER.encode_lines(listed).split(b"\n")[:-1]
         if self.whole.dataset.duplicate_ids == "allow":
             for number, document in enumerate(documents, first + 1):
                 document.place = self.whole.dataset.place_of(self._shard, number)
@@ -267,8 +297,10 @@ class _EntrySigning:
         self.files = Files(folder, stack)
         self.names = RowOutput(self.files.path(NAMES))
         self.files.add(NAMES, self.names)
-        self.signer = entry.configured().signer(self.files)
-        checked = entry.checked()
+        kind, checked = entry.configured(), entry.checked()
+        self.signer = kind.signer(self.files)
+        asks = any("document" in each.expression.names for each in checked)
+        self.reads_documents = kind.TEXTS or asks or entry.text is not None
         self.keys = {name for each in checked for name in each.expression.names if name != "document"}
         self._evaluator, self._asks = Evaluator(checked, len(entry.joined)), bool(checked)
         self._columns = [next(i for i, each in enumerate(sets) if each is mine) for mine in entry.joined]

@@ -23,7 +23,6 @@ that is the other e / 2.
 What the kinds of the section ``calibrate:`` have in common: groups, and what is kept of the scores of documents.
 """
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -194,9 +193,8 @@ class ScoresOutput:
         self._begin()
 
     def _begin(self) -> None:
-        self._groups = array("I")
-        self._scores = [array("d") for _ in range(self._layout.scores)]
-        self._of_labels = array("d")
+        self._rows, self._groups = 0, list[Array]()
+        self._columns: list[list[Array]] = [[] for _ in range(self._layout.scores + self._layout.labels)]
 
     def add(self, block: Block, within: Sequence[list[Any]], scores: Sequence[list[Any]], labels: list[Any]) -> None:
         """Append documents.
@@ -210,23 +208,26 @@ class ScoresOutput:
         Raises:
             DataError: if a number is not finite.
         """
-        for column in (*scores, *([labels] if self._layout.labels else [])):
-            _check_finite(block, column)
-        for i, competes in enumerate(block.competes):
-            self._groups.append(self._labels.number([values[i] for values in within]) if competes else ABSENT)
-            for kept, column in zip(self._scores, scores, strict=True):
-                kept.append(np.nan if column[i] is None else column[i])
-            if self._layout.labels:
-                self._of_labels.append(np.nan if labels[i] is None else labels[i])
-            if len(self._groups) == ROWS:
+        columns = [_finite(block, column) for column in (*scores, *([labels] if self._layout.labels else []))]
+        groups = np.array(self._labels.numbers(within, block.competes, ABSENT), dtype=np.uint32)
+        first = 0
+        while first < len(groups):
+            last = min(first + ROWS - self._rows, len(groups))
+            self._groups.append(groups[first:last])
+            for parts, column in zip(self._columns, columns, strict=True):
+                parts.append(column[first:last])
+            self._rows += last - first
+            if self._rows == ROWS:
                 self.flush()
+            first = last
 
     def flush(self) -> None:
         """Write what has been added as a run."""
-        if not self._groups:
+        if not self._rows:
             return
-        groups = np.frombuffer(self._groups, dtype=np.uint32)
-        scores = [np.frombuffer(column, dtype="<f8") + 0.0 for column in self._scores]  # -0.0 is 0.0
+        groups = np.concatenate(self._groups)
+        columns = [np.concatenate(parts) + 0.0 for parts in self._columns]  # -0.0 is 0.0
+        scores = columns[: self._layout.scores]
         ranked = np.flatnonzero((groups != ABSENT) & ~np.isnan(scores).any(axis=0))
         all_labels = self._labels.all
         there = sorted(np.unique(groups[ranked]).tolist(), key=all_labels.__getitem__)
@@ -235,16 +236,16 @@ class ScoresOutput:
         mine = table[groups[ranked]]
         labels = [all_labels[number] for number in there]
         self._out.put(msgspec.json.encode(labels))  # so that they are part of what tells these signatures from others
-        columns = [self._column(len(groups), ranked, mine, len(there), column[ranked]) for column in scores]
+        written = [self._column(len(groups), ranked, mine, len(there), column[ranked]) for column in scores]
         labelled = np.zeros(0, dtype=LABELLED)
         if self._layout.labels:
-            of_labels = np.frombuffer(self._of_labels, dtype="<f8")[ranked]
+            of_labels = columns[-1][ranked]
             chosen = np.flatnonzero(~np.isnan(of_labels))
             labelled = np.zeros(len(chosen), dtype=LABELLED)
             labelled["group"], labelled["score"] = mine[chosen], scores[0][ranked][chosen]
-            labelled["label"] = of_labels[chosen] + 0.0
+            labelled["label"] = of_labels[chosen]
         at = self._out.put(labelled.tobytes())
-        self.runs.append(Run(len(groups), len(ranked), labels, columns, len(labelled), at))
+        self.runs.append(Run(len(groups), len(ranked), labels, written, len(labelled), at))
         self._begin()
 
     def _column(self, rows: int, ranked: Array, groups: Array, count: int, scores: Array) -> Column:
@@ -286,12 +287,13 @@ class ScoresOutput:
         return np.concatenate(found), np.array(ends, dtype="<u4")
 
 
-def _check_finite(block: Block, values: Sequence[float | None]) -> None:
+def _finite(block: Block, values: Sequence[float | None]) -> Array:
     found = np.array(values, dtype=np.float64)  # where nulls are nan
     for i in np.flatnonzero(~np.isfinite(found)).tolist():
         if values[i] is not None:
             message = f"expected a finite number, or null, got {values[i]!r}"
             raise DataError(message, line=block.first + i + 1, id=block.documents[i].id)
+    return found
 
 
 class RunOfShard(msgspec.Struct, frozen=True):
@@ -370,6 +372,8 @@ class Calibrating(Kind, kw_only=True):
     SECTION: ClassVar[str] = "calibrate"
 
     NAMED: ClassVar[bool] = True
+
+    TEXTS: ClassVar[bool] = False
 
     within: Annotated[
         str | list[str],

@@ -64,6 +64,8 @@ class Sample(Kind, kw_only=True):
 
     SECTION: ClassVar[str] = "sample"
 
+    TEXTS: ClassVar[bool] = False
+
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"ids", "copy"})
 
     documents: Annotated[
@@ -212,47 +214,42 @@ class _Keys(Signer):
     def __init__(self, kind: Sample, files: Files) -> None:
         super().__init__(kind, files)
         self._seed = str(kind.seed)
-        self._keys: list[int] = []
-        self._strata: list[int] = []
-        self._splits: list[int] = []
+        self._parts: list[Rows] = []
         self._labels = Labels("by", "strata")
         self._bounds = np.cumsum([*kind.splits.values()])
 
     def add(self, block: Block) -> None:
         """Take the next documents."""
-        strata = [block.values[f"by {i}"] for i in range(len(self.kind.strata))]
-        for i, (document, competes) in enumerate(zip(block.documents, block.competes, strict=True)):
-            key, stratum, split = 0, OUT, len(self.kind.splits)
-            if competes:
-                key = document_hash(self._seed, document)
-                weight = block.values["weight"][i] if self.kind.weight is not None else 1.0
+        kind, seed, competes = self.kind, self._seed, block.competes
+        rows = [*zip(block.documents, competes, strict=True)]
+        keys = [document_hash(seed, document) if mine else 0 for document, mine in rows]
+        counts = competes
+        if kind.weight is not None:
+            weights = [weight if mine else 0 for weight, mine in zip(block.values["weight"], competes, strict=True)]
+            for i, weight in enumerate(weights):
                 if not 0 <= weight < math.inf:
                     raise DataError(
                         f"weight: expected a number of 0 or more, got {weight!r}", line=block.first + i + 1,
-                        id=document.id,
+                        id=block.documents[i].id,
                     )  # fmt: skip
-                if self.kind.weight is not None and weight:
-                    key = choosing.weighted_key(key, weight)
                 if weight:
-                    stratum = self._labels.number([values[i] for values in strata])
-                if self.kind.splits:
-                    of = (document.source, document.id)
-                    value = block.values["split_by"][i] if self.kind.split_by is not None else of
-                    split = choosing.split_of(self._seed, value, self._bounds)
-            self._keys.append(key)
-            self._strata.append(stratum)
-            self._splits.append(split)
+                    keys[i] = choosing.weighted_key(keys[i], weight)
+            counts = [weight > 0 for weight in weights]
+        strata = self._labels.numbers([block.values[f"by {i}"] for i in range(len(kind.strata))], counts, OUT)
+        splits = [len(kind.splits)] * len(rows)
+        for i, (document, mine) in enumerate(rows) if kind.splits else ():
+            if mine:
+                own = kind.split_by is not None
+                value = block.values["split_by"][i] if own else (document.source, document.id)
+                splits[i] = choosing.split_of(seed, value, self._bounds)
+        parts = zip((keys, strata, splits), (np.uint64, np.uint32, np.uint8), strict=True)
+        self._parts.append(Rows(*(np.array(column, dtype=type_) for column, type_ in parts)))
 
     def finish(self) -> tuple[dict[str, int], Any]:
         """Write the file; return how many documents can be chosen, and the strata."""
-        kept = Rows(
-            np.array(self._keys, dtype=np.uint64),
-            np.array(self._strata, dtype=np.uint32),
-            np.array(self._splits, dtype=np.uint8),
-        )
+        kept = Rows(*map(np.concatenate, zip(*self._parts, strict=True))) if self._parts else Rows(*[np.zeros(0)] * 3)
         self.files.open(choosing.FILE).write(choosing.packed(kept))
-        there = Counter(self._strata)
-        counts = [there[number] for number in range(len(self._labels.all))]
+        counts = np.bincount(kept.strata[kept.strata != OUT], minlength=len(self._labels.all)).tolist()
         return {"pool": sum(counts)}, Strata(self._labels.all, counts)
 
 
