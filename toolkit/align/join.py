@@ -23,7 +23,7 @@ from toolkit.align.section import Entry
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import Rows, explain_bad_row
+from toolkit.data.documents import BAD_ROW, Rows, explain_bad_row
 from toolkit.data.schema import from_json
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import Scatter, gather, once
@@ -42,6 +42,8 @@ SHOWN = 5
 BLOCK = 1 << 16
 """Rows of all shards together that are a partition of the set."""
 
+_HASH = "xxh3-128 of source and id, behind the length of the source"
+
 _KEY = [("hi", "<u8"), ("lo", "<u8"), ("shard", "<u8")]
 """The hash of an id, and that of a shard, or a row in it, where the values are of one; 0 where they are not."""
 
@@ -49,13 +51,13 @@ _VALUE = np.dtype([*_KEY, ("row", "<u8"), ("input", "<u4"), ("payload", "<u4")])
 _NAME = np.dtype([*_KEY, ("place", "<u8"), ("row", "<u8"), ("number", "<u4"), ("payload", "<u4")])
 ROW = np.dtype([("row", "<u8"), ("payload", "<u4"), ("missing", "u1")])
 
-_ROWS = 1 << 14  # that are scattered at a time
+_DRAFTS = 1 << 10  # that are scattered at a time, at least
 _ENCODER = msgspec.json.Encoder()
 
 
 def hash_of(source: str | None, id: str, shard: str | None = None) -> bytes:
     """Return the xxh3-128 of an id, with its source where that counts, and its shard likewise."""
-    name = id if source is None else f"{source}\0{id}"
+    name = id if source is None else f"{len(source)}:{source}{id}"
     return xxhash.xxh3_128_digest((name if shard is None else f"{name}\0\0{shard}").encode())
 
 
@@ -63,41 +65,17 @@ def _shard_hash(shard: str) -> int:
     return xxhash.xxh3_64_intdigest(shard.encode()) | 1
 
 
-class _Keys:
-    """Collects the keys of rows."""
-
-    def __init__(self, type: np.dtype[Any], scatter: Scatter, partitions: int) -> None:
-        self._type, self._scatter, self._partitions = type, scatter, partitions
-        self.rows = 0
-        self._reset()
-
-    def _reset(self) -> None:
-        self._hashes = bytearray()
-        self._payload: list[bytes] = []
-        self._others: list[tuple[int, ...]] = []
-
-    def add(self, source: str | None, id: str, payload: bytes, *others: int) -> None:
-        """Add a row; `others` are the numbers that stand after the hash in its record."""
-        self._hashes += hash_of(source, id)
-        self._payload.append(payload)
-        self._others.append(others)
-        self.rows += 1
-        if len(self._payload) == _ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Scatter the rows by hash."""
-        if not self._payload:
-            return
-        records = np.zeros(len(self._others), dtype=self._type)
-        halves = np.frombuffer(bytes(self._hashes), dtype=">u8").reshape(-1, 2)
-        records["hi"], records["lo"] = halves[:, 0], halves[:, 1]
-        others = np.array(self._others, dtype="<u8").reshape(len(records), -1)
-        for name, column in zip((self._type.names or ())[2:], others.T, strict=False):
-            records[name] = column
-        partitions = (records["hi"] >> np.uint64(32)) * np.uint64(self._partitions) >> np.uint64(32)
-        self._scatter.add(records, partitions.astype(np.int64), self._payload)
-        self._reset()
+def _scatter(
+    scatter: Scatter, task: Any, hashes: list[bytes], payload: list[bytes], type: np.dtype[Any], **columns: Any
+) -> None:
+    """Scatter rows by hash; `columns` has the other fields of their records."""
+    records = np.zeros(len(hashes), dtype=type)
+    halves = np.frombuffer(b"".join(hashes), dtype=">u8").reshape(-1, 2)
+    records["hi"], records["lo"] = halves[:, 0], halves[:, 1]
+    for name, column in columns.items():
+        records[name] = column
+    partitions = (records["hi"] >> np.uint64(32)) * np.uint64(task.partitions) >> np.uint64(32)
+    scatter.add(records, partitions.astype(np.int64), payload)
 
 
 class InputToRead(ConfigStruct):
@@ -151,33 +129,40 @@ def read_input(task: InputToRead, report: Report) -> InputRead:
     if state is None:
         raise DataError(f"expected a file with values, got {lacking(task.path)}", path=task.path)
     stem = join(task.folder, f"values-{task.number:06d}")
-    key = [task.entry.recorded(), task.types, task.path, state, task.partitions]
+    key = [_HASH, task.entry.recorded(), task.types, task.path, state, task.partitions]
     return once(stem + ".json", key, InputRead, lambda: _read_input(task, stem, state, report))
 
 
 def _read_input(task: InputToRead, stem: str, state: Stat, report: Report) -> InputRead:
     stored = InputBytes(task.path, state)
     source = Input(task.path, None, task.limit, None, stored.open)
-    types = {name: from_json(value) for name, value in task.types.items()}
-    decode = msgspec.json.Decoder(value_struct(types)).decode
-    before = 0
+    values = value_struct({name: from_json(value) for name, value in task.types.items()})
+    before = rows = 0
+    drafts: list[Draft] = []
     with Scatter(stem, _VALUE, task.partitions) as scatter:
-        keys = _Keys(_VALUE, scatter, task.partitions)
-        for batch in _batches(task.entry, source):
-            for draft in batch:
-                id, text = draft.id or "", _ENCODER.encode(draft.extra)
-                try:
-                    values = _ENCODER.encode(decode(text))
-                except msgspec.ValidationError as error:
-                    reason = explain_bad_row(text, error).replace("- at $.", "- at ")
-                    hint = "its type is that of the first rows, or the columns of all files: name it under `typed:`"
-                    raise DataError(f"{reason}; {hint}", path=task.path, line=draft.number, id=id) from None
-                shard = 0 if draft.shard is None else _shard_hash(draft.shard)
-                payload = _ENCODER.encode(id) + b"\n" + values
-                keys.add(draft.source, id, payload, shard, draft.number, task.number)
-            report(0, stored.stored() - before)
-            before = stored.stored()
-        keys.flush()
+
+        def scatter_drafts() -> None:
+            ids = [draft.id or "" for draft in drafts]
+            payload = _encoded(drafts, ids, values, task.path)
+            shards = [0 if draft.shard is None else _shard_hash(draft.shard) for draft in drafts]
+            numbers = [draft.number for draft in drafts]
+            hashes = [hash_of(draft.source, id) for draft, id in zip(drafts, ids, strict=True)]
+            _scatter(scatter, task, hashes, payload, _VALUE, shard=shards, row=numbers, input=task.number)
+            drafts.clear()
+
+        try:
+            for batch in _batches(task.entry, source):
+                drafts += batch
+                rows += len(batch)
+                if len(drafts) >= _DRAFTS:
+                    scatter_drafts()
+                    report(0, stored.stored() - before)
+                    before = stored.stored()
+        except DataError:
+            scatter_drafts()  # an earlier row may be wrong, too
+            raise
+        scatter_drafts()
+        report(0, stored.stored() - before)
     if stored.can_change and stat(task.path) != state:
         raise DataError(
             "expected a file that does not change while it is read, got one that has changed; run "
@@ -186,9 +171,27 @@ def _read_input(task: InputToRead, stem: str, state: Stat, report: Report) -> In
         )
     counts = {name: count for name, count in source.counts.items() if count}
     return InputRead(
-        path=task.path, size=state.size, stamp=state.stamp, content=stored.content(), rows=keys.rows,
+        path=task.path, size=state.size, stamp=state.stamp, content=stored.content(), rows=rows,
         objects=scatter.objects, counts=counts,
     )  # fmt: skip
+
+
+def _encoded(drafts: Sequence[Draft], ids: list[str], type: type[msgspec.Struct], path: str) -> list[bytes]:
+    """Return the payload of each row: its id, a line end, and its values, which are of the type."""
+    texts = [_ENCODER.encode(draft.extra) for draft in drafts]
+    decoder = msgspec.json.Decoder(type)
+    try:
+        values = [*map(decoder.decode, texts)]
+    except msgspec.ValidationError:
+        for draft, id, text in zip(drafts, ids, texts, strict=True):
+            try:
+                decoder.decode(text)
+            except msgspec.ValidationError as error:
+                reason = explain_bad_row(text, error).replace("- at $.", "- at ")
+                hint = "its type is that of the first rows, or the columns of all files: name it under `typed:`"
+                raise DataError(f"{reason}; {hint}", path=path, line=draft.number, id=id) from None
+        raise
+    return [b"%b\n%b" % pair for pair in zip(map(_ENCODER.encode, ids), map(_ENCODER.encode, values), strict=True)]
 
 
 def _batches(entry: Entry, source: Input) -> Iterator[Sequence[Draft]]:
@@ -202,11 +205,14 @@ def _batches(entry: Entry, source: Input) -> Iterator[Sequence[Draft]]:
         raise DataError(message, path=error.path, line=error.line, id=error.id) from None
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, gc=False):
     """The names of a document; its text is not read."""
 
-    id: str
     source: str
+    id: str
+
+
+_NAMED = msgspec.json.Decoder(_Named)
 
 
 class ShardToRead(ConfigStruct):
@@ -245,29 +251,29 @@ def read_shard(task: ShardToRead, report: Report) -> ShardRead:
     """Scatter the names of a shard's documents, unless that has been done."""
     state = row_index.ensure(task.dataset, task.shard, task.limit)
     stem = join(task.folder, f"names-{task.number:06d}")
-    key = [task.shard, state.content, task.by_source, task.by_shard, task.partitions]
+    key = [_HASH, task.shard, state.content, task.by_source, task.by_shard, task.partitions]
     return once(stem + ".json", key, ShardRead, lambda: _read_shard(task, stem, state, report))
 
 
 def _read_shard(task: ShardToRead, stem: str, state: row_index.ShardState, report: Report) -> ShardRead:
-    file = task.dataset.file_of(task.shard)
-    share = Share(report, state.rows, state.size)
-    shard = place = row = 0
-    if task.by_shard:
-        shard = _shard_hash(file)
-    with task.dataset.lines(task.shard, task.limit) as lines, Scatter(stem, _NAME, task.partitions) as scatter:
-        keys = _Keys(_NAME, scatter, task.partitions)
-        decoder = msgspec.json.Decoder(_Named)
-        for row, (name, _) in enumerate(Rows(lines, decoder, task.dataset.shard_path(task.shard)), 1):
+    dataset, path = task.dataset, task.dataset.shard_path(task.shard)
+    file, share = dataset.file_of(task.shard), Share(report, state.rows, state.size)
+    row = 0
+    with dataset.lines(task.shard, task.limit) as lines, Scatter(stem, _NAME, task.partitions) as scatter:
+        for block in lines.blocks():
+            try:
+                names = [*map(_NAMED.decode, block)]
+            except BAD_ROW:
+                names = [name for name, _ in Rows(iter(block), _NAMED, path, row)]  # which names the bad one
+            rows = range(row + 1, row + len(names) + 1)
+            columns: dict[str, Any] = {"row": rows, "number": task.number}
             if task.by_shard:
-                place = _shard_hash(f"{file}:{row}")
-            payload = _ENCODER.encode({"source": name.source, "id": name.id})[:-1]
-            source = name.source if task.by_source else None
-            keys.add(source, name.id, payload, shard, place, row, task.number)
-            if row % _ROWS == 0:
-                share(_ROWS)
-        share(row % _ROWS)
-        keys.flush()
+                columns |= {"shard": _shard_hash(file), "place": [_shard_hash(f"{file}:{number}") for number in rows]}
+            hashes = [hash_of(name.source if task.by_source else None, name.id) for name in names]
+            payload = [_ENCODER.encode(name)[:-1] for name in names]
+            _scatter(scatter, task, hashes, payload, _NAME, **columns)
+            row += len(names)
+            share(len(names))
     return ShardRead(content=state.content, documents=row, objects=scatter.objects)
 
 

@@ -99,6 +99,14 @@ class Batch(Sequence[Document]):
         return self._decoded.lines if self._decoded else LineTable.of([document.utf8 for document in self._documents])
 
     @cached_property
+    def utf8(self) -> list[bytes]:
+        """Return all texts in UTF-8."""
+        if self._decoded is None:
+            return [document.utf8 for document in self._documents]
+        data = self._decoded.lines.utf8.tobytes()
+        return [data[begin:end] for begin, end in self._decoded.places.tolist()]
+
+    @cached_property
     def open_ended(self) -> Array:
         """Return whether the last line of each text has no line feed: bool."""
         import numpy as np

@@ -221,7 +221,6 @@ class Evaluator:
         by_name = {name: [row[i] for row in columns] for i, name in enumerate(self.names)}
         return Block(first, Batch(chosen) if self._text else documents, competes, by_name)
 
-
     def _at_once(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block | None:
         """Return what was asked, column by column; None if a value is not of a type that needs no second look."""
         arguments = [(*values, document) for values, document in zip(rows, documents, strict=True)]

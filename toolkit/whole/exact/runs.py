@@ -121,40 +121,43 @@ class RunsOutput:
         self._bounds = array("I")
         self._count = self._documents = self._named = 0
 
-    def add(
-        self,
-        hashes: list[bytes | None],
-        rank: float = 0.0,
-        name: bytes = b"",
-        sizes: list[int] | None = None,
-        before: int = 0,
-    ) -> None:
-        """Append a document.
+    def add_documents(self, hashes: list[bytes | None], ranks: list[float], names: list[bytes]) -> None:
+        """Append documents.
 
         Args:
-            hashes: of its text, or its pieces; None for one that is not compared.
-            rank: the lowest stays.
-            name: JSON text of source and id, if the layout has names.
-            sizes: code points of pieces.
-            before: code points before the first.
+            hashes: of their texts; None for one that is not compared.
+            ranks: the lowest stays.
+            names: JSON texts of sources and ids, if the layout has names.
         """
-        found = [each for each in hashes if each is not None]
-        self._digests += b"".join(found)
-        if len(found) == len(hashes):
-            self._places.extend(range(self._count, self._count + len(hashes)))
-        else:
-            self._places.extend(i for i, each in enumerate(hashes, self._count) if each is not None)
-        if self._layout.ranks:
-            self._ranks.extend([rank] * len(found))
-        if self._layout.names:
-            self._names += [name] * len(found)
-            self._named += len(name)
-        if sizes is not None:
-            self._sizes.extend(sizes)
-            self._bounds.extend((len(hashes), before))
+        sizes = [0 if each is None else len(name) for each, name in zip(hashes, names, strict=True)]
+        ends, first = np.cumsum(sizes), 0
+        while first < len(hashes):
+            before = int(ends[first - 1]) if first else 0
+            full = int(np.searchsorted(ends, before + NAMES - self._named)) + 1
+            last = min(len(hashes), first + ITEMS - self._count, full)
+            found = [i for i in range(first, last) if hashes[i] is not None]
+            self._digests += b"".join(filter(None, hashes[first:last]))
+            self._places.extend(i - first + self._count for i in found)
+            if self._layout.ranks:
+                self._ranks.extend(ranks[i] for i in found)
+            if self._layout.names:
+                self._names += [names[i] for i in found]
+                self._named += int(ends[last - 1]) - before
+            self._count += last - first
+            self._documents += last - first
+            if self._count >= ITEMS or self._named >= NAMES:
+                self.flush()
+            first = last
+
+    def add(self, hashes: list[bytes]) -> None:
+        """Append a document, by the hashes of its pieces."""
+        self._digests += b"".join(hashes)
+        self._places.extend(range(self._count, self._count + len(hashes)))
+        self._sizes.extend([0] * len(hashes))
+        self._bounds.extend((len(hashes), 0))
         self._count += len(hashes)
         self._documents += 1
-        if self._count >= ITEMS or self._named >= NAMES:
+        if self._count >= ITEMS:
             self.flush()
 
     def add_block(self, hashes: Array, pieces: Pieces, ranks: Array | None = None) -> None:

@@ -177,7 +177,7 @@ class _Grams(Signer):
         is_compared = pieces.compared.tolist()
         for i, competes in enumerate(block.competes):
             sizes = [lines[i + 1] - lines[i]]
-            hashes: list[bytes | None] = []
+            hashes: list[bytes] = []
             for n in range(lines[i], lines[i + 1]):
                 text = next(compared) if is_compared[n] else b""
                 grams = self._grams(texts[first[n] : first[n + 1]]) if competes and text else []
@@ -185,7 +185,7 @@ class _Grams(Signer):
                 hashes += [self._hash(_GRAM + "\0".join(gram).encode(), 0) for gram in grams]
                 hashes += [self._hash(_WHOLE + text, 0)] if whole else []
                 sizes += [lines_sizes[n], len(grams), whole]
-            self._runs.add(hashes, sizes=[0] * len(hashes))
+            self._runs.add(hashes)
             self._out.write(np.array(sizes, dtype="<i8").tobytes())
 
     def _grams(self, words: Sequence[str]) -> list[Sequence[str]]:

@@ -18,6 +18,8 @@ from toolkit.whole.records import SignedShard
 
 TEXT = "document.text"
 
+_ENCODER = msgspec.json.Encoder()
+
 RATE, LEAST, MOST = 1e-6, 1e-15, 0.1
 """The rate of false positives of Bloom filters, unless another is given; and those that may be."""
 
@@ -152,27 +154,25 @@ class _Signer(Signer):
         if self._kind.unit != "document":
             self._add_pieces(block, ranks, seeds)
             return
-        found = zip(block.documents, block.competes, ranks, seeds, strict=True)
-        for i, (document, competes, rank, seed) in enumerate(found):
-            hashes: list[bytes | None] = [None]
+        texts = self._compared(block)
+        hashes = [self._hash(text, seed) if text else None for text, seed in zip(texts, seeds, strict=True)]
+        names = [(each.source, each.id, *filter(None, [each.place])) for each in block.documents]
+        encoded = _ENCODER.encode_lines(names).split(b"\n")[:-1]
+        self._runs.add_documents(hashes, [self._rank(rank) for rank in ranks], encoded)
+
+    def _compared(self, block: Block) -> list[bytes]:
+        """Return what is compared of each document; nothing of one that is not."""
+        normal, of = self._kind.normalize, block.values.get("of")
+        if of is None and normal == "none":
+            return [text if mine else b"" for text, mine in zip(block.documents.utf8, block.competes, strict=True)]
+        found = []
+        for i, (document, mine) in enumerate(zip(block.documents, block.competes, strict=True)):
             try:
-                compared = self._compared(block, i) if competes else b""
+                text = (document.text if of is None else of[i]) if mine else None
+                found.append(b"" if text is None else whole(normal, text).encode())
             except DataError as error:
                 raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
-            if compared:
-                hashes = [self._hash(compared, seed)]
-            name = msgspec.json.encode((document.source, document.id, *filter(None, [document.place])))
-            self._runs.add(hashes, self._rank(rank), name)
-
-    def _compared(self, block: Block, i: int) -> bytes:
-        """Return what is compared of a document; nothing of one that is not."""
-        if "of" in block.values:
-            text = block.values["of"][i]
-        elif self._kind.normalize == "none":
-            return block.documents[i].utf8
-        else:
-            text = block.documents[i].text
-        return b"" if text is None else whole(self._kind.normalize, text).encode()
+        return found
 
     def _add_pieces(self, block: Block, ranks: Sequence[float | None], seeds: list[int]) -> None:
         pieces, hash_ = PIECES[self._kind.unit](block.documents, self._kind.normalize), self._hash
