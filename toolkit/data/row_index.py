@@ -189,7 +189,12 @@ def entry_of(row: DocumentRow, fields: bytes | Mapping[str, Any] | tuple[str, ..
         row: The row.
         fields: Its JSON, its top-level fields, or the paths of its fields.
         size: Bytes of its text in UTF-8, if they are known.
+
+    Raises:
+        DataError: If the source has a NUL byte.
     """
+    if "\0" in row.source:  # two documents would have one hash: see `row_hash`
+        raise DataError(f"expected a source without NUL bytes, got {row.source!r}; name it otherwise", id=row.id)
     chars = len(row.text)
     if size is None:
         size = chars if row.text.isascii() else len(row.text.encode())
