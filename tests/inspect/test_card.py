@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, document, inputs_of, read_rows, write_rows
 from toolkit.describe import card_head as hub
 from toolkit.describe.about import About
@@ -341,6 +343,24 @@ def test_a_release_without_records_has_a_card(released: Project) -> None:
         assert after[key] == before[key]
     assert "how they were made is not known" not in section(released.out, "How it was made")
     assert "Collected: 2024-" in section(released.out, "How it was made")
+
+
+@pytest.mark.parametrize("output", [{"format": "dolma"}, {"format": "parquet"}])
+def test_a_card_is_held_against_data_without_their_manifest(project: Project, output: dict[str, Any]) -> None:
+    if output["format"] == "parquet":
+        pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    rows = [document(f"d{i}", "text", metadata={"language": "de"}) for i in range(3)]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    output |= {"path": str(project.out)} | ({"by": "document.source"} if output["format"] == "dolma" else {})
+    rules = [{"drop": "document.source is None", "name": "none"}]
+    project.config |= {"mix": {"rules": rules, "output": output}, "about": ABOUT}
+    project.ok("mix")
+    project.ok("card")
+    shutil.rmtree(project.out / ".toolkit")
+    assert "0 findings" in project.ok("validate", project.out).out
+    path = project.out / "README.md"
+    path.write_text(card(project.out).replace("split: train", "split: test", 1))
+    assert "expected 'train', which the data have, got none" in project("validate", project.out).out
 
 
 def test_a_dataset_is_counted_whoever_made_it(described: Project) -> None:

@@ -131,7 +131,7 @@ class _Checks:
         """Sets of the mix, which says what becomes of spans that end past the text."""
         self._described: dict[str, None] = {}
         """Croissant files to be checked, after everything else."""
-        self._cards: dict[str, Dataset | str | None] = {}
+        self._cards: dict[str, Dataset | str] = {}
         """Folders with cards, likewise, and what these describe."""
         self._seen = Seen({}, set())
         self._datasets: list[Dataset] = []
@@ -143,8 +143,7 @@ class _Checks:
         describe, options = describer(self.context, self._seen), self.options
         for folder, target in self._cards.items() if self.whole else ():
             try:
-                facts = describe(target, About(examples=0), None) if target else None
-                findings += map(Finding, card.check(folder, facts))
+                findings += map(Finding, card.check(folder, describe(target, About(examples=0), None)))
             except ToolkitError as error:
                 findings += map(Finding, str(error).splitlines())
         for path in self._described:
@@ -231,7 +230,7 @@ class _Checks:
             self._described[join(folder, CROISSANT)] = None
         if folder and (of := card.described_by(folder)):
             # a published output with its parts in `documents/` looks like a dataset
-            self._cards[folder] = target if isinstance(target, Dataset) == (of == "dataset") else None
+            self._cards[folder] = folder if of == "output" else target
 
     # --- documents and attributes -------------------------------------------------------------------------------------
 

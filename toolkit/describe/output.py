@@ -194,6 +194,8 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
 def _released(folder: str) -> list[str]:
     target = targets.target_of(folder)
     found = target.files if target else []
+    if target and target.kind == "dataset":  # which an output with its parts in `documents/` looks like
+        found = [f"documents/{shard}" for shard in Dataset(join(folder, "documents"), folder).shards()]
     suffixes = {suffix_in(path) for path in found}
     if len(suffixes) > 1:
         raise ConfigError(f"{folder}: expected files of one kind, got {' and '.join(sorted(suffixes))}")

@@ -37,17 +37,15 @@ def described_by(folder: str) -> Literal["dataset", "output"] | None:
     return "dataset" if re.search(r"^- config_name: documents$", text, re.MULTILINE) else "output"
 
 
-def check(folder: str, facts: Facts | None) -> Iterator[str]:
+def check(folder: str, facts: Facts) -> Iterator[str]:
     """Yield what the card in a folder says that is not so.
 
     Args:
         folder: Folder with a card of ours.
-        facts: Facts about the data beside it; None if nothing tells how to read them as the card has it.
+        facts: Facts about the data beside it.
     """
     text, path = _read(folder), join(folder, card.NAME)
     yield from _of_files_beside(folder, text)
-    if facts is None:
-        return
     match = _HEAD.match(text)
     if match is None:
         yield f"{path}:1: expected a head between two lines ---, got none"
@@ -59,9 +57,12 @@ def check(folder: str, facts: Facts | None) -> Iterator[str]:
     except ToolkitError as error:
         yield str(error)
         return
+    got = source.value if isinstance(source.value, dict) else {}
+    only = got.get("configs")
+    if facts.is_output and not facts.labels and isinstance(only, list) and len(only) == len(configurations) == 1:
+        configurations = [configurations[0]._replace(name=_name(only[0], "configs"))]  # files alone do not tell it
     wanted = card_head.head(facts, About(), configurations)
     given = [key for key in ("language", "language_bcp47") if card_head.is_given("language", match[1])]
-    got = source.value if isinstance(source.value, dict) else {}
     for key in {**wanted, **got}:
         told = key in got or key in ("configs", "language")  # of some files alone, or of data that grow, others are not
         told = told and (key in wanted or key not in _COUNTED)
