@@ -313,10 +313,12 @@ def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
         raise type(error)(str(place.error((), str(error)))) from None
     except ConfigError as error:
         raise place.error((), str(error)) from None
-    if taken := {field.encode_name for field in msgspec.structs.fields(class_)} & {"tagger", "as", "taggers", *OF_SETS}:
+    fields = {field.encode_name for field in msgspec.structs.fields(class_)}
+    of_sets = [name for name in OF_SETS if name != scales.OPTION or name not in fields]  # language models have it, too
+    if taken := fields & {"tagger", "as", "taggers", *of_sets}:
         what = "because this word has another meaning beside a tagger"
         raise place.error((), f"expected a tagger without an option {min(taken)!r}, {what}")
-    own, options = config.divide(options, OF_SETS)
+    own, options = config.divide(options, of_sets)
     if twice := own.value.keys() & shared.value.keys():
         raise own.error((min(twice),), f"expected {min(twice)} once, got it beside `taggers`, too")
     config.convert(options, class_, f"tagger {reference}")
