@@ -25,7 +25,8 @@ class Tokens(Labelling, Writer):
     """The tokens of each document, then `eod`: the tokenizer's own, one document after the other.
 
     - ``files: pbin``: ``.pbin`` of Modalities
-    - ``files: dolma``: ``.npy`` (bare tokens) and ``.csv.gz`` (start, end, id, src, loc) of Dolma
+    - ``files: dolma``: ``.npy`` (bare tokens) and ``.csv.gz`` (start, end, id, src, loc) of Dolma; src is the path of
+      the documents file
     - ``files: megatron``: ``.bin`` and ``.idx`` of Megatron
     - ``files: numpy``: ``.npy`` for ``numpy.load(…, mmap_mode="r")`` and ``.index.npy``, where each document begins
 
@@ -54,6 +55,13 @@ class Tokens(Labelling, Writer):
             "default takes it for the token"
         ),
     ] = False
+    strip: Annotated[
+        bool | None,
+        msgspec.Meta(
+            description="whether texts are tokenized without white space around them; those of white space alone "
+            "then have no tokens; null: only with `files: dolma`, as Dolma does"
+        ),
+    ] = None
     sequence_length: Annotated[
         Annotated[int, msgspec.Meta(ge=2)] | None, msgspec.Meta(description="tokens of a sequence; null: documents")
     ] = None
@@ -90,12 +98,13 @@ class Tokens(Labelling, Writer):
         return self.encode_batch(MixedBatch([document], [mixed]))[0]
 
     def encode_batch(self, batch: MixedBatch) -> list[list[tuple[str, bytes]]]:
+        strip = self.files == "dolma" if self.strip is None else self.strip
         texts: list[str] = []
         numbers: list[int] = []  # of the text of each document: copies of one, which follow one another, share it
         before = None
         for document in batch.documents:
             if document is not before:
-                texts.append(document.text)
+                texts.append(document.text.strip() if strip else document.text)
             numbers.append(len(texts) - 1)
             before = document
         tokens, bounds = self._loaded.encode(texts)
@@ -118,7 +127,7 @@ class Tokens(Labelling, Writer):
         words = b""
         if self.files == "dolma":
             id = f"{document.id}#{mixed.copy}" if mixed.copy > 1 else document.id
-            words = msgspec.json.encode((id, mixed.shard))
+            words = msgspec.json.encode((id, mixed.path))
         return b"".join([_HEAD.pack(len(data), len(words), mixed.row), words, data, b"\n"])
 
     def assemble_files(self, pieces: Iterator[bytes], files: Sequence[IO[bytes]]) -> None:

@@ -264,7 +264,8 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"kind": "exact", "unti": "line"}, "did you mean 'unit'?"),
     ({"kind": "exact", "unit": "line", "of": "document.id"}, "expected `of` only with `unit: document`"),
     ({"kind": "exact", "keep": {}}, "expected `first`, {max: EXPRESSION} or {min: EXPRESSION}"),
-    ({"kind": "exact", "keep": {"max": "document.id"}}, "expected a number that is never null"),
+    ({"kind": "exact", "keep": {"max": "document.id is None"}}, "expected a number that is never null, or a text"),
+    ({"kind": "exact", "within": False}, "expected `against:` with `within: false`"),
     ({"kind": "exact", "of": "document.chars"}, "expected a text, or null"),
     ({"kind": "exact", "when": "document.chars"}, "expected a condition"),
     ({"kind": "exact", "when": "lines.x > 1"}, "expected an attribute, got 'lines'"),
@@ -292,14 +293,53 @@ def test_what_cannot_be_is_refused_with_its_place(entry: dict[str, Any], message
 
 
 def test_a_value_that_cannot_be_used_names_its_document(project: Project) -> None:
-    rows = [document("x", "a", metadata={"n": 1}), document("y", "b", metadata={"n": "many"})]
+    rows = [document("x", "a", metadata={"n": 1}), document("y", "b", metadata={"n": [1]})]
     write_rows(project.documents / "a/0.jsonl.gz", rows)
     project.config["dedup"]["exact-0"] = EXACT | {"keep": {"max": 'get(document.metadata, "n", 0)'}}
     ran = project("dedup")
     assert ran.code == 1
     assert "a/0.jsonl.gz:2: " in ran.err
-    assert "expected a number that is never null, got 'many' (document 'y')" in ran.err
+    assert "expected a number that is never null, or a text, got [1] (document 'y')" in ran.err
     assert strays(project.data) == []
+
+
+@pytest.mark.parametrize(
+    "kind", [EXACT, {"kind": "near", "ngram": 2}, {"kind": "passages", "unit": "word", "length": 5}]
+)
+def test_keep_takes_texts_by_code_point(kind: dict[str, Any], project: Project, tmp_path: Path) -> None:
+    """A document without the text never stays where another has it; runs over shards, and other datasets, agree."""
+    text = "one two three four five six seven"
+    dates = {"a": "2020-01-01", "b": None, "c": "2024-05-18T01:58:10Z", "d": "2024-05-18T01:58:09Z", "e": "Ω"}
+    for id, date in dates.items():
+        write_rows(project.documents / f"{id}.jsonl.gz", [document(id, text) | ({"created": date} if date else {})])
+    kept = {}
+    for best in ("max", "min"):
+        project.config["dedup"] = {"x-0": kind | {"keep": {best: "document.created"}, "as": "x"}}
+        project.ok("dedup", "--overwrite")
+        values = {id: project.values("x-0", f"{id}.jsonl.gz")[0]["x"] for id in dates}
+        kept[best] = [id for id, value in values.items() if not (value.get("spans") or value.get("duplicate_of"))]
+    assert kept == {"max": ["e"], "min": ["a"]}
+    project.config["dedup"]["x-0"]["keep"] = {"max": "document.text"}
+    write_rows(project.documents / "e.jsonl.gz", [document("e", "x" * 64)])
+    assert "expected a number, or a text of at most 63 bytes, got 'xxx" in project("dedup", "--overwrite").err
+
+
+def test_a_keep_that_cannot_work_fails_before_taggers(project: Project) -> None:
+    write_rows(project.documents / "a/0.jsonl.gz", [document("x", "a") | {"tags": ["t"]}])
+    project.config["tag"] = {"shape-0": "line_shape"}
+    project.config["dedup"]["exact-0"] = EXACT | {"keep": {"max": "document.tags"}}
+    ran = project("run")
+    assert (ran.code, (project.data / "attributes").exists()) == (2, False)
+    assert "keep: `document.tags`: expected a number that is never null, or a text, got ['t']" in ran.err
+
+
+def test_only_what_other_datasets_have_is_a_duplicate(project: Project, tmp_path: Path) -> None:
+    write_rows(tmp_path / "old/documents/x.jsonl.gz", [document("old", "Home\nOne two")])
+    project.config["dedup"]["exact-0"] = EXACT | {"against": str(tmp_path / "old"), "within": False}
+    project.ok("dedup")
+    assert of(project) == {
+        id: ["s", "old"] if other == ["s", "0"] or id == "0" else None for id, other in COPIES.items()
+    }
 
 
 def test_hashes_of_64_bits_say_how_many_collisions_are_expected(project: Project) -> None:

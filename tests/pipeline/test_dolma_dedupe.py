@@ -113,6 +113,21 @@ def test_documents_by_a_key(dolma: Folder, key: str, copies: dict[str, str]) -> 
     }
 
 
+def test_a_read_only_filter_is_the_documents_of_which_it_was_made(dolma: Folder, tmp_path: Path) -> None:
+    """What only its own documents repeat is no duplicate; the folders of documents may be several."""
+    write_rows(tmp_path / "eval" / "documents" / "e.jsonl.gz", [document("e", "two\nfive")])
+    write_rows(tmp_path / "more" / "documents" / "0.jsonl.gz", [document("m", "one\none\nfive")])
+    dolma.config["documents"].append(f"{tmp_path}/more/documents/*.gz")
+    dolma.config["bloom_filter"]["read_only"] = True
+    ran = dedup(dolma, "form=dolma", f"against={tmp_path}/eval/documents/*.gz")
+    assert ran.code == 0, ran.err
+    found = {id: cut(id, spans) for id, spans in values(dolma, "dup_par").items()}
+    assert found == {"a": ["two\n"], "b": ["two\r\n"], "c": ["two\n", "five"], "d": ["two\n"], "e": []}
+    (row,) = read_rows(tmp_path / "more/attributes/dups/0.jsonl.gz")
+    assert row["attributes"] == {"dup_par": [[8, 12, 1.0]]}
+    assert not (tmp_path / "eval" / "attributes").exists()
+
+
 def test_a_mix_of_ours_finds_what_stays(dolma: Folder) -> None:
     """Its set names kept documents with shard and row, which a mix whose ids are unique does not need."""
     dolma.config["dedupe"] = {"documents": {"attribute_name": "dup_doc", "key": "$.text"}}
@@ -234,7 +249,7 @@ def test_the_mixer_takes_what_is_written(dolma: Folder) -> None:
     [
         (
             {"bloom_filter": {"read_only": True}},
-            "bloom_filter.read_only: expected false: the toolkit does not",
+            "bloom_filter.read_only: expected the documents of which the filter was made, as `against=GLOB`",
         ),
         ({"dedupe": {"paragraphs": {"by_ngram": {"threshold": 0.5}}}}, "dedupe.paragraphs.by_ngram"),
         ({"dedupe": {"paragraphs": {"by_ngram": {"ngram_length": 2, "stride": -1}}}}, "stride: expected"),

@@ -73,6 +73,19 @@ def test_one_configuration_publishes_both_and_stats_compares_them(project: Proje
     assert project.run("validate", root / "out/once").code == 0
 
 
+def test_an_edition_does_not_inherit_what_its_format_lacks(project: Project) -> None:
+    """Neither options of another format, nor values of options of the same name."""
+    out = project.root / "out"
+    text = project.config["mix"]["output"] | {"path": str(out / "text")}
+    project.config["mix"]["output"] = {
+        "format": "dolma", "path": str(out / "all"), "name": "all", "layout": "dataset", "provenance": True,
+    }  # fmt: skip
+    project.config["mix"]["editions"] = {"text": {"output": text}}
+    project.ok("run")
+    assert (out / "all/documents/all.jsonl.gz").exists()
+    assert text_of(project.root, "text", "en").startswith(b"hello")
+
+
 def test_without_borders_a_file_is_lines(project: Project) -> None:
     project.config["mix"]["editions"]["once"]["output"]["borders"] = False
     project.ok("run")

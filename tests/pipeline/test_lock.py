@@ -280,7 +280,7 @@ def test_the_lock_of_tokens_has_the_tokenizer_and_the_files_beside_parts(
 
     def with_tokens(project: Project) -> Project:
         (project.root / "t.json").write_bytes(TOKENIZER.read_bytes())
-        how = {"tokenizer": str(project.root / "t.json"), "eod": "</s>", "files": "dolma"}
+        how = {"tokenizer": str(project.root / "t.json"), "eod": "</s>", "files": "numpy"}
         project.config["tokenize"] = how | {"path": str(project.root / "tokens")}
         return project
 
@@ -289,17 +289,17 @@ def test_the_lock_of_tokens_has_the_tokenizer_and_the_files_beside_parts(
     lock = here.root / "tokens.lock.json"
     found: dict[str, Any] = json.loads(lock.read_text())
     assert sorted(found["models"].values()) == ["sizes.model", "t.json"]
-    assert [sorted(part["files"]) for part in found["parts"].values()] == [["tokens.csv.gz", "tokens.npy"]]
+    assert [sorted(part["files"]) for part in found["parts"].values()] == [["tokens.index.npy", "tokens.npy"]]
     there.ok("tokenize", "--locked", lock)
-    found["parts"]["tokens.npy"]["files"]["tokens.csv.gz"] = "0" * 64  # by another compressor
+    found["parts"]["tokens.npy"]["files"]["tokens.index.npy"] = "0" * 64  # by another compressor
     (there.root / "other.json").write_text(json.dumps(found))
     there.ok("tokenize", "--locked", there.root / "other.json")
     tokens = there.root / "tokens"
     assert there.run("validate", tokens, "--lock", lock).code == 0
     Path(manifest_path(str(tokens))).unlink()
-    (tokens / "tokens.csv.gz").write_bytes(b"\0")
+    (tokens / "tokens.index.npy").write_bytes(b"\0")
     ran = there.run("validate", tokens, "--lock", lock)
-    assert f"part tokens.npy: expected {tokens}/tokens.csv.gz with the" in ran.out
+    assert f"part tokens.npy: expected {tokens}/tokens.index.npy with the" in ran.out
     changed = json.loads(TOKENIZER.read_text(encoding="utf-8"))
     changed["model"]["merges"] = changed["model"]["merges"][:1]
     (there.root / "t.json").write_text(json.dumps(changed), encoding="utf-8")

@@ -123,6 +123,7 @@ def _checked_sets(context: Context, found: Faults, checked: Checked) -> dict[str
                 context.section(name), context.dataset, sets, name, context.own_types_known(), external=context.external
             )
             dedup_section.prepare(plan, context.dataset, overwrite=context.options.overwrite, write=False)
+            dedup_section.try_first(plan, context.dataset, context.config.max_document_bytes)
             checked.wholes.append(plan)
             sets |= plan.schemas
     return sets

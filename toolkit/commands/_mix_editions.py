@@ -1,5 +1,6 @@
 """Editions, further outputs of one configuration; and the section ``tokenize:``, the mix as tokens."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,9 @@ import msgspec
 
 from toolkit.config.explaining import Path
 from toolkit.config.settings import ConfigNode
-from toolkit.mix.settings import TOKENS
+from toolkit.errors import ConfigError
+from toolkit.mix.settings import OF_OUTPUT, TOKENS
+from toolkit.mix.writer import find_writer
 from toolkit.stages.context import Context
 from toolkit.storage.paths import absolute
 
@@ -54,8 +57,8 @@ KEY = "editions"
 def of(context: Context) -> dict[str, Context]:
     """Return a context for each edition of the mix, by its name; it differs in the section ``mix:`` alone.
 
-    What an edition says stands in place of what the mix says; of `output`, key by key. Dropped documents are kept aside
-    only where the edition itself says where.
+    What an edition says stands in place of what the mix says; of `output`, key by key, as far as
+    its format has them. Dropped documents are kept aside only where the edition itself says where.
 
     Raises:
         ConfigError: if one is no mapping, or has no output of its own.
@@ -86,9 +89,33 @@ def _path_of(mix: dict[str, Any]) -> str:
     return absolute(path) if isinstance(path, str) and path else ""
 
 
+def _inherited(output: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the mix's output that the format of an edition has, too."""
+    if own.get("format", output.get("format")) == output.get("format"):
+        return output
+    with suppress(ConfigError):  # of a format that is not there, which is told where the edition is read
+        class_ = find_writer(own["format"], "format")
+        lacks = {"compression"} if not class_.CONCATENATES else set[str]()
+        lacks |= {"provenance"} if not class_.FIELDS else set()
+        types = {field.encode_name: field.type for field in msgspec.structs.fields(class_)} | dict.fromkeys(
+            OF_OUTPUT, Any
+        )
+        return {
+            each: value for each, value in output.items() if each in types.keys() - lacks and _fits(value, types[each])
+        }
+    return output
+
+
+def _fits(value: Any, type_: Any) -> bool:
+    try:
+        return bool(msgspec.convert(value, type_) is not msgspec.UNSET)
+    except msgspec.ValidationError:
+        return False
+
+
 def _changed(context: Context, name: str, own: dict[str, Any]) -> Context:
     mix = {key: value for key, value in context.config.mix.items() if key not in (KEY, "rejected")}
-    output = {**mix.get("output", {}), **own["output"]}
+    output = {**_inherited(mix.get("output", {}), own["output"]), **own["output"]}
     merged = {**mix, **own, "output": output}
     source = context.source
     here: Path = ("mix", KEY, name)

@@ -256,6 +256,7 @@ class Encoder:
             self._fields(applied, document, number, lines, after_values) if applied or self.provenance else {},
             self.shard,
             number,
+            path=self.work.path,
         )
         copies = rules.copies(*values, original) if rules.repeats else 1
         if rules.repeats:

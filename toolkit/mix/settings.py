@@ -435,7 +435,7 @@ class StreamForm(_Joining, kw_only=True):
     )
 
 
-_OF_OUTPUT = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
+OF_OUTPUT = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
 _OF_MIX = tuple(f.encode_name for f in msgspec.structs.fields(SectionForm))
 
 
@@ -460,7 +460,7 @@ def read_section(
     """
     if not isinstance(section.value, dict) or not section.value:
         raise section.error((), "expected `attributes:`, `rules:` and `output:`")
-    if misplaced := next((key for key in section.value if key in _OF_OUTPUT and key not in _OF_MIX), None):
+    if misplaced := next((key for key in section.value if key in OF_OUTPUT and key not in _OF_MIX), None):
         raise section.error((misplaced,), f"{misplaced!r} is an option of `output:`; write it there")
     given = _typed(section, SectionForm, "mix")
     output, options = _output(section.at("output"))
@@ -494,13 +494,13 @@ def read_section(
 def _output(place: ConfigNode) -> tuple[OutputSettings, dict[str, Any]]:
     if not isinstance(place.value, dict):
         raise place.error((), "expected {format: …, path: …}")
-    common, options = config.divide(place, _OF_OUTPUT)
+    common, options = config.divide(place, OF_OUTPUT)
     output = config.convert(common, OutputSettings)
     try:
         class_ = find_writer(output.format, "format")
     except ConfigError as error:
         raise place.error((), str(error)) from None
-    config.refuse_unknown(place, class_, _OF_OUTPUT, f"format {output.format}")
+    config.refuse_unknown(place, class_, OF_OUTPUT, f"format {output.format}")
     writer = config.convert(options, class_, f"format {output.format}")
     _check_one_label(place, writer.label())
     if "compression" in common.value and not class_.CONCATENATES:

@@ -55,6 +55,7 @@ class Mixed(msgspec.Struct, frozen=True):
         fields: what `set` rules, and the option `provenance`, add to the metadata: JSON texts, in mappings where they
             are nested (see `merge_fields`); for a writer with `FIELDS`.
         shard: path of the document's shard below the documents root, without suffix.
+        path: path of the documents file of the shard, as the configuration names it.
         row: number of the document in its shard, from 1.
         copy: which copy of the document this is, from 1, in a mix with a rule `repeat`; 0 in others. It is among the
             `fields`, too.
@@ -68,6 +69,7 @@ class Mixed(msgspec.Struct, frozen=True):
     shard: str = ""
     row: int = 0
     copy: int = 0
+    path: str = ""
 
 
 Pieces = Sequence[tuple[str, bytes]]

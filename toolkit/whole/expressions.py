@@ -81,6 +81,7 @@ _BITS = 1023
 
 _EXPECTED = {
     "number": "a number that is never null",
+    "order": "a number that is never null, or a text",
     "score": "a number, or null",
     "text": "a text, or null",
 }
@@ -125,7 +126,8 @@ def checked(name: str, asked: Asked, sets: Sequence[JoinedSet], own: OwnTypes | 
         raise ConfigError(f"{place}: {name}: {error}") from None
     if not _fits(asked.wanted, found.type):
         hint = ""
-        if asked.wanted == "number" and found.type.kind == "nullable":
+        inner = found.type.not_null
+        if asked.wanted in ("number", "order") and found.type.kind == "nullable" and inner.kind in _NUMBERS:
             hint = f"; say what to use in place of null: `{asked.text} if {asked.text} is not None else 0`"
         expected = _EXPECTED[asked.wanted]
         raise ConfigError(f"{place}: {name}: expected {expected}, got a value of type {found.type}{hint}")
@@ -155,8 +157,10 @@ def _fits(wanted: str, type_: Type) -> bool:
     inner = type_.not_null
     if ANY in (type_, inner) or wanted in ("condition", "value"):
         return True
-    if wanted == "number":
+    if wanted == "number" or (wanted == "order" and inner.kind != "str"):
         return type_.kind in _NUMBERS
+    if wanted == "order":
+        return True
     if wanted == "score":
         return inner is not None and inner.kind in (*_NUMBERS, "null")
     return inner is not None and inner.kind in ("str", "null")
@@ -268,9 +272,11 @@ def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], doc
         raise _unlike(each, "true or false", value)
     if wanted == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise _unlike(each, _EXPECTED[wanted], value)
+    if wanted == "order" and (isinstance(value, bool) or not isinstance(value, int | float | str | None)):
+        raise _unlike(each, _EXPECTED[wanted], value)
     if wanted == "score" and (isinstance(value, bool) or not isinstance(value, int | float | None)):
         raise _unlike(each, _EXPECTED[wanted], value)
-    if wanted in ("number", "score") and isinstance(value, int) and value.bit_length() > _BITS:
+    if wanted in ("number", "order", "score") and isinstance(value, int) and value.bit_length() > _BITS:
         message = (
             f"{each.place}: {each.name}: `{each.asked.text}`: expected a number that fits into a 64-bit float, got"
         )

@@ -3,6 +3,7 @@
 The options of kinds that compare documents with each other: which of equal ones stays, and what is compared.
 """
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
@@ -12,7 +13,7 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import SealedOutput
 from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.runs.executors import Report, Task
@@ -24,7 +25,12 @@ from toolkit.whole.records import FileState, Model, SignedShard
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-Wanted = Literal["condition", "number", "score", "text", "value"]
+    from toolkit.text.kernels.signatures import Array
+
+Wanted = Literal["condition", "number", "order", "score", "text", "value"]
+
+NUMBERS, TEXTS = "<f8", "S64"
+"""Types of ranks: numbers; and keys of texts, whose bytes are compared."""
 
 
 class Asked(NamedTuple):
@@ -33,8 +39,8 @@ class Asked(NamedTuple):
     Attributes:
         text: an expression over the keys of earlier sets and `document` (which has `text` here, too); or, of the form
             ``SET[.KEY[.field]]`` with a known set, a value of it, null where a part of the path is.
-        wanted: ``condition``; ``number`` (never null); ``score`` (a number, or null); ``text`` (or null); ``value``
-            (whatever JSON has, or null).
+        wanted: ``condition``; ``number`` (never null); ``order`` (a number, a text, or null); ``score`` (a number,
+            or null); ``text`` (or null); ``value`` (whatever JSON has, or null).
     """
 
     text: str
@@ -229,10 +235,15 @@ def configured(name: str, options: dict[str, Any]) -> Kind:
 
 
 class Best(ConfigStruct):
-    """An expression: of equal ones that with the greatest, or the least, value stays."""
+    """An expression: of equal ones that with the greatest, or the least, value stays.
+
+    Attributes:
+        texts: whether values may be texts, which are compared by code point; the type of the expression says so.
+    """
 
     max: str | None = None
     min: str | None = None
+    texts: bool = False
 
 
 class Competing(Kind, kw_only=True):
@@ -260,15 +271,51 @@ class Competing(Kind, kw_only=True):
         """Return the expressions of the options."""
         found: dict[str, Asked] = {}
         if isinstance(self.keep, Best):
-            found["keep"] = Asked(self.keep.max or self.keep.min or "", "number")
+            found["keep"] = Asked(self.keep.max or self.keep.min or "", "order")
         if self.scope != "all":
             found["scope"] = Asked("document.source" if self.scope == "source" else self.scope, "value")
         return found
 
     @property
     def descending(self) -> bool:
-        """Return whether the greatest value stays."""
-        return isinstance(self.keep, Best) and self.keep.max is not None
+        """Return whether the greatest rank stays; keys of texts are made so that the least does."""
+        return self.ranks == NUMBERS and isinstance(self.keep, Best) and self.keep.max is not None
+
+    @property
+    def ranks(self) -> str:
+        """Return the type of the ranks; empty if there are none."""
+        return "" if not isinstance(self.keep, Best) else TEXTS if self.keep.texts else NUMBERS
+
+    def ranked(self, values: Sequence[float | str | None], *, ascending: bool = True) -> "Array":
+        """Return the ranks of documents, of `ranks`, or zeros; `ascending`: of equal ones that with the least stays."""
+        import numpy as np
+
+        if isinstance(self.keep, Best) and self.keep.texts:
+            return np.array([_text_key(value, greatest=self.keep.max is not None) for value in values], dtype=TEXTS)
+        sign = -1 if ascending and self.descending else 1
+        return np.array([0.0 if value is None else sign * float(value) for value in values], dtype=NUMBERS)
+
+
+def _text_key(value: float | str | None, *, greatest: bool) -> bytes:
+    """Return bytes of which those of the value that stays are the least; null never stays where another value is.
+
+    Raises:
+        DataError: if a text is too long.
+    """
+    size = int(TEXTS[1:])
+    if value is None:
+        return b"\xff" * size
+    if isinstance(value, str):
+        key = b"\2" + value.encode()
+    else:
+        (bits,) = struct.unpack(">Q", struct.pack(">d", value + 0.0))
+        key = b"\1" + (bits ^ (1 << 63 if bits < 1 << 63 else (1 << 64) - 1)).to_bytes(8, "big")
+    if len(key) > size:
+        raise DataError(f"keep: expected a number, or a text of at most {size - 1} bytes, got {value!r:.30}…")
+    return key.ljust(size, b"\0").translate(_INVERTED) if greatest else key
+
+
+_INVERTED = bytes(range(255, -1, -1))
 
 
 def seed_of(scope: Any) -> int:

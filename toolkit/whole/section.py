@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,8 +16,9 @@ from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.config.sizes import Size
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
+from toolkit.data.documents import DOCUMENT_DECODER, Rows, to_document
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, ToolkitError, UnknownPlugin
+from toolkit.errors import ConfigError, DataError, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.mix.settings import read_joined
@@ -29,9 +31,10 @@ from toolkit.source import AvailableSets
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import absolute, is_set_name, join
 from toolkit.tag.declared import declare_set, digest_of, what_to_declare
+from toolkit.text.batch import Batch
 from toolkit.whole import expressions
 from toolkit.whole.expressions import Checked
-from toolkit.whole.kind import KINDS, Asked, Kind
+from toolkit.whole.kind import KINDS, Asked, Competing, Kind
 from toolkit.whole.records import set_folder
 
 MEMORY = Size(256_000_000)
@@ -252,7 +255,7 @@ def _read_entry(
         when=common.when,
         text=common.text,
         joined=joined,
-        against=_against(others, there.dataset, set_name, joined),
+        against=_against(others, kind, there.dataset, set_name, joined),
         memory=int(common.memory),
         place=where,
         own=types,
@@ -260,6 +263,11 @@ def _read_entry(
     found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where, common.text)}
     if (scale := _scale(entry, kind)) is not None:
         entry = msgspec.structs.replace(entry, options=entry.options | {"scale": config.plain(scale)})
+        kind = entry.configured()
+    if "keep" in found and found["keep"].not_null.kind not in ("int", "float"):
+        entry = msgspec.structs.replace(
+            entry, options=entry.options | {"keep": entry.options["keep"] | {"texts": True}}
+        )
         kind = entry.configured()
     settings = _settings(entry, kind, there.dataset) | others.value | there.dataset.lineage
     entry = msgspec.structs.replace(entry, settings=settings)
@@ -278,7 +286,7 @@ def _stem(set_name: str) -> str:
     return re.sub(r"-\d+$", "", set_name).replace("-", "_")
 
 
-def _against(given: ConfigNode, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
+def _against(given: ConfigNode, kind: Kind, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
     """Return the datasets of ``against: ROOT``, ``{documents: …}``, or a list of such."""
     value = given.value.get("against", [])
     found: list[Dataset] = []
@@ -292,6 +300,8 @@ def _against(given: ConfigNode, dataset: Dataset, set_name: str, joined: list[Jo
         if absolute(other.documents) == absolute(dataset.documents):
             raise given.error(("against",), f"expected another dataset, got this one: {other.documents}")
         found.append(other)
+    if not found and getattr(kind, "within", True) is False:
+        raise given.error((), "expected `against:` with `within: false`, got none")
     if found and joined:
         raise given.error(
             ("against",),
@@ -320,6 +330,8 @@ def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
     options = {k: v for k, v in msgspec.json.decode(msgspec.json.encode(kind)).items() if k not in kind.NEUTRAL}
     if options.get("scale", ...) is None:
         del options["scale"]
+    if isinstance(options.get("keep"), dict) and not options["keep"]["texts"]:
+        del options["keep"]["texts"]
     found: dict[str, Any] = {"kind": recorded_reference(entry.kind), "as": entry.key}
     found |= {"version": kind.VERSION, "options": options}
     if entry.when is not None:
@@ -359,6 +371,31 @@ def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> No
     }
     for name, how in declare.items() if write else ():
         declare_set(dataset, name, plan.schemas[name], forget=how == "changed")
+
+
+_TRIED = 100
+
+
+def try_first(plan: Plan, dataset: Dataset, max_document_bytes: int) -> None:
+    """Evaluate the expressions that read no sets of the first documents, so that what cannot work fails early.
+
+    Raises:
+        ConfigError: with the place in the configuration, and the row.
+    """
+    for entry in plan.entries:
+        if entry.reads or not (found := entry.checked()):
+            continue
+        for shard in dataset.shards()[:1]:
+            with dataset.lines(shard, max_document_bytes) as lines:
+                rows = Rows(islice(lines, _TRIED), DOCUMENT_DECODER, dataset.shard_path(shard))
+                documents = [to_document(row, rows, line) for row, line in rows]
+            try:
+                block = expressions.Evaluator(found, 0).block(0, Batch(documents), [()] * len(documents))
+                if "keep" in block.values and isinstance(kind := entry.configured(), Competing):
+                    kind.ranked(block.values["keep"])
+            except DataError as error:
+                where = f"{rows.path}:{error.line}" if error.line else rows.path
+                raise ConfigError(f"{error.message} ({where})") from None
 
 
 def holds(plan: Plan) -> dict[str, str]:

@@ -7,7 +7,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -23,6 +23,8 @@ from toolkit.ingest.web.records import is_sound, sound_records
 from toolkit.runs.isolated import Isolated, Lost
 
 HTML = ("text/html", "application/xhtml+xml")
+PRESETS = {"dolma": {"main_content": True, "title": False, "layout": "formatted", "list_bullets": True}}
+"""Options of resiliparse with which texts are those of other programs, by the name of the preset."""
 EXTRACTED = "extracted"
 """Key of the texts of other extractors."""
 
@@ -80,6 +82,13 @@ class Warc(Reader):
             "{SET: {extractor: NAME, option: …}}"
         ),
     ] = {}
+    preset: Annotated[
+        Literal["dolma"] | None,
+        Description(
+            description="`dolma`: resiliparse with the options that give the texts of `dolma warc`: `main_content: "
+            "true, title: false, layout: formatted, list_bullets: true`"
+        ),
+    ] = None
     content_types: Annotated[
         tuple[str, ...], Description(description="types of the responses to read; all except HTML count as plain text")
     ] = (*HTML, "text/plain")
@@ -97,9 +106,8 @@ class Warc(Reader):
 
     @property
     def _spec(self) -> ExtractorSpec:
-        return ExtractorSpec(
-            self.extractor, {name: value for name, value in plain(self).items() if name in self.OPTIONS}
-        )
+        options = {name: value for name, value in plain(self).items() if name in self.OPTIONS}
+        return ExtractorSpec(self.extractor, options | PRESETS.get(self.preset or "", {}))
 
     def attribute_sets(self) -> Sequence[str]:
         return tuple(self.extract)
@@ -117,6 +125,8 @@ class Warc(Reader):
         return ExtractorSpec(reference, options)
 
     def check(self) -> None:
+        if self.preset and self.extractor != DEFAULT:
+            raise ConfigError(f"preset: expected it only with `extractor: {DEFAULT}`, got {self.extractor!r}")
         self._spec.build().check()
         for name in self.extract:
             try:
@@ -127,7 +137,7 @@ class Warc(Reader):
     def settings(self) -> dict[str, Any]:
         others = {name: self._other(name).settings() for name in self.extract}
         found = super().settings() | self._spec.settings() | {"extract": others}
-        return found if others else {name: value for name, value in found.items() if name != "extract"}
+        return {name: value for name, value in found.items() if name != "preset" and (others or name != "extract")}
 
     def read(self, source: Input) -> Iterator[Draft]:
         limit = min(self.max_html, source.max_bytes)

@@ -69,6 +69,7 @@ class DeduperOptions(ConfigStruct):
 
     Attributes:
         form: a key of ours: ``dolma`` for values as Dolma writes them, spans alone.
+        against: A key of ours, with `bloom_filter.read_only`: globs or folders of the documents in the filter.
     """
 
     documents: list[str]
@@ -80,6 +81,7 @@ class DeduperOptions(ConfigStruct):
     is_s3_volume: bool | None = False
     dryrun: bool = False
     form: Literal["own", "dolma"] = "own"
+    against: str | list[str] | None = None
 
 
 def read_deduper(source: ConfigNode) -> Asked:
@@ -103,17 +105,26 @@ def read_deduper(source: ConfigNode) -> Asked:
         roots = roots_of([_named(each) for each in found.documents], [dedupe.name or entry["as"]])
     except ConfigError as error:
         raise source.error(("documents",), str(error)) from None
-    if len(roots) > 1:
+    if len(roots) > 1 and not found.against:
         raise source.error(
             ("documents",),
             f"expected documents below one folder `documents`, got {', '.join(root.path for root in roots)}: copies in "
             "one of another would not be found; put them below one",
         )
-    dataset = roots[0].dataset("")
-    if "bookkeeping" in dataset:
-        raise source.error(("documents",), f"expected a folder that may be written in beside {roots[0].path}")
-    config = {"processes": max(1, found.processes), **dataset, "dedup": {dedupe.name or entry["as"]: entry}}
-    return Asked([config], found.dryrun)
+    if found.against:
+        given = [found.against] if isinstance(found.against, str) else found.against
+        try:
+            filters = roots_of([_named(each) for each in given], [])
+        except ConfigError as error:
+            raise source.error(("against",), str(error)) from None
+        entry |= {"within": False, "against": [{"documents": root.dataset("")["documents"]} for root in filters]}
+    configs = []
+    for root in roots:
+        dataset = root.dataset("")
+        if "bookkeeping" in dataset:
+            raise source.error(("documents",), f"expected a folder that may be written in beside {root.path}")
+        configs.append({"processes": max(1, found.processes), **dataset, "dedup": {dedupe.name or entry["as"]: entry}})
+    return Asked(configs, found.dryrun)
 
 
 def _named(pattern: str) -> str:
@@ -131,13 +142,16 @@ def _named(pattern: str) -> str:
 def _check(source: ConfigNode, found: DeduperOptions) -> None:
     """Raise ConfigError for what has no equal here."""
     dedupe, place = found.dedupe, source.at("dedupe")
-    if found.bloom_filter and found.bloom_filter.read_only:
+    read_only = bool(found.bloom_filter and found.bloom_filter.read_only)
+    if read_only and not found.against:
         raise source.error(
             ("bloom_filter", "read_only"),
-            "expected false: the toolkit does not read filters of Dolma. Compare with the data "
-            "from which the filter was made: "
-            "`kind: contamination` with `against:` finds n-grams of evaluation data, also across lines",
+            "expected the documents of which the filter was made, as `against=GLOB`: the toolkit does not read "
+            "filters of Dolma; `kind: contamination` of our own form finds n-grams of evaluation data, also across "
+            "lines",
         )
+    if found.against and not read_only:
+        raise source.error(("against",), "expected it only with `bloom_filter.read_only: true`")
     if (dedupe.num_partitions or 1) > 1 or dedupe.file_partition:
         key = "file_partition" if dedupe.file_partition else "num_partitions"
         raise place.error(

@@ -19,7 +19,7 @@ COMMANDS = {
     "tokens": TOKENS,
     "list": "run `toolkit taggers`",
     "stat": "run `toolkit stats ROOT --attribute all`, with the folder that has `documents` and `attributes`",
-    "warc": "run `toolkit ingest -c FILE` with `format: warc`",
+    "warc": "run `toolkit ingest -c FILE` with `format: warc` and `preset: dolma`, whose options give its texts",
 }
 """By commands of Dolma's that are no commands here."""
 

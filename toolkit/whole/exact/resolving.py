@@ -106,7 +106,8 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
     """Return what was found in each partition, which is written to a folder; and sentences for people."""
     runs = [run for signed in work.shards for run in runs_of(signed)]
     total = sum(run.run.keys for run in runs)
-    parts = max(1, -(-total * COST[layout.names] // max(work.memory, 1)))
+    cost = COST[layout.names] + 3 * layout.dtype["rank"].itemsize if layout.ranks else COST[layout.names]
+    parts = max(1, -(-total * cost // max(work.memory, 1)))
     notes = []
     if layout.rate:
         parts = max(1, -(-total // table.KEYS))
@@ -194,6 +195,9 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], stem: str) -> Part:
         numbers, chosen = numbered(high, low, _ranks(whole, ends, column("rank")) if layout.ranks else None)
         stays = np.zeros(len(numbers), dtype=bool)
         stays[chosen] = True
+        if not layout.within:
+            own = np.repeat([run.own for run in whole.runs], np.diff(ends))
+            stays |= own & own[chosen][numbers]
         writer = _Documents(whole, ends, slices, numbers, chosen) if layout.names else None
     grouped = _grouped(high, stays) if layout.grouped else None
     sections, digests, stay = dict[int, bytes](), dict[int, int](), 0

@@ -60,23 +60,25 @@ class Layout(msgspec.Struct, frozen=True):
 
     Attributes:
         bits: of the hashes, 64 or 128.
-        ranks: whether a number says which of equal ones stays: the lowest.
+        ranks: Type of what says which of equal ones stays: the least; empty if the first does.
         names: whether there are names of documents.
         rate: of new hashes that may count as seen, where a Bloom filter says what was seen; 0: all are compared.
+        within: whether documents are compared with each other, and not only with other datasets.
         grouped: whether it is told of hashes that stay which have an upper half that other hashes have, too.
     """
 
     bits: int
-    ranks: bool
+    ranks: str
     names: bool
     rate: float = 0.0
     grouped: bool = False
+    within: bool = True
 
     @property
     def dtype(self) -> np.dtype[Any]:
         fields = [("hi", "<u8")]
         fields += [("lo", "<u8")] if self.bits == 128 else []
-        fields += [("rank", "<f8")] if self.ranks else []
+        fields += [("rank", self.ranks)] if self.ranks else []
         fields += [("count", "<u4"), ("size", "<u4"), ("name", "<u8")] if self.names else []
         return np.dtype(fields)
 
@@ -115,18 +117,18 @@ class RunsOutput:
         self._digests = bytearray()
         self._hashes: list[Array] = []
         self._places = array("I")
-        self._ranks = array("d")
+        self._ranks = list[Array]()
         self._names: list[bytes] = []
         self._sizes = array("I")
         self._bounds = array("I")
         self._count = self._documents = self._named = 0
 
-    def add_documents(self, hashes: list[bytes | None], ranks: list[float], names: list[bytes]) -> None:
+    def add_documents(self, hashes: list[bytes | None], ranks: Array, names: list[bytes]) -> None:
         """Append documents.
 
         Args:
             hashes: of their texts; None for one that is not compared.
-            ranks: the lowest stays.
+            ranks: the least stays.
             names: JSON texts of sources and ids, if the layout has names.
         """
         sizes = [0 if each is None else len(name) for each, name in zip(hashes, names, strict=True)]
@@ -139,7 +141,7 @@ class RunsOutput:
             self._digests += b"".join(filter(None, hashes[first:last]))
             self._places.extend(i - first + self._count for i in found)
             if self._layout.ranks:
-                self._ranks.extend(ranks[i] for i in found)
+                self._ranks.append(ranks[found])
             if self._layout.names:
                 self._names += [names[i] for i in found]
                 self._named += int(ends[last - 1]) - before
@@ -160,19 +162,19 @@ class RunsOutput:
         if self._count >= ITEMS:
             self.flush()
 
-    def add_block(self, hashes: Array, pieces: Pieces, ranks: Array | None = None) -> None:
+    def add_block(self, hashes: Array, pieces: Pieces, ranks: Array) -> None:
         """Append the pieces of some documents.
 
         Args:
             hashes: uint64 (pieces, 1 or 2), of those that are compared.
             pieces: all.
-            ranks: float64, of each document; the lowest stays.
+            ranks: of each document; the least stays.
         """
         compared = pieces.compared.nonzero()[0]
         self._hashes.append(hashes)
         self._places.frombytes((compared + self._count).astype("<u4").tobytes())
-        if ranks is not None:
-            self._ranks.frombytes(np.repeat(ranks, pieces.counts)[compared].tobytes())
+        if self._layout.ranks:
+            self._ranks.append(np.repeat(ranks, pieces.counts)[compared])
         self._sizes.frombytes(pieces.sizes.astype("<u4").tobytes())
         self._bounds.frombytes(np.stack([pieces.counts, pieces.before], axis=1).astype("<u4").tobytes())
         self._count += len(pieces.sizes)
@@ -186,7 +188,7 @@ class RunsOutput:
             return
         hashes = np.concatenate([numbers_of(self._digests, self._layout.bits), *self._hashes])
         high, low = hashes[:, 0].copy(), hashes[:, 1].copy() if self._layout.bits == 128 else None
-        ranks = np.frombuffer(self._ranks, dtype="<f8") if self._layout.ranks else None
+        ranks = np.concatenate(self._ranks) if self._layout.ranks else None
         numbers, first = numbered(high, low, ranks)
         order = in_order(high[first], None if low is None else low[first])
         first = first[order]
@@ -202,6 +204,8 @@ class RunsOutput:
         places = np.frombuffer(self._places, dtype="<u4")
         room = np.empty(len(first), dtype="<u4")
         _enter(numbers, len(numbers), Sorted(order, first, len(first)), places, room, items)
+        if not self._layout.within:
+            items[places] |= np.uint32(FIRST)
         self.distinct += len(keys)
         self.items += len(numbers)
         self._write(keys, first, items)

@@ -77,9 +77,11 @@ def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array
     Args:
         high: uint64, the upper halves of the hashes.
         low: the lower halves; None for hashes of 64 bits.
-        ranks: float64, of the items; None if the first is chosen.
+        ranks: of the items, numbers or bytes, of which the least is chosen; None if the first is chosen.
     """
     items = len(high)
+    if ranks is not None and ranks.dtype.kind == "S":
+        ranks = np.unique(ranks, return_inverse=True)[1].astype(np.float64)
     room = 1 << max(4, (items + items // 2).bit_length())
     found = Numbered(np.empty(items, dtype=np.int32), np.empty(items, dtype=np.int32), np.zeros(1, dtype=np.int64))
     given = Hashes(

@@ -12,7 +12,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.whole.exact import resolving
 from toolkit.whole.exact.pieces import PIECES, Normalisation, Unit, hasher, hashes_128, numbers_of, whole
 from toolkit.whole.exact.resolving import values_of_documents, values_of_pieces
-from toolkit.whole.exact.runs import Layout, RunsOutput
+from toolkit.whole.exact.runs import Array, Layout, RunsOutput
 from toolkit.whole.kind import Asked, Block, Competing, Files, Resolved, Signer, Work, seed_of
 from toolkit.whole.records import SignedShard
 
@@ -75,8 +75,14 @@ class Exact(Competing, kw_only=True):
         ),
     ] = None
 
+    within: Annotated[
+        bool, Description(description="false: only what `against` has is a duplicate; documents are not compared")
+    ] = True
+
     def check(self) -> None:
         """Raise ConfigError for options that do not go together."""
+        if not self.within and self.approximate is not None:
+            raise ConfigError("expected `within: false` only without `approximate`: a filter is filled in order")
         if self.unit != "document" and self.of != TEXT:
             raise ConfigError(f"expected `of` only with `unit: document`: {self.unit}s are those of the text")
         if self.normalize == "url" and self.unit != "document":
@@ -125,7 +131,7 @@ class Exact(Competing, kw_only=True):
     @property
     def layout(self) -> Layout:
         """Return what is kept of each hash."""
-        return Layout(self.bits, self.keep != "first", self.unit == "document", self.rate)
+        return Layout(self.bits, self.ranks, self.unit == "document", self.rate, within=self.within)
 
     @property
     def rate(self) -> float:
@@ -144,13 +150,12 @@ class _Signer(Signer):
         self._hash = hasher(kind.bits)
         self._runs = RunsOutput(files, kind.layout)
         self._seeds: dict[str, int] = {}
-        self._sign = -1 if kind.descending else 1
 
     def add(self, block: Block) -> None:
         """Hash the next documents."""
         none = [None] * len(block.documents)
-        ranks, scopes = block.values.get("keep", none), block.values.get("scope", none)
-        seeds = self._seeds_of(scopes)
+        ranks = self._kind.ranked(block.values.get("keep", none))
+        seeds = self._seeds_of(block.values.get("scope", none))
         if self._kind.unit != "document":
             self._add_pieces(block, ranks, seeds)
             return
@@ -158,7 +163,7 @@ class _Signer(Signer):
         hashes = [self._hash(text, seed) if text else None for text, seed in zip(texts, seeds, strict=True)]
         names = [(each.source, each.id, *filter(None, [each.place])) for each in block.documents]
         encoded = _ENCODER.encode_lines(names).split(b"\n")[:-1]
-        self._runs.add_documents(hashes, [self._rank(rank) for rank in ranks], encoded)
+        self._runs.add_documents(hashes, ranks, encoded)
 
     def _compared(self, block: Block) -> list[bytes]:
         """Return what is compared of each document; nothing of one that is not."""
@@ -174,7 +179,7 @@ class _Signer(Signer):
                 raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
         return found
 
-    def _add_pieces(self, block: Block, ranks: Sequence[float | None], seeds: list[int]) -> None:
+    def _add_pieces(self, block: Block, ranks: Array, seeds: list[int]) -> None:
         pieces, hash_ = PIECES[self._kind.unit](block.documents, self._kind.normalize), self._hash
         if not all(block.competes):
             pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))
@@ -186,16 +191,12 @@ class _Signer(Signer):
             hashes = numbers_of(b"".join(map(hash_, pieces.texts())), 64)
         else:
             hashes = hashes_128(pieces.found)
-        ordered = np.array([self._rank(rank) for rank in ranks]) if self._kind.layout.ranks else None
-        self._runs.add_block(hashes, pieces, ordered)
+        self._runs.add_block(hashes, pieces, ranks)
 
     def _seeds_of(self, scopes: Sequence[Any]) -> list[int]:
         if self._kind.scope == "all":
             return [0] * len(scopes)
         return [seed_of(scope) for scope in scopes]
-
-    def _rank(self, value: float | None) -> float:
-        return 0.0 if value is None else self._sign * float(value)
 
     def finish(self) -> tuple[dict[str, int], Any]:
         """Write the last run."""

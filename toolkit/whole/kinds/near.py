@@ -118,6 +118,7 @@ class Near(Competing, kw_only=True):
             containment=self.containment or 0.0,
             warn=self.warn,
             descending=self.descending,
+            ranks=self.ranks,
         )
         found = resolve(work, comparing)
         found.notes.insert(0, curve(self.cut()))

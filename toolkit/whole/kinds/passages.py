@@ -91,7 +91,7 @@ class Passages(Competing, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Find what stands somewhere before."""
-        return resolving.resolve(work, self.size, self.counted, ranks=self.keep != "first")
+        return resolving.resolve(work, self.size, self.counted, ranks=self.ranks)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""
@@ -104,8 +104,8 @@ class _Signer(Signer):
     def __init__(self, kind: Passages, files: Files) -> None:
         super().__init__(kind, files)
         self._cut, self._counted = Cut.of(kind.size), kind.counted
-        self._ranked, self._sign = kind.keep != "first", -1 if kind.descending else 1
-        self._runs = RunsOutput(files, Layout(128, self._ranked, False))
+        self._kind = kind
+        self._runs = RunsOutput(files, Layout(128, kind.ranks, False))
         self._places = files.open(PLACES)
         self._bytes = self._passages = 0
 
@@ -118,9 +118,8 @@ class _Signer(Signer):
         found = stretches_of(texts, self._cut, seeds)
         every = np.ones(len(found.passages), dtype=bool)
         pieces = Pieces(buffer_of([]), every, found.passages, found.counts, np.zeros(len(texts), dtype=np.int64))
-        ranks = [0.0 if rank is None else self._sign * float(rank) for rank in block.values.get("keep", none)]
         self._places.write(found.places.tobytes())
-        self._runs.add_block(found.keys, pieces, np.array(ranks) if self._ranked else None)
+        self._runs.add_block(found.keys, pieces, self._kind.ranked(block.values.get("keep", none)))
         competing = itertools.compress(block.documents, block.competes)
         self._bytes += sum(len(document.utf8) for document in competing)
         self._passages += int(found.passages.sum(dtype=np.int64))

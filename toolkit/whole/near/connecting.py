@@ -18,24 +18,22 @@ Source: alternating large and small stars, Kiveris et al., Connected Components 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.sealed import Sections, read_sealed
 from toolkit.runs.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.kind import Work
-from toolkit.whole.near.signing import KEY, PREFIXES, ROW
+from toolkit.whole.kind import NUMBERS, Work
+from toolkit.whole.near.signing import KEY, PREFIXES, row_type
 from toolkit.whole.records import SignedShard
+
+if TYPE_CHECKING:
+    import numpy as np
 
 EDGE = [("of", "<u8"), ("to", "<u8")]
 """Two documents that belong together; or a document, and its component."""
-
-CANDIDATE = [("document", "<u8"), ("component", "<u8"), ("before", "<u8"), ("order", "<f8"), ("shingles", "<u4")]
-"""A document that shares a bucket: its number, that of its component, that of the one in which it was before there were
-new shards, its order, and how many shingles it has.
-"""
 
 CANDIDATES = "candidates"
 MOST_PARTS = 512
@@ -271,6 +269,18 @@ def label_documents(task: ToJoinStars, report: Report) -> list[str]:
     return scatter.objects
 
 
+def candidate_type(ranks: str) -> "np.dtype[Any]":
+    """Return the type of a document that shares a bucket, given that of `Competing.ranks`.
+
+    It has its number, that of its component, that of the one in which it was before there were new shards, its order,
+    and how many shingles it has.
+    """
+    import numpy as np
+
+    places = [(name, "<u8") for name in ("document", "component", "before")]
+    return np.dtype([*places, ("order", ranks or NUMBERS), ("shingles", "<u4")])
+
+
 class ToList(ConfigStruct):
     """Groups of rows of which the candidates are listed.
 
@@ -280,6 +290,7 @@ class ToList(ConfigStruct):
         first: First group.
         last: First group after these.
         parts: Number of parts.
+        ranks: Type of the order.
         stem: Path of the objects to write.
     """
 
@@ -288,6 +299,7 @@ class ToList(ConfigStruct):
     first: int
     last: int
     parts: int
+    ranks: str
     stem: str
 
 
@@ -308,7 +320,7 @@ def list_candidates(task: ToList, report: Report) -> Listed:
         gather(task.folder, name, task.first, task.last, np.dtype(EDGE)).records for name in ("labels", "labels-before")
     )
     now = now[np.argsort(now["of"])]
-    candidates = np.zeros(len(now), dtype=CANDIDATE)
+    candidates = np.zeros(len(now), dtype=candidate_type(task.ranks))
     candidates["document"], candidates["component"], candidates["before"] = now["of"], now["to"], now["of"]
     candidates["before"][np.searchsorted(now["of"], before["of"])] = before["to"]
     shards = (now["of"] >> np.uint64(32)).astype(np.int64)
@@ -316,17 +328,19 @@ def list_candidates(task: ToList, report: Report) -> Listed:
     for shard in np.unique(shards).tolist():
         begin, end = np.searchsorted(shards, [shard, shard + 1]).tolist()
         rows = (now["of"][begin:end] & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        size, least, most = np.dtype(ROW).itemsize, int(rows[0]), int(rows[-1]) + 1
+        size, least, most = row_type(task.ranks).itemsize, int(rows[0]), int(rows[-1]) + 1
         data = read_sealed(join(task.signatures[shard], "rows"), least * size, (most - least) * size)
-        known = np.frombuffer(data, dtype=ROW)[rows - least]
+        known = np.frombuffer(data, dtype=row_type(task.ranks))[rows - least]
         candidates["order"][begin:end], candidates["shingles"][begin:end] = known["order"], known["shingles"]
         counts[shard] = end - begin
-    with Scatter(task.stem, np.dtype(CANDIDATE), task.parts) as scatter:
+    with Scatter(task.stem, candidates.dtype, task.parts) as scatter:
         scatter.add(candidates, _part(candidates["component"], task.parts))
     return Listed(objects=scatter.objects, counts=counts)
 
 
-def connect(work: Work, folder: str, bucketed: Sequence[Bucketed], partitions: int, parts: int) -> list[int]:
+def connect(
+    work: Work, folder: str, bucketed: Sequence[Bucketed], partitions: int, parts: int, ranks: str
+) -> list[int]:
     """Enter the candidates of all parts; return how many each shard has."""
     from toolkit.exchange.scatter import ranges, settle
 
@@ -339,7 +353,9 @@ def connect(work: Work, folder: str, bucketed: Sequence[Bucketed], partitions: i
         mine = work.shards[begin // partitions : -(-end // partitions)]
         signatures = {each.number: each.path("") for each in mine}
         stem = join(folder, f"{CANDIDATES}-{i}")
-        to_list = ToList(folder=folder, signatures=signatures, first=first, last=last, parts=parts, stem=stem)
+        to_list = ToList(
+            folder=folder, signatures=signatures, first=first, last=last, parts=parts, ranks=ranks, stem=stem
+        )
         tasks.append(Task(f"rows {i}", to_list))
     listed: list[Listed] = work.run("find what belongs together", list_candidates, tasks)
     settle(work.run, folder, CANDIDATES, [path for each in listed for path in each.objects])

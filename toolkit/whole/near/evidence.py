@@ -38,9 +38,10 @@ from toolkit.storage.paths import join
 from toolkit.text.batch import in_blocks
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Float64, Int64s, UInt8s, UInt64s
+from toolkit.whole.kind import NUMBERS, TEXTS
 from toolkit.whole.near.graph import NAME, TEXT, Numbering, members_of
 from toolkit.whole.near.signatures import Shingles, Size, distinct
-from toolkit.whole.near.signing import ROW, SHINGLES
+from toolkit.whole.near.signing import SHINGLES, row_type
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sign import documents_of, names_at
 
@@ -416,7 +417,9 @@ def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
     """Yield the sets of rows, which ascend, from the shingles that were stored; what lies together is read at once."""
     import numpy as np
 
-    shingles = np.frombuffer(read_sealed(signed.path("rows")), dtype=ROW)["shingles"]
+    data = read_sealed(signed.path("rows"))
+    ranks = TEXTS if len(data) == row_type(TEXTS).itemsize * signed.record.rows else NUMBERS
+    shingles = np.frombuffer(data, dtype=row_type(ranks))["shingles"]
     starts = 8 * bounds_of(shingles.astype(np.int64))
     begins, ends = starts[wanted], starts[wanted + 1]
     cuts = np.flatnonzero((begins[1:] - ends[:-1] > _GAP) | (np.diff(begins // _PIECE) > 0)) + 1

@@ -23,7 +23,7 @@ from toolkit.exchange.sealed import Sealed, Sections, bounds_of, packed, read_se
 from toolkit.runs.executors import Report
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.near.connecting import CANDIDATE, CANDIDATES
+from toolkit.whole.near.connecting import CANDIDATES, candidate_type
 
 MEMBER = [("row", "<u4"), ("unit", "<u4"), ("place", "<u4"), ("read", "u1")]
 """A document of a component: its row, its unit, its place there, and what is read of it."""
@@ -60,6 +60,7 @@ class ToPlan(ConfigStruct):
         part: its number.
         own: number of the first shard that is not of another dataset.
         descending: whether the document with the greatest order comes first.
+        ranks: Type of the order.
         bands: of signatures.
         marks: of each shard, a digest of all that its part of the decision depends on.
         known: folder of an earlier resolution; empty if there is none.
@@ -71,6 +72,7 @@ class ToPlan(ConfigStruct):
     part: int
     own: int
     descending: bool
+    ranks: str
     bands: int
     marks: list[int]
     known: str
@@ -204,11 +206,9 @@ def plan_units(work: ToPlan, report: Report) -> Planned:
 
 def _candidates(work: ToPlan) -> Array:
     """Return the documents of a part, by their numbers."""
-    import numpy as np
-
     most = work.memory // _BYTES
     if (count := rows_in(work.folder, CANDIDATES, work.part)) <= most:
-        return gather(work.folder, CANDIDATES, work.part, work.part + 1, np.dtype(CANDIDATE)).records
+        return gather(work.folder, CANDIDATES, work.part, work.part + 1, candidate_type(work.ranks)).records
     raise DataError(
         f"expected at most {most:,} documents that belong together, because `memory` ({work.memory:,} bytes) has room "
         f"for no more, got {count:,}; set at least `memory: {-(-_BYTES * count * 5 // 4 // 10**6)} MB`",

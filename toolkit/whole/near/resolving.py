@@ -56,6 +56,7 @@ class Comparing(ConfigStruct):
         jaccard: the least similarity.
         containment: the least part of what is removed that the kept document has.
         descending: whether the document with the greatest order is kept.
+        ranks: Type of the order.
         warn: a part of a source, host or language; where more is removed, that is told.
     """
 
@@ -64,6 +65,7 @@ class Comparing(ConfigStruct):
     jaccard: float
     containment: float
     descending: bool
+    ranks: str
     warn: float
 
 
@@ -203,13 +205,14 @@ def _plan(
     marks = [_mark(each) for each in work.shards]
     compared = sum(each.record.compared for each in work.shards)
     parts = parts_of(min(compared, 2 * sum(each.pairs for each in bucketed)), work.memory)
-    candidates = connect(work, place.folder, bucketed, partitions, parts)
+    candidates = connect(work, place.folder, bucketed, partitions, parts, comparing.ranks)
     tasks = []
     for part in range(parts):
         to_plan = ToPlan(
             part=part,
             own=place.own,
             descending=comparing.descending,
+            ranks=comparing.ranks,
             bands=comparing.bands,
             marks=marks,
             known=place.known,

@@ -1,6 +1,7 @@
 """Step 1, per shard: the signatures of documents as they are kept, and what is removed of whom.
 
-``rows``       12 bytes a row: how many shingles it has, 0 if it is not compared (uint32); its order (float64)
+``rows``       12 bytes a row: how many shingles it has, 0 if it is not compared (uint32); its order (float64, or 64
+               bytes where it may be a text)
 ``keys``       8 bytes a band and row: the keys, row by row
 ``sorted-N``   sections (see `sealed`), by the upper bits of the key: 12 bytes a key of a row that is compared, key
                (uint64) and row (uint32); sorted runs of at most `RUN` of them
@@ -26,11 +27,13 @@ from toolkit.exchange.sealed import starts_of
 from toolkit.runs.executors import Report
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.reading import Lines
-from toolkit.whole.kind import Block, Files, Kind, Signer, seed_of
+from toolkit.whole.kind import NUMBERS, Block, Competing, Files, Signer, seed_of
 from toolkit.whole.near.signatures import Signer as Signing
 from toolkit.whole.records import SignedShard
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from toolkit.text.kernels.signatures import Array
 
 FILE = "groups.jsonl.gz"
@@ -139,7 +142,13 @@ def warnings(removed: dict[Group, int], compared: Sequence[int], share: float) -
     return found
 
 
-ROW = [("shingles", "<u4"), ("order", "<f8")]
+def row_type(ranks: str) -> "np.dtype[Any]":
+    """Return the type of `rows`, given that of `Competing.ranks`."""
+    import numpy as np
+
+    return np.dtype([("shingles", "<u4"), ("order", ranks or NUMBERS)])
+
+
 KEY = [("key", "<u8"), ("row", "<u4")]
 
 SHINGLES = "shingles"
@@ -161,9 +170,9 @@ class NearSigner(Signer):
         stores_shingles: whether shingles are kept, too.
     """
 
-    def __init__(self, kind: Kind, files: Files, signing: Signing, *, stores_shingles: bool = False) -> None:
+    def __init__(self, kind: Competing, files: Files, signing: Signing, *, stores_shingles: bool = False) -> None:
         super().__init__(kind, files)
-        self._signing = signing
+        self._signing, self._competing = signing, kind
         self._stored = files.open(SHINGLES) if stores_shingles else None
         self._rows, self._keys = files.open("rows"), files.open("keys")
         self._held: list[Array] = []
@@ -180,10 +189,10 @@ class NearSigner(Signer):
         else:
             pairs = zip(block.documents, block.competes, strict=True)
             found = self._signing.of([document.utf8 if asked else b"" for document, asked in pairs])
-        rows = np.zeros(len(competes), dtype=ROW)
+        rows = np.zeros(len(competes), dtype=row_type(self._competing.ranks))
         rows["shingles"] = np.where(found.enough, found.shingles, 0)
         if "keep" in block.values:
-            rows["order"] = [0 if value is None else value for value in block.values["keep"]]
+            rows["order"] = self._competing.ranked(block.values["keep"], ascending=False)
         keys = found.keys
         if "scope" in block.values:
             keys ^= np.array([seed_of(value) for value in block.values["scope"]], dtype=np.uint64)[:, None]

@@ -7,7 +7,7 @@ the end that are part of another one (one number each), and texts, as long as th
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from toolkit.whole.exact.pieces import Texts
 from toolkit.whole.exact.resolving import Whole, grouped, parts_of
 from toolkit.whole.exact.runs import FIRST
 from toolkit.whole.exact.table import numbered
+from toolkit.whole.kind import NUMBERS, TEXTS
 from toolkit.whole.passages.units import PLACE, Counted, Cut, first_bytes
 from toolkit.whole.records import SignedShard
 from toolkit.whole.sign import documents_of
@@ -32,7 +33,7 @@ ASKED = "asked"
 PLACES = "places"
 """File of a shard's signatures: the `PLACE` of each stretch."""
 
-TYPES = ("<f8", "<u8", "<u4", "<u4", "<u4", "<u4", "u1", "u1")
+TYPES = ("<u8", "<u4", "<u4", "<u4", "<u4", "u1", "u1")
 _PART = 12  # of the memory: of texts that are held, so that their passages have room when they are compared
 _ROW = 400  # bytes of memory that a stretch takes beside its text
 
@@ -75,7 +76,7 @@ class Stretch(NamedTuple):
         items: their numbers in the shard.
         passages: how many each has.
         anchors: the hash of the anchor of each.
-        ranks: float64; the lowest stays.
+        ranks: the least stays.
         places: `PLACE`.
     """
 
@@ -104,14 +105,15 @@ def _asked(work: ToAsk, whole: Whole, number: int, row: int, first: int) -> Stre
     which = np.flatnonzero(((items & np.uint32(FIRST)) != 0) & grouped(work.resolved, number)[keys])
     documents = np.repeat(np.arange(len(counts)), counts)
     known = run.read(run.run.at, run.run.keys, whole.layout.dtype)[keys[which]]
-    own = whole.layout.ranks and run.own
+    ranks = whole.layout.ranks or NUMBERS
+    least: Any = b"" if ranks == TEXTS else 0.0 if run.own else -np.inf
     return Stretch(
         rows=row + documents[which],
         begins=first_bytes(sizes, counts)[which],
         items=first + which,
         passages=sizes[which].astype(np.int64),
         anchors=known["hi"],
-        ranks=known["rank"] if own else np.full(len(which), 0.0 if run.own else -np.inf),
+        ranks=known["rank"] if whole.layout.ranks and run.own else np.full(len(which), least, dtype=ranks),
         places=places_of(work.signed, first, len(items))[which],
     )
 
@@ -177,8 +179,8 @@ def _sections_of_stretches(stretches: Stretch, texts: list[bytes], passages: lis
         columns = [column[which] for column in (stretches.ranks, stretches.anchors, stretches.items)]
         columns += [stretches.passages[which], places["start"], places["end"], places["over"]]
         columns += [np.frombuffer(b"".join([texts[i] for i in which.tolist()]), dtype="u1")]
-        typed = [column.astype(type_) for column, type_ in zip(columns, TYPES, strict=True)]
-        yield packed(typed) if len(which) else b""
+        typed = [column.astype(type_) for column, type_ in zip(columns[1:], TYPES, strict=True)]
+        yield packed([columns[0], *typed]) if len(which) else b""
 
 
 COMPARED = "compared"
@@ -226,7 +228,7 @@ class ToCompare(ConfigStruct):
         number: of it.
         passages: how many it has.
         files: of each shard.
-        ranked: whether stretches have ranks.
+        ranks: Type of the ranks of stretches; empty if they have none.
         length: bytes of a passage.
         memory: bytes that may be used.
         folder: to read from and to write to.
@@ -235,7 +237,7 @@ class ToCompare(ConfigStruct):
     number: int
     passages: int
     files: list[int]
-    ranked: bool
+    ranks: str
     length: int
     memory: int
     folder: str
@@ -255,7 +257,7 @@ def compare_unit(work: ToCompare, report: Report) -> None:
 
 def _compare(work: ToCompare, part: int, slices: int, seen: Array) -> None:
     """Note which passages were there before, of those whose hash is in one of so many slices."""
-    hashes = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
+    hashes = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, work.ranks or NUMBERS), np.empty(0, np.int64))
     kept: list[tuple[Array, ...]] = [hashes]
     at = 0
     for shard in range(len(work.files)):
@@ -265,11 +267,11 @@ def _compare(work: ToCompare, part: int, slices: int, seen: Array) -> None:
             _fingerprints(_texts_of_passages(work, passages, utf8), Cut.of(work.length), high, low)
             high ^= np.repeat(anchors, passages)  # which tell documents that are not compared with one another
             mine = np.flatnonzero(low % np.uint64(slices) == part) if slices > 1 else np.arange(n)
-            of_mine = np.repeat(ranks, passages)[mine] if work.ranked else np.empty(0)
+            of_mine = np.repeat(ranks, passages)[mine] if work.ranks else np.empty(0)
             kept.append((high[mine], low[mine], of_mine, mine + at))
             at += n
     high, low, ranks, places = (np.concatenate(columns) for columns in zip(*kept, strict=True))
-    _, chosen = numbered(high, low, ranks if work.ranked else None)
+    _, chosen = numbered(high, low, ranks if work.ranks else None)
     is_seen = np.ones(len(high), dtype=np.uint8)
     is_seen[chosen] = 0
     seen[places] = is_seen
@@ -279,7 +281,7 @@ def _read(work: ToCompare, shard: int) -> Iterator[list[Array]]:
     for i in range(work.files[shard]):
         with Sections(join(work.folder, f"{ASKED}-{shard}-{i}")) as sections:
             if data := sections.read(work.number):
-                yield unpacked(data, TYPES)
+                yield unpacked(data, (work.ranks or NUMBERS, *TYPES))
 
 
 def _texts_of_passages(work: ToCompare, passages: Array, utf8: Array) -> Texts:

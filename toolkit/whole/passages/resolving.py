@@ -225,7 +225,7 @@ class Done(ConfigStruct):
     notes: list[str]
 
 
-def resolve(work: Work, length: int, counted: Counted, *, ranks: bool) -> Resolved:
+def resolve(work: Work, length: int, counted: Counted, *, ranks: str) -> Resolved:
     """Write the spans of all documents.
 
     What an earlier attempt has left is gone on with, until all is done: only then the folders of work go, one file
@@ -243,7 +243,7 @@ def resolve(work: Work, length: int, counted: Counted, *, ranks: bool) -> Resolv
     return Resolved(done.fates, done.counts, done.notes)
 
 
-def _resolved(work: Work, length: int, counted: Counted, ranks: bool) -> Done:
+def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Done:
     folder = join(work.folder, f"{_WORK}{work.memory}")
     parts, _ = resolve_parts(work, Layout(128, ranks, False, grouped=True), folder)
     passages = sum(part.grouped for part in parts) * Cut.of(length).runs
@@ -294,7 +294,7 @@ def _ask(work: Work, folder: str, length: int, counted: Counted, units: int) -> 
     return work.run("again", ask_shard, tasks)
 
 
-def _compare(work: Work, folder: str, length: int, units: int, ranked: bool, asked: list[Asked]) -> None:
+def _compare(work: Work, folder: str, length: int, units: int, ranks: str, asked: list[Asked]) -> None:
     tasks = [
         Task(
             f"unit {number}",
@@ -302,7 +302,7 @@ def _compare(work: Work, folder: str, length: int, units: int, ranked: bool, ask
                 number=number,
                 passages=sum(each.passages[number] for each in asked),
                 files=[each.files for each in asked],
-                ranked=ranked,
+                ranks=ranks,
                 length=length,
                 memory=work.memory,
                 folder=folder,
