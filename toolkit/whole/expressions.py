@@ -247,6 +247,7 @@ class Evaluator:
 _PLAIN: Mapping[str, set[type]] = {
     "condition": {bool},
     "number": {float, int},
+    "order": {float, int, str, type(None)},
     "score": {float, int, type(None)},
     "text": {str, type(None)},
     "value": {bool, float, int, str, type(None)},
