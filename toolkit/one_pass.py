@@ -296,35 +296,17 @@ class InputPassed(ConfigStruct):
     Attributes:
         ingested: that of its ingest.
         tagged: shards whose attributes were written on the way.
+        failed: why shards could not be mixed, by key, where documents are deleted and the mix may omit them.
     """
 
     ingested: run.IngestedInput
-    tagged: list[str]
+    tagged: list[str] = []
+    failed: dict[str, str] = {}
 
     @property
     def documents(self) -> int:
         """Return how many it has."""
         return self.ingested.documents
-
-
-class InputMixed(ConfigStruct):
-    """The outcome of an input whose documents have gone.
-
-    Attributes:
-        shards: that its documents were in.
-        counts: of the ingest, by reason.
-        skipped: whether it had been done before.
-        failed: why shards could not be mixed, by key, where the mix may omit them.
-        rejects: as in `toolkit.records.ingested.InputRecord`.
-        salvaged: likewise.
-    """
-
-    shards: list[str]
-    counts: dict[str, int]
-    skipped: bool
-    failed: dict[str, str] = {}
-    rejects: str = ""
-    salvaged: list[str] = []
 
 
 def ingest_together(tasks: list[Task[InputToPass]], report: Report) -> list[Result[InputPassed]]:
@@ -391,7 +373,7 @@ def _is_by_shard(settings: MixSettings) -> bool:
     )
 
 
-def pass_input(work: InputToPass, report: Report) -> InputMixed:
+def pass_input(work: InputToPass, report: Report) -> InputPassed:
     """Ingest, tag and mix an input, unless that has been done; delete its documents and attributes.
 
     Raises:
@@ -401,16 +383,10 @@ def pass_input(work: InputToPass, report: Report) -> InputMixed:
     if record and is_mixed(work, record):
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
-        return InputMixed(
-            shards=list(record.shards),
-            counts=record.counts,
-            skipped=True,
-            rejects=record.rejects,
-            salvaged=record.salvaged,
-        )
-    done = ingest(work, report).ingested
+        return InputPassed(ingested=run.outcome_of(record, skipped=True))
+    done = ingest(work, report)
     failed = {}
-    for shard in done.shards:
+    for shard in done.ingested.shards:
         if tag := work.tagged(shard):
             tagging.tag_shard(tag, _say_nothing)
         mixed = work.mixed(shard)
@@ -431,14 +407,7 @@ def pass_input(work: InputToPass, report: Report) -> InputMixed:
                 "expected its part of the mix, which this run has just made, got none; run again", path=work.key
             )
         forget_data(work, record)
-    return InputMixed(
-        shards=done.shards,
-        counts=done.counts,
-        skipped=False,
-        failed=failed,
-        rejects=done.rejects,
-        salvaged=done.salvaged,
-    )
+    return msgspec.structs.replace(done, ingested=msgspec.structs.replace(done.ingested, skipped=False), failed=failed)
 
 
 def _say_nothing(documents: int, size: int) -> None:

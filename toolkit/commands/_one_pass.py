@@ -1,21 +1,27 @@
 """The one pass of ``toolkit run``: what tag and mix do to a shard, done while its documents are made by ingest.
 
-The commands behind it find that done, and do what is left: of other shards, and of the whole dataset.
+The commands behind it find that done, and do what is left: of other shards, and of the whole dataset. With
+``--per-shard`` nothing is left: documents and attributes are deleted when they are mixed.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
+from toolkit.commands import _mix_editions as editions
 from toolkit.commands import _mix_preparation as preparation
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, quoted
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.mix import join, publish
+from toolkit.mix.settings import MixSettings
 from toolkit.one_pass import InputToPass
 from toolkit.records import sets as records
 from toolkit.stages.context import Context
 from toolkit.tag import declared
-from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 from toolkit.whole import section as whole_section
 from toolkit.whole.sign import ShardToSign
@@ -30,14 +36,18 @@ class Passing:
         mix: likewise.
         sign: likewise; of entries that read no sets but those which are made on the way.
         plans: of the sections that it is of.
+        deletes: whether documents and attributes are deleted when they are mixed.
         tagged: shards of which attributes were written, once they have been.
+        failed: why shards could not be mixed, by key, where they are deleted.
     """
 
     tag: tagging.ShardToTag | None
     mix: join.ShardToMix | None
     sign: ShardToSign | None = None
     plans: list[whole_section.Plan] = field(default_factory=list)
+    deletes: bool = False
     tagged: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def of(self, work: ingest_plan.InputToIngest) -> InputToPass:
         """Return the work on an input."""
@@ -81,7 +91,7 @@ def plan(context: Context, tagged: Mapping[str, records.SetSchema], wholes: list
     if context.options.limit is not None:
         return None
     made = {**ingest_section.set_schemas(context.entries), **tagged}
-    tag = to_tag(context, context.tags, tagged) if tagged else None
+    tag = context.to_tag(context.tags, tagged) if tagged else None
     mix = None
     if context.has("mix"):
         settings = context.mix
@@ -105,22 +115,75 @@ def _to_sign(context: Context, entries: list[whole_section.Entry]) -> ShardToSig
     )
 
 
-def schemas(
-    context: Context, tags: tag_plan.Plan, carried: Mapping[str, records.SetSchema]
-) -> dict[str, records.SetSchema]:
-    """Return the schemas of the sets that will be tagged, beside those that inputs carry."""
-    if not tags.sets:
-        return {}
-    planned = {**carried, **context.aligned}
-    return declared.prepare(tags, context.dataset, planned, overwrite=context.options.overwrite, write=False)
+# --- documents that are deleted ---------------------------------------------------------------------------------------
 
 
-def to_tag(context: Context, tags: tag_plan.Plan, tagged: Mapping[str, records.SetSchema]) -> tagging.ShardToTag:
-    """Return how each shard is tagged; its name is empty."""
-    return tagging.ShardToTag(
-        dataset=context.dataset,
-        plan=tags,
-        settings=tagging.settings_of(tagged),
-        shard="",
-        max_document_bytes=context.config.max_document_bytes,
-    )
+def plan_per_shard(context: Context, *, writes: bool) -> Passing:
+    """Return what is done with documents before they are deleted.
+
+    Nothing is written but, if it `writes`, what finds out whether it can.
+
+    Raises:
+        ConfigError: if the configuration is not one that can be run input by input.
+    """
+    dataset = context.dataset
+    settings = _settings(context, dataset, writes=writes)
+    made, tag = ingest_section.set_schemas(context.entries), None
+    if context.has("tag"):
+        planned, overwrite = {**made, **context.aligned}, context.options.overwrite
+        tagged = declared.prepare(context.tags, dataset, planned, overwrite=overwrite, write=False)
+        made, tag = {**made, **tagged}, context.to_tag(context.tags, tagged)
+    for given in settings.streams[0].attributes:
+        if given.set not in made:  # it may have cost much, and would be deleted
+            raise ConfigError(
+                f"{settings.place}: expected only sets that this configuration makes, got "
+                f"{given.set!r}: --per-shard deletes attributes, and could not make this set again; run "
+                f"without --per-shard"
+            )
+    return Passing(tag, preparation.to_be(context, settings, settings.streams[0], made), deletes=True)
+
+
+def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
+    """Return the settings of the mix, which must be of this dataset alone."""
+    context.section("ingest"), context.section("mix")
+    if editions.of(context):
+        raise context.section("mix").error(
+            (editions.KEY,),
+            "expected no editions with --per-shard, which deletes the documents after the mix; run without --per-shard",
+        )
+    if context.has("tokenize"):
+        raise context.section("tokenize").error(
+            (),
+            "expected no section `tokenize:` with --per-shard, which deletes the documents after "
+            "the mix; make tokens the output of the mix: `output: {format: tokens, …}`",
+        )
+    for name in (*(["align"] if context.has("align") else []), *context.in_order):
+        raise context.section(name).error(
+            (),
+            f"expected no section `{name}:` with --per-shard: its sets need the documents of all "
+            f"shards, which --per-shard deletes one after the other; run without --per-shard",
+        )
+    settings = preparation.settings_of(context, writes=writes)
+    if [stream.dataset for stream in settings.streams] != [dataset]:
+        raise ConfigError(
+            f"{settings.place}: with --per-shard, expected a mix of the dataset of this "
+            f"configuration alone, got other datasets; run without --per-shard"
+        )
+    if what := settings.needs_all_shards:
+        raise ConfigError(
+            f"{settings.place}: with --per-shard, expected a mix without {what}, which needs all "
+            f"shards at once; run without --per-shard"
+        )
+    if dataset.include or dataset.exclude:
+        raise ConfigError(
+            f"{settings.place}: with --per-shard, expected a dataset without `include` and "
+            f"`exclude`; run without --per-shard"
+        )
+    for rule in settings.streams[0].rules:
+        if rule.foreign:
+            raise ConfigError(
+                f"{rule.place}: rule {quoted(rule.name)}: with --per-shard, expected an expression, got "
+                f"{rule.foreign.syntax}, whose patterns must be checked against the attributes of all "
+                f"shards; run without --per-shard"
+            )
+    return msgspec.structs.replace(settings, deletes=True)

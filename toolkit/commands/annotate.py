@@ -28,7 +28,7 @@ from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
-from toolkit.tag.plan import Plan, build
+from toolkit.tag.plan import build
 
 
 class AnnotatedSets(CommandResult, kw_only=True):
@@ -106,7 +106,7 @@ class _Annotating:
         known = context.known_sets("annotate")
         schemas = section.schemas_of(self.plans, dataset, known, overwrite=self.options.overwrite)
         context.check_sets_read(shards, schemas)
-        works = {name: self._work(plan, schemas) for name, plan in self.plans.items()}
+        works = {name: context.to_tag(plan, schemas) for name, plan in self.plans.items()}
         if self.options.dry_run:
             return show_plan(context, {"annotate": {name: self._plan(work, shards) for name, work in works.items()}})
         context.sweep(dataset.attributes, dataset.bookkeeping)
@@ -132,15 +132,6 @@ class _Annotating:
         except ConfigError as error:
             option, _, message = str(error).partition(": ")
             raise self.context.source.error(("annotate", name, option), message) from None
-
-    def _work(self, plan: Plan, schemas: dict[str, sets.SetSchema]) -> tagging.ShardToTag:
-        return tagging.ShardToTag(
-            dataset=self.dataset,
-            plan=plan,
-            settings=tagging.settings_of({name: schemas[name] for name in plan.sets}),
-            shard="",
-            max_document_bytes=self.context.config.max_document_bytes,
-        )
 
     def _outdated(self, name: str, work: tagging.ShardToTag, shard: str) -> bool:
         """Return whether a shard is to be done: it is not as it should be, or has samples that are asked again."""

@@ -11,7 +11,7 @@ from toolkit import one_pass
 from toolkit.command_line import Configured, Stage
 from toolkit.commands import _mix_tables as tables
 from toolkit.commands._first_documents import first_documents, show_preview
-from toolkit.commands._one_pass import Passing
+from toolkit.commands._one_pass import Passing, plan_per_shard
 from toolkit.errors import ToolkitError, Unreadable, amount, few
 from toolkit.ingest import attempts, in_place
 from toolkit.ingest import inputs as ingest_records
@@ -21,9 +21,10 @@ from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
 from toolkit.mix import stage
 from toolkit.mix.effects.counts import added
+from toolkit.mix.settings import work_folder
 from toolkit.mix.writer import not_carried
 from toolkit.records import ingested, rejected
-from toolkit.records.failures import FailureRecords
+from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs.executors import P, R, Report, Result, Task
 from toolkit.runs.grouped import Work
 from toolkit.runs.room import Need
@@ -114,7 +115,10 @@ def run(
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     numbers = Numbers.of(works, results)
     salvaged = [each for result in done for each in result.salvaged]
-    text = f"{numbers} -> {dataset.documents}\n"
+    where = f" -> {dataset.documents}"
+    if ahead and ahead.deletes:
+        where = f"; the documents below {dataset.documents} of those that are done were deleted"
+    text = f"{numbers}{where}\n"
     if not context.in_part:
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
@@ -147,9 +151,16 @@ def salvaged_before(context: Context, works: Iterable[ingest_plan.InputToIngest]
     return [note for record in records if record for note in record.salvaged]
 
 
-def with_salvaged(outcome: Outcome, notes: Sequence[str], comment: str = "") -> Outcome:
-    """Return an outcome that names damaged inputs, which end a command with 1; each line begins with `comment`."""
-    text = "".join(f"{comment}salvaged: {note}\n" for note in notes)
+def with_salvaged(outcome: Outcome, notes: Sequence[str], comment: str = "", *, told: bool = False) -> Outcome:
+    """Return an outcome that names damaged inputs, which end a command with 1.
+
+    Args:
+        outcome: of a command.
+        notes: on the inputs.
+        comment: with which each line begins.
+        told: whether the text names them already.
+    """
+    text = "".join(f"{comment}salvaged: {note}\n" for note in (() if told else notes))
     code = max(outcome.exit_code, int(bool(notes)))
     return replace(outcome, text=text + outcome.text, data=outcome.data | {"salvaged": [*notes]}, exit_code=code)
 
@@ -193,21 +204,25 @@ def _before(context: Context, works: list[ingest_plan.InputToIngest]) -> list[in
 def _ingest_on(
     context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords, ahead: Passing
 ) -> list[Result[ingesting.IngestedInput]]:
-    """Do what `_ingest` does, and what is done with the documents while they are made."""
+    """Do what `_ingest` does, and what is done with the documents while they are made, or before they are deleted."""
     with ahead.claimed(context):
+        before = [None] * len(works) if ahead.deletes else _before(context, works)
         tasks = [
-            Task(
-                task_name(work),
-                ahead.of(work),
-                key=work.key,
-                known=one_pass.InputPassed(ingested=found, tagged=[]) if found else None,
-            )
-            for work, found in zip(works, _before(context, works), strict=True)
+            Task(task_name(work), ahead.of(work), key=work.key, known=known and one_pass.InputPassed(ingested=known))
+            for work, known in zip(works, before, strict=True)
         ]
-        found = run_inputs(
-            context, "ingest", Work(one_pass.ingest, one_pass.ingest_together), tasks, works, noted, spreads=True
-        )
-    ahead.tagged.update(shard for result in found if result.value for shard in result.value.tagged)
+        step, function = "ingest", Work(one_pass.ingest, one_pass.ingest_together)
+        if ahead.deletes:
+            step, function = "run", Work(one_pass.pass_input)
+        found = run_inputs(context, step, function, tasks, works, noted, spreads=True)
+    done = [result.value for result in found if result.value]
+    ahead.tagged.update(shard for each in done for shard in each.tagged)
+    ahead.failed.update(item for each in done for item in each.failed.items())
+    if ahead.deletes and ahead.mix:
+        mixed = FailureRecords(work_folder(ahead.mix.settings.output.path), "mix")
+        mixed.forget(*{ahead.mix.key + shard for each in done for shard in each.ingested.shards} - ahead.failed.keys())
+        for shard, why in ahead.failed.items():
+            mixed.note(shard, FailureRecord(task=shard, message=why))
     return [Result(each.name, each.value.ingested if each.value else None, each.failure) for each in found]
 
 
@@ -332,11 +347,11 @@ def run_inputs(
 
 def _progress(look: Look) -> Iterator[Progress]:
     """Yield how far the inputs are; a dataset has those of its share."""
-    from toolkit.commands import _per_shard as per_shard  # which stands on this module
-
     context = look.context
     try:
-        passes = {work.key: work for work in per_shard.plan(context, writes=False).works}
+        ahead = plan_per_shard(context, writes=False)
+        mine = (context.share.inputs if context.share else context.inputs())[: context.options.limit]
+        passes = {work.key: ahead.of(work) for work in context.typed(mine)}
     except Unreadable:
         raise
     except ToolkitError:  # it cannot be run so

@@ -10,6 +10,7 @@ from toolkit.commands import _conflicts as conflicts
 from toolkit.commands import _mix_previews as previews
 from toolkit.commands import _one_pass as one_pass
 from toolkit.commands import _per_shard as per_shard
+from toolkit.commands import ingest
 from toolkit.commands._mix_preparation import shared_ids
 from toolkit.config import settings
 from toolkit.errors import ConfigError
@@ -47,7 +48,7 @@ def run(context: Context, options: Options) -> Outcome:
         )  # fmt: skip
     checked = conflicts.check(context, shares_output=options.per_shard or options.shard is not None)
     if options.per_shard:
-        return per_shard.run(context)
+        return per_shard.run(context, options.as_of(ingest.Options), checked.inputs or ingest.plan(context))
     ahead = None
     if context.has("ingest") and not options.dry_run:
         ahead = one_pass.plan(context, checked.tagged, checked.wholes)

@@ -146,15 +146,14 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     accepted = options.accept_code
     schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     context.check_sets_read(shards, schemas)
-    settings = tagging.settings_of(schemas)
-    whole = _work(dataset, plan, settings, context.config.max_document_bytes)
+    whole = context.to_tag(plan, schemas)
     works = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
     if options.dry_run:
         todo = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset, "tag")
-    with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(settings)):
+    with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         tasks = _tasks(dataset, plan, works)
         needs = context.disk.of_tags(tasks, overwrite=options.overwrite)
@@ -164,11 +163,6 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         noted.keep_only(shards)
     context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
     return _outcome(dataset, plan, results, tagged, unfinished)
-
-
-def _work(dataset: Dataset, plan: Plan, settings: dict[str, dict[str, Any]], limit: int) -> tagging.ShardToTag:
-    """Return how each shard is tagged; its name is empty."""
-    return tagging.ShardToTag(dataset=dataset, plan=plan, settings=settings, shard="", max_document_bytes=limit)
 
 
 def _tasks(dataset: Dataset, plan: Plan, works: Sequence[tagging.ShardToTag]) -> list[Task[tagging.ShardToTag]]:
@@ -312,12 +306,10 @@ def progress(look: Look, command: str, plan: Plan) -> Iterator[Progress]:
         if context.share and not shards and not look.gone:  # the sets that are read need not be there yet
             yield from (Progress(f"{command} {name}", command) for name in plan.sets)
             return
-        schemas = declared.prepare(plan, dataset, overwrite=False, write=False, command=command)
-        settings = tagging.settings_of(schemas)
+        whole = context.to_tag(plan, declared.prepare(plan, dataset, overwrite=False, write=False, command=command))
     except ToolkitError as error:
         yield from (Progress(f"{command} {name}", unknown=str(error)) for name in plan.sets)
         return
-    whole = _work(dataset, plan, settings, context.config.max_document_bytes)
 
     def todo(shard: str) -> list[str]:
         return tagging.outdated(msgspec.structs.replace(whole, shard=shard), row_index.current(dataset, shard))

@@ -105,7 +105,7 @@ def as_it_was(work: InputToIngest) -> IngestedInput | None:
     if record is None or of_entry(work, record) is not record:
         return None
     done = input_state(work, record, as_listed(work.files), quick=True).is_done
-    return _done(record, skipped=True) if done else None
+    return outcome_of(record, skipped=True) if done else None
 
 
 def ingest_input(
@@ -135,7 +135,7 @@ def ingest_input(
         if (noted := of_entry(work, record)) is not record:
             ingested.save(work.dataset, work.key, noted)
         report(record.rows, 0)
-        return _done(record, skipped=True)
+        return outcome_of(record, skipped=True)
     claims = Claims(work, record, grouped.of(work) if grouped else None, damaged=damaged)
     if work.is_pack and (damaged or (record and not is_of_these(work, record))):
         for shard in claims.shards:
@@ -172,7 +172,7 @@ def ingest_input(
         types=work.types,
     )
     claims.save(made, inputs.discard)
-    return _done(made, skipped=False)
+    return outcome_of(made, skipped=False)
 
 
 def ingest_together(tasks: list[Task[InputToIngest]], report: Report) -> list[Result[IngestedInput]]:
@@ -216,7 +216,8 @@ def _there(work: InputToIngest) -> list[Stat]:
     return [found for found in there if found]
 
 
-def _done(record: InputRecord, *, skipped: bool) -> IngestedInput:
+def outcome_of(record: InputRecord, *, skipped: bool) -> IngestedInput:
+    """Return the outcome of an input that has a record."""
     return IngestedInput(
         shards=sorted(record.shards),
         skipped=skipped,

@@ -39,6 +39,7 @@ from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_tem
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.declared import check_made, check_section, what_to_declare
+from toolkit.tag.run import ShardToTag, settings_of
 from toolkit.whole import section as dedup_section
 
 
@@ -139,6 +140,16 @@ class Context(Running):
         """Return what gives the types of sets that a section reads and does not make; as `declared.types_elsewhere`."""
         made = {name for command in MAKING for name in getattr(self.config, command)}
         return declared.types_elsewhere(dataset, planned, lambda name: [] if name in made else self.external(name))
+
+    def to_tag(self, plan: tag_plan.Plan, schemas: Mapping[str, sets.SetSchema]) -> ShardToTag:
+        """Return how each shard is tagged by a plan, whose sets have these schemas; its name is empty."""
+        return ShardToTag(
+            dataset=self.dataset,
+            plan=plan,
+            settings=settings_of({name: schemas[name] for name in plan.sets}),
+            shard="",
+            max_document_bytes=self.config.max_document_bytes,
+        )
 
     def _before_tag(self) -> dict[str, sets.SetSchema]:
         """Return the schemas of the sets that inputs carry, and in a run of those that ``align:`` makes."""
