@@ -38,7 +38,10 @@ class Lines(Stage):
     '''A document for each line, with the length of the text that it was in.'''
     length: Annotated[str, msgspec.Meta(description="the length"), Attribute("length", int)]
     waits: Annotated[str | None, msgspec.Meta(description="a file that it waits for")] = None
+    refuses: Annotated[str | None, msgspec.Meta(description="a text with which it fails")] = None
     def make(self, documents: Sequence[Document]) -> Sequence[Document]:
+        if any(each.text == self.refuses for each in documents):
+            raise ValueError("I was told no")
         while self.waits and any("wait" in each.text for each in documents) and not Path(self.waits).exists():
             time.sleep(0.05)
         return [
@@ -135,6 +138,18 @@ def test_other_settings_and_other_code_are_refused(project: Project) -> None:
     refused = project("make")
     assert refused.code == 2
     assert "the code of lines has changed: own.py" in refused.err or "made with other code" in refused.err
+
+
+def test_a_shard_that_fails_leaves_no_documents_of_other_settings(project: Project) -> None:
+    write(project.root, "b", "maybe")
+    project.ok("run")
+    project.config["make"]["lines"]["refuses"] = "maybe"
+    failed = project("make", "--overwrite")
+    assert failed.code == 1
+    assert "I was told no" in failed.err
+    new = project.root / "new" / "documents" / "s"
+    assert sorted(path.name for path in new.iterdir()) == ["a.jsonl.gz", "c.jsonl.gz"]
+    assert counts(project)["make lines"] == (2, 1, 0)
 
 
 def test_a_mix_notices_a_changed_section_as_that_of_taggers(project: Project) -> None:

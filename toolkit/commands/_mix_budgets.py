@@ -20,7 +20,7 @@ from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.effects.counts import GroupCount
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import work_folder
-from toolkit.mix.stage import tasks_of
+from toolkit.runs.grouped import tasks_of
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import table
 from toolkit.storage.outputs import write_file

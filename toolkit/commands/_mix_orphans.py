@@ -20,6 +20,7 @@ from toolkit.mix.publish import OrphanCount, orphan_counts
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageRecord
 from toolkit.runs.executors import Result, Task
+from toolkit.runs.grouped import shard_tasks
 from toolkit.stages.context import Context
 from toolkit.storage.outputs import write_file
 
@@ -110,7 +111,7 @@ class Previewing:
         """Return a task of `preview_with_fates` for each shard."""
         return [
             Task(task.name, ShardToPreview(task.payload, *places), task.size, key=task.key)
-            for task, places in zip(stage.shard_tasks(list(self._works)), self._places, strict=True)
+            for task, places in zip(shard_tasks(list(self._works)), self._places, strict=True)
         ]
 
     def orphans(self, results: Sequence[Result[Preview]]) -> Orphans:

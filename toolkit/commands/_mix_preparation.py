@@ -23,11 +23,11 @@ from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.mix.stage import shard_tasks
 from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.rules import filters
 from toolkit.rules.rule import UnknownAttribute
+from toolkit.runs.grouped import shard_tasks
 from toolkit.source import external_sets, resolve_sets
 from toolkit.stages import places
 from toolkit.stages import shards as sharing

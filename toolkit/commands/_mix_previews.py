@@ -21,7 +21,6 @@ from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import DOCUMENT_DECODER
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.mix import stage
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
 from toolkit.mix.effects.counts import Totals, added
@@ -31,6 +30,7 @@ from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
 from toolkit.runs.executors import Result, Task
+from toolkit.runs.grouped import shard_tasks
 from toolkit.stages.context import Context
 from toolkit.stages.dispatch import opened_apart
 from toolkit.stages.outcome import Outcome, failures
@@ -159,7 +159,7 @@ def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: 
     samples = shown.samples if wanted is None else 0
     tasks = [
         Task(task.name, explaining.Target(task.payload, wanted, samples, shown.rule, shown.seed))
-        for task in stage.shard_tasks(prepared.works)
+        for task in shard_tasks(prepared.works)
     ]
     results = context.run("explain", explaining.explain_shard, tasks)
     broken = [*prepared.unreadable.values(), *failures(results)]
@@ -283,7 +283,7 @@ def compare(
         Task(
             task.name, explaining.Pair(task.payload, others[task.payload.stream.name, task.payload.path], *shown, apart)
         )
-        for task in stage.shard_tasks(prepared.works)
+        for task in shard_tasks(prepared.works)
         if (task.payload.stream.name, task.payload.path) in others
     ]
     results = context.run("compare", explaining.compare_shard, tasks)

@@ -12,10 +12,10 @@ from toolkit.ingest import section as ingest_section
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets as records
 from toolkit.runs.executors import Result, Task
+from toolkit.runs.grouped import ShardDone, shard_tasks
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, table
-from toolkit.storage.paths import size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, sample, steps
 from toolkit.tag import run as tagging
@@ -49,7 +49,11 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
     with context.claimed(sample.folder_of(dataset) + ".claims", f"the sample of {dataset.documents}", {"sample": ""}):
         sample.delete(dataset)
         indexed = context.run(
-            "index", sample.index_shard, _tasks(dataset, [sample.ShardToIndex(dataset, name, limit) for name in listed])
+            "index",
+            sample.index_shard,
+            shard_tasks(
+                [sample.ShardToIndex(dataset=dataset, shard=name, max_document_bytes=limit) for name in listed]
+            ),
         )
         if broken := failures(indexed):
             return _failed(dataset, broken)
@@ -60,7 +64,9 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
             found = context.run(
                 "draw",
                 sample.draw_shard,
-                _tasks(dataset, [sample.ShardToDraw(dataset, name, seed, bound) for name in listed]),
+                shard_tasks(
+                    [sample.ShardToDraw(dataset=dataset, shard=name, seed=seed, limit=bound) for name in listed]
+                ),
             )
             if broken := failures(found):
                 return _failed(dataset, broken)
@@ -90,15 +96,7 @@ def _read(context: Context, dataset: Dataset) -> list[str]:
     return sorted((read & there) - context.tags.sets.keys())
 
 
-def _tasks(dataset: Dataset, works: list[P]) -> list[Task[P]]:
-    paths = [dataset.shard_path(work.shard) for work in works]
-    return [
-        Task(path, work, size, key=work.shard)
-        for path, work, size in zip(paths, works, for_each(size_of, paths), strict=True)
-    ]
-
-
-def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[Result[tagging.TaggedShard]]:
+def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[Result[ShardDone]]:
     """Copy the documents that were drawn, and tag them."""
     dataset, plan, limit = context.dataset, context.tags, context.config.max_document_bytes
     drawn = sample.dataset_of(dataset)
@@ -118,7 +116,7 @@ def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[
         tagging.ShardToTag(dataset=drawn, plan=plan, settings=settings, shard=each.name, max_document_bytes=limit)
         for each in files
     ]
-    return context.run("tag", tagging.tag_shard, _tasks(drawn, works), spreads=True)
+    return context.run("tag", tagging.tag_shard, shard_tasks(works), spreads=True)
 
 
 def _failed(dataset: Dataset, broken: list[str]) -> Outcome:

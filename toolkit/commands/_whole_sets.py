@@ -212,7 +212,7 @@ class _Making:
             raise StepFailed(str(error)) from None
         fates = fates_folder(dataset, entry.set, resolution.key)
         tasks = works_to_write(dataset, entry, signed, fates)
-        written = [each.written for each in self._run(f"write {entry.set}", write_shard, tasks, noted=True)]
+        written = [bool(each.written) for each in self._run(f"write {entry.set}", write_shard, tasks, noted=True)]
         documents = sum(each.record.rows for each in signed if each.own)
         compared = sum(each.record.compared for each in signed if each.own)
         found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())

@@ -22,6 +22,7 @@ from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.grouped import ShardDone
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
@@ -75,7 +76,7 @@ class _ToAnnotate(NamedTuple):
     asking: asking.Asking | batch.Batch
 
 
-def _annotate_shard(todo: _ToAnnotate, report: Report) -> tagging.TaggedShard | None:
+def _annotate_shard(todo: _ToAnnotate, report: Report) -> ShardDone | None:
     """Write the attributes of a shard when all its samples have answers; None if the run stops before."""
     work = todo.work
     state = todo.asking.wait(work.shard, report)
@@ -199,16 +200,16 @@ class _Annotating:
             self._fault(f"{why}; answers are kept, and the same command goes on")
         return not (failed or asks.limits.why)
 
-    def _known(self, name: str, shard: str) -> tagging.TaggedShard:
+    def _known(self, name: str, shard: str) -> ShardDone:
         record = sets.load_record(self.dataset, name, shard)
-        return tagging.TaggedShard(shard=shard, written=[], documents=record.rows if record else 0, seconds=0.0)
+        return ShardDone(shard=shard, documents=record.rows if record else 0)
 
     def _tell(
         self,
         name: str,
         annotator: Annotator,
         asks: asking.Asking | batch.Batch,
-        done: list[tagging.TaggedShard],
+        done: list[ShardDone],
         failed: list[str],
     ) -> None:
         counts: Counter[str] = Counter()

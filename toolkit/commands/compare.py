@@ -13,8 +13,8 @@ from toolkit.errors import ConfigError, amount, did_you_mean, short
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Compared, Example, Pair, Part
 from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.mix.stage import tasks_of
 from toolkit.result import CommandResult, absent
+from toolkit.runs.grouped import tasks_of
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 

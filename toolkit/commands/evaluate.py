@@ -25,9 +25,9 @@ from toolkit.evaluating.metrics import HEADLINES
 from toolkit.evaluating.metrics import Task as What
 from toolkit.evaluating.rows import Answers, Question, ShardToAsk, ask_shard
 from toolkit.mix.joined_sets import JoinedSet, scale_of
-from toolkit.mix.stage import tasks_of
 from toolkit.records import sets as records
 from toolkit.result import CommandResult
+from toolkit.runs.grouped import tasks_of
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, table
 from toolkit.storage.paths import check_writable

@@ -14,8 +14,7 @@ from toolkit.make.shard import ShardToMake
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
-from toolkit.runs.executors import Task
-from toolkit.runs.grouped import Work
+from toolkit.runs.grouped import ShardDone, shard_tasks
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
@@ -130,7 +129,13 @@ def _works(
     schema = schema_of(entry, dataset, known, checks=False)
     settings = {key: each.settings for key, each in schema.keys.items()}
     return [
-        ShardToMake(entry=entry, joined=JoinedShard.of(dataset, [], shard, limit), settings=settings)
+        ShardToMake(
+            dataset=dataset,
+            shard=shard,
+            entry=entry,
+            joined=JoinedShard.of(dataset, [], shard, limit),
+            settings=settings,
+        )
         for shard in shards
     ]
 
@@ -142,7 +147,7 @@ def _todo(works: Sequence[ShardToMake]) -> list[str]:
 
 def _make(
     context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], shards: list[str]
-) -> tuple[list[making.MadeShard], list[str], list[str]]:
+) -> tuple[list[ShardDone], list[str], list[str]]:
     """Make what is left of a stage; return the outcomes of shards, failures, and the shards that are gone."""
     dataset, (home, name) = context.dataset, entry.home(context.dataset)
     noted = FailureRecords(dataset, f"{SECTION} {entry.name}")
@@ -158,14 +163,9 @@ def _make(
         joined = resolved.refuse_unreadable().joined(context.config.max_document_bytes)
         works = [msgspec.structs.replace(work, joined=each) for work, each in zip(works, joined, strict=True)]
         with dataset.looking([*entry.reads(), *([] if entry.root else [name])]):
-            sizes, before = dataset.sizes(), for_each(making.as_it_was, works)
-        tasks = [
-            Task(dataset.shard_path(work.shard), work, sizes.get(work.shard), key=work.shard, known=done)
-            for work, done in zip(works, before, strict=True)
-        ]
-        work = Work(making.make_shard, making.make_together)
+            tasks = shard_tasks(works, making.as_it_was, dataset.sizes())
         needs = context.disk.of_made(tasks)
-        results = context.run(f"make {entry.name}", work, tasks, spreads=True, failed=noted, needs=needs)
+        results = context.run(f"make {entry.name}", making.WORK, tasks, spreads=True, failed=noted, needs=needs)
         broken = failures(results)
         if not context.in_part:
             noted.keep_only(shards)

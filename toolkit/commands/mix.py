@@ -32,10 +32,10 @@ from toolkit.records import foreign, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
 from toolkit.runs.executors import Task
-from toolkit.runs.grouped import Work
+from toolkit.runs.grouped import shard_tasks
 from toolkit.stages import shards
 from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.outcome import Outcome
 from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
@@ -357,55 +357,63 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
     return outcome
 
 
-def _mix(context: Context, prepared: PreparedMix) -> Outcome:
+def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Manifest | None, bool, list[str]]:
+    """Do what is per shard of a mix.
+
+    Args:
+        context: of the configuration.
+        prepared: the mix.
+        whole: whether it is of all shards.
+
+    Returns:
+        The manifest of one that is published already; whether there was anything to do; messages of shards that failed,
+        which are then among those that the mix leaves out.
+    """
     settings, listed = prepared.settings, prepared.works
     output = settings.output.path
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
-    publish.finish_interrupted(output)
+    if whole:
+        publish.finish_interrupted(output)
     with stage.looking(settings):
-        manifest = unchanged_manifest(listed) if listed and not prepared.unreadable else None
-        tasks = [] if manifest else stage.tasks_to_mix(listed)
+        manifest = unchanged_manifest(listed) if whole and listed and not prepared.unreadable else None
+        todo = [] if manifest or (not whole and is_unchanged(listed)) else listed
+        tasks = shard_tasks(todo, stage.as_it_was)
     if manifest:
-        return publishing.already(context, settings, manifest)
+        return manifest, False, []
     noted = FailureRecords(work_folder(output), "mix")
     needs = context.disk.of_mixes(tasks)
     stage.records_of(output, settings.stage_digest())  # which the end of the command will merge
-    results = context.run(
-        "mix", Work(stage.mix_shard, stage.mix_together), tasks, spreads=True, failed=noted, needs=needs
-    )
-    noted.keep_only([*(work.key for work in listed), *prepared.unreadable])
-    omitted = dict(prepared.unreadable)
-    if broken := failures(results):
-        if settings.on_failed_shard == "stop":
-            return publishing.failed(output, broken)
-        omitted |= {w.key: r.failure.message for w, r in zip(listed, results, strict=True) if r.failure}
-    return publishing.finish(context, prepared, omitted)
+    results = context.run("mix", stage.WORK, tasks, spreads=True, failed=noted, needs=needs)
+    if whole:
+        noted.keep_only([*(work.key for work in listed), *prepared.unreadable])
+    broken = {work.key: each.failure.message for work, each in zip(todo, results, strict=True) if each.failure}
+    prepared.unreadable |= broken
+    return None, bool(todo), [*broken.values()]
+
+
+def _mix(context: Context, prepared: PreparedMix) -> Outcome:
+    settings = prepared.settings
+    manifest, _, broken = _encode(context, prepared, whole=True)
+    if manifest:
+        return publishing.already(context, settings, manifest)
+    if broken and settings.on_failed_shard == "stop":
+        return publishing.failed(settings.output.path, broken)
+    return publishing.finish(context, prepared, prepared.unreadable)
 
 
 def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
     """Do what is per shard, of shards that are not all; a mix of all finishes it."""
-    settings, listed = prepared.settings, prepared.works
-    output = settings.output.path
-    context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
-    noted = FailureRecords(work_folder(output), "mix")
-    with stage.looking(settings):
-        todo = [] if is_unchanged(listed) else listed
-        tasks = stage.tasks_to_mix(todo)
-    needs = context.disk.of_mixes(tasks)
-    stage.records_of(output, settings.stage_digest())  # which the end of the command will merge
-    results = context.run(
-        "mix", Work(stage.mix_shard, stage.mix_together), tasks, spreads=True, failed=noted, needs=needs
-    )
-    broken = [*prepared.unreadable.values(), *failures(results)]
-    ready = len(listed) - len(failures(results))
+    output = prepared.settings.output.path
+    _, is_new, failed = _encode(context, prepared, whole=False)
+    broken, ready = [*prepared.unreadable.values()], len(prepared.works) - len(failed)
     are = f"{amount(ready, 'shard')} {'is' if ready == 1 else 'are'}"
     text = f"{context.named}{are} published in {output}"
     if context.is_broken:
         text = f"{context.named}nothing was published in {output}, for which {are} ready; {context.next_step}"
-    elif todo or broken:
+    elif is_new or broken:
         text = f"{context.named}{are} ready for {output}, {len(broken)} failed; {context.next_step}"
     text += prepared.notes
-    data = {"output": output, "published": False, "shards": len(listed), "failed": broken}
+    data = {"output": output, "published": False, "shards": len(prepared.works), "failed": broken}
     return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)
 
 

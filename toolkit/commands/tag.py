@@ -20,8 +20,8 @@ from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult, absent
-from toolkit.runs.executors import Result, Task
-from toolkit.runs.grouped import Work
+from toolkit.runs.executors import Result
+from toolkit.runs.grouped import ShardDone, shard_tasks
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
@@ -155,36 +155,20 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     noted = FailureRecords(dataset, "tag")
     with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
-        tasks = _tasks(dataset, plan, works)
+        with dataset.looking(tagging.sets_of(plan)):
+            tasks = shard_tasks(works, tagging.as_it_was, dataset.sizes())
         needs = context.disk.of_tags(tasks, overwrite=options.overwrite)
-        work = Work(tagging.tag_shard, tagging.tag_together)
-        results = context.run("tag", work, tasks, spreads=True, failed=noted, needs=needs)
+        results = context.run("tag", tagging.WORK, tasks, spreads=True, failed=noted, needs=needs)
     if not context.in_part:
         noted.keep_only(shards)
     context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
     return _outcome(dataset, plan, results, tagged, unfinished)
 
 
-def _tasks(dataset: Dataset, plan: Plan, works: Sequence[tagging.ShardToTag]) -> list[Task[tagging.ShardToTag]]:
-    """Return a task for each shard; nothing is to be done of those whose attributes are up to date."""
-    with dataset.looking(tagging.sets_of(plan)):
-        sizes, before = dataset.sizes(), for_each(tagging.as_it_was, works)
-    return [
-        Task(
-            dataset.shard_path(work.shard),
-            work,
-            sizes.get(work.shard),
-            key=work.shard,
-            known=found,
-        )
-        for work, found in zip(works, before, strict=True)
-    ]
-
-
 def _outcome(
     dataset: Dataset,
     plan: Plan,
-    results: Sequence[Result[tagging.TaggedShard]],
+    results: Sequence[Result[ShardDone]],
     tagged: Collection[str],
     unfinished: str,
 ) -> Outcome:

@@ -20,10 +20,11 @@ from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.lock import Lock
 from toolkit.mix.lock import load as load_lock
-from toolkit.mix.stage import check_shard, shard_tasks
+from toolkit.mix.stage import check_shard
 from toolkit.records import ingested, rejected, sets
 from toolkit.result import CommandResult
 from toolkit.runs.executors import Task
+from toolkit.runs.grouped import shard_tasks
 from toolkit.source import external_sets
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context

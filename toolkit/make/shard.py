@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document
@@ -25,18 +24,18 @@ from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
-from toolkit.runs.grouped import one_by_one
+from toolkit.runs.grouped import ShardDone, ShardWork, Work, one_by_one
 from toolkit.storage.artifact import state as artifact_state
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import remove_with_folders
+from toolkit.storage.paths import remove, remove_with_folders
 from toolkit.tag.steps import has_no_number
 from toolkit.tag.tagger import metadata_fields
 
 _ENCODER = msgspec.json.Encoder()
 
 
-class ShardToMake(ConfigStruct):
+class ShardToMake(ShardWork, kw_only=True):
     """A shard of which a stage makes something.
 
     Attributes:
@@ -50,27 +49,6 @@ class ShardToMake(ConfigStruct):
     joined: JoinedShard
     settings: dict[str, dict[str, Any]]
     processes: int = 1
-
-    @property
-    def dataset(self) -> Dataset:
-        return self.joined.dataset
-
-    @property
-    def shard(self) -> str:
-        return self.joined.shard
-
-    @property
-    def key(self) -> str:
-        """Return what tells its task from those of other stages of the section."""
-        return f"{self.entry.name}/{self.shard}"
-
-
-class MadeShard(ConfigStruct):
-    """Whether the file of a shard was written, the documents that were read, and the rows that were made."""
-
-    written: bool
-    documents: int
-    rows: int
 
 
 def state_of(
@@ -96,7 +74,7 @@ def state_of(
     return documents, found.is_done and row_index.current(home, work.shard) is not None
 
 
-def as_it_was(work: ShardToMake) -> MadeShard | None:
+def as_it_was(work: ShardToMake) -> ShardDone | None:
     """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
 
     Nothing is read but these, and nothing written.
@@ -105,17 +83,17 @@ def as_it_was(work: ShardToMake) -> MadeShard | None:
         documents, is_done = state_of(work, quick=True)
     except DataError:  # told when the shard is worked on
         return None
-    return MadeShard(written=False, documents=documents.rows, rows=0) if documents and is_done else None
+    return ShardDone(shard=work.shard, documents=documents.rows) if documents and is_done else None
 
 
-def make_together(tasks: list[Task[ShardToMake]], report: Report) -> list[Result[MadeShard]]:
+def make_together(tasks: list[Task[ShardToMake]], report: Report) -> list[Result[ShardDone]]:
     """Do what `make_shard` does for small shards, which become durable together."""
     work = tasks[0].payload
     with Group(journals.of(work.entry.home(work.dataset)[0])) as group:
         return one_by_one(partial(make_shard, group=group), tasks, report, group)
 
 
-def make_shard(work: ShardToMake, report: Report, group: Group | None = None) -> MadeShard:
+def make_shard(work: ShardToMake, report: Report, group: Group | None = None) -> ShardDone:
     """Make what is missing or out of date of a shard.
 
     Args:
@@ -130,9 +108,11 @@ def make_shard(work: ShardToMake, report: Report, group: Group | None = None) ->
     state, reads = inputs_of(work.joined, learn=True)
     if state_of(work, learn=True)[1]:
         report(state.rows, 0)
-        return MadeShard(written=False, documents=state.rows, rows=0)
+        return ShardDone(shard=work.shard, documents=state.rows)
     home, name = work.entry.home(work.dataset)
     sets.forget(home, name, work.shard)
+    if work.entry.root:
+        remove(home.shard_path(work.shard))  # or those of other settings would stay where this attempt fails
     with nullcontext(group) if group else Group(journals.of(home)) as own:
         with ExitStack() as stack:
             threads = threads_for(work.processes)
@@ -158,7 +138,10 @@ def make_shard(work: ShardToMake, report: Report, group: Group | None = None) ->
             seconds=round(time.perf_counter() - start, 3),
         )
         sets.save_records(home, work.shard, {name: record}, own)
-    return MadeShard(written=True, documents=state.rows, rows=output.rows)
+    return ShardDone(shard=work.shard, documents=state.rows, written=[name], rows=output.rows)
+
+
+WORK = Work(make_shard, make_together)
 
 
 def others_in(home: Dataset, shards: Iterable[str]) -> list[str]:

@@ -1,16 +1,14 @@
 """Stage 1 of a mix: one shard becomes labelled, compressed members in one intermediate file, with a small index."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals, row_index
 from toolkit.data.metadata_fields import DOT, SAME
 from toolkit.data.own_types import KEYS
@@ -18,21 +16,20 @@ from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
 from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, SizesByLabel, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
-from toolkit.mix.join import JoinedShard, ShardToMix, inputs_of, joint_blocks
+from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.writer import not_carried
 from toolkit.runs.blocks import in_order, threads_for
 from toolkit.runs.executors import Report, Result, Task
-from toolkit.runs.grouped import one_by_one
+from toolkit.runs.grouped import ShardDone, Work, one_by_one
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.journal import Group, Journal
 from toolkit.storage.outputs import Compressing, Output
-from toolkit.storage.paths import join, size_of, unlike_data
+from toolkit.storage.paths import join, unlike_data
 from toolkit.storage.paths import looking as looking_at
-from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
     from toolkit.records.identity import NotedDocuments
@@ -130,14 +127,6 @@ _KEPT, _COPIES, WRITTEN = ".kept", ".copies", ".written"
 """What is behind the name of an intermediate in those of the files that its documents are noted in."""
 
 
-class ShardMixed(ConfigStruct):
-    """The outcome of a shard."""
-
-    shard: str
-    skipped: bool
-    documents: int
-
-
 def stage_path(output: str, digest: str, key: str) -> str:
     """Return where the intermediate of a shard lies, by its key."""
     return join(_folder(output, digest), unlike_data(key))
@@ -212,44 +201,22 @@ def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
         return None
 
 
-def as_it_was(work: ShardToMix) -> ShardMixed | None:
+def as_it_was(work: ShardToMix) -> ShardDone | None:
     """Return the outcome of a shard that has been encoded, from inputs that are as they were; else None."""
     if load_stage(work.settings.output.path, work.settings.stage_digest(), work.key) is None:
         return None
     now = inputs_now(work)
     made = made_from(work, *now) if now else None
-    return ShardMixed(shard=work.shard, skipped=True, documents=made.totals.rows) if made else None
+    return ShardDone(shard=work.shard, documents=made.totals.rows) if made else None
 
 
-def shard_tasks(works: Sequence[ShardToMix]) -> list[Task[ShardToMix]]:
-    """Return a task for each shard: see `tasks_of`."""
-    return tasks_of(works, works)
-
-
-def tasks_of(works: Sequence[JoinedShard], payloads: Iterable[P]) -> list[Task[P]]:
-    """Return a task for each shard, with what it gets, named by its path (streams may share one), with its size."""
-    sizes = for_each(size_of, [work.path for work in works])
-    return [
-        Task(work.name, payload, size, key=work.key) for work, payload, size in zip(works, payloads, sizes, strict=True)
-    ]
-
-
-def tasks_to_mix(works: list[ShardToMix]) -> list[Task[ShardToMix]]:
-    """Return `shard_tasks` for `mix_shard`; nothing is to be done of those that have been encoded.
-
-    Call it in a block of `looking`.
-    """
-    before = for_each(as_it_was, works)
-    return [replace(task, known=found) for task, found in zip(shard_tasks(works), before, strict=True)]
-
-
-def mix_together(tasks: list[Task[ShardToMix]], report: Report) -> list[Result[ShardMixed]]:
+def mix_together(tasks: list[Task[ShardToMix]], report: Report) -> list[Result[ShardDone]]:
     """Do what `mix_shard` does for small shards, which become durable together."""
     with _group(tasks[0].payload) as group:
         return one_by_one(partial(mix_shard, group=group), tasks, report, group)
 
 
-def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> ShardMixed:
+def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> ShardDone:
     """Encode one shard, unless that has been done from the same inputs.
 
     Args:
@@ -264,14 +231,17 @@ def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> S
     documents, inputs = inputs_of(work, learn=True)
     if made := made_from(work, documents.content, inputs):
         report(made.totals.rows, 0)
-        return ShardMixed(shard=work.shard, skipped=True, documents=made.totals.rows)
+        return ShardDone(shard=work.shard, documents=made.totals.rows)
     with nullcontext(group) if group else _group(work) as own:
         with ExitStack() as stack:
             output = stack.enter_context(StageOutput(work, own))
             for encoded in _encoded(work, stack, report):
                 output.write(encoded)
         output.record(documents, inputs)
-    return ShardMixed(shard=work.shard, skipped=False, documents=documents.rows)
+    return ShardDone(shard=work.shard, documents=documents.rows, written=[work.key])
+
+
+WORK = Work(mix_shard, mix_together)
 
 
 def check_shard(work: ShardToMix, report: Report) -> None:

@@ -8,12 +8,17 @@ A group has so little work that it does not matter who has to do it again.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from itertools import repeat
+from typing import Any, Generic, Protocol, TypeVar
 
-from toolkit.runs.executors import P, R, Report, Result, Task, attempt
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import Dataset
+from toolkit.runs.executors import Done, P, R, Report, Result, Task, attempt
 from toolkit.storage.journal import Group
+from toolkit.storage.paths import size_of
+from toolkit.storage.threads import for_each
 
 SMALL = 256 << 10
 """Stored bytes of an input below which it is small."""
@@ -32,6 +37,83 @@ Together = Callable[[list[Task[P]], Report], list[Result[R]]]
 
 Run = Callable[["Work[Any, Any]", list[Task[Any]]], Iterator[Result[Any]]]
 """Yields the results of tasks: that of an executor."""
+
+
+class ShardDone(ConfigStruct):
+    """The outcome of a shard.
+
+    Attributes:
+        shard: Name of the shard.
+        documents: Number of its documents.
+        written: Names of what was written of it; none if all was up to date.
+        rows: Number of rows that were made, if that is not the number of documents.
+    """
+
+    shard: str
+    documents: int
+    written: list[str] = []
+    rows: int = 0
+
+
+class ShardWork(ConfigStruct, kw_only=True):
+    """Base of the work on a shard of a dataset."""
+
+    dataset: Dataset
+    shard: str
+
+    @property
+    def path(self) -> str:
+        """Return the path of the documents."""
+        return self.dataset.shard_path(self.shard)
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    @property
+    def key(self) -> str:
+        return self.shard
+
+
+class OnShard(Protocol):
+    """Work on a shard: its name for messages, its key in records, and the path of its documents."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+
+
+W = TypeVar("W", bound=OnShard)
+
+
+def shard_tasks(
+    works: Sequence[W], known: Callable[[W], Done | None] | None = None, sizes: Mapping[str, int] | None = None
+) -> list[Task[W]]:
+    """Return a task for each shard.
+
+    Args:
+        works: Work on each.
+        known: Function that returns the outcome of one about which nothing is to be done.
+        sizes: Stored bytes by key, if they have been listed.
+    """
+    return tasks_of(works, works, for_each(known, works) if known else repeat(None), sizes)
+
+
+def tasks_of(
+    works: Sequence[OnShard],
+    payloads: Iterable[P],
+    known: Iterable[Done | None] = repeat(None),
+    sizes: Mapping[str, int] | None = None,
+) -> list[Task[P]]:
+    """Return a task for each shard, with what it gets, and its outcome where that is known; `sizes` as above."""
+    found = for_each(size_of, [work.path for work in works]) if sizes is None else [sizes.get(w.key) for w in works]
+    return [
+        Task(work.name, payload, size, key=work.key, known=done)
+        for work, payload, size, done in zip(works, payloads, found, known, strict=False)
+    ]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ documents/X ──blocks of rows──> Batch of Documents ──> taggers, in t
 attributes/<other set>/X ──rows────┘  only for sets that are read and are already there
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
 from functools import partial
@@ -14,17 +13,15 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals, row_index, schema
 from toolkit.data.alignment import AttributeRows, attribute_lines, is_of_experiment
-from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Rows, Span, to_document
 from toolkit.errors import DataError, did_you_mean, in_words
 from toolkit.records import foreign, sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.runs.executors import Report, Result, Task
-from toolkit.runs.grouped import one_by_one
+from toolkit.runs.grouped import ShardDone, ShardWork, Work, one_by_one
 from toolkit.storage.journal import Group
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
@@ -37,7 +34,7 @@ from toolkit.tag.tagger import Reference
 from toolkit.text.batch import Batch
 
 
-class ShardToTag(ConfigStruct):
+class ShardToTag(ShardWork, kw_only=True):
     """One shard to tag.
 
     Attributes:
@@ -45,21 +42,10 @@ class ShardToTag(ConfigStruct):
         processes: that work on it.
     """
 
-    dataset: Dataset
     plan: Plan
     settings: dict[str, dict[str, Any]]
-    shard: str
     max_document_bytes: int
     processes: int = 1
-
-
-class TaggedShard(ConfigStruct):
-    """A shard that was tagged: which sets were written, and how many documents it has."""
-
-    shard: str
-    written: list[str]
-    documents: int
-    seconds: float
 
 
 def settings_of(schemas: Mapping[str, sets.SetSchema]) -> dict[str, dict[str, Any]]:
@@ -91,7 +77,7 @@ def sets_of(plan: Plan) -> set[str]:
     return {*plan.sets, *(r.set for step in build(plan) for r in step.references)}
 
 
-def as_it_was(work: ShardToTag) -> TaggedShard | None:
+def as_it_was(work: ShardToTag) -> ShardDone | None:
     """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
 
     Nothing is read but these, and nothing written.
@@ -100,16 +86,16 @@ def as_it_was(work: ShardToTag) -> TaggedShard | None:
     state = row_index.current(dataset, shard)
     if state is None or outdated(work, state, quick=True):
         return None
-    return TaggedShard(shard=shard, written=[], documents=state.rows, seconds=0.0)
+    return ShardDone(shard=shard, documents=state.rows)
 
 
-def tag_together(tasks: list[Task[ShardToTag]], report: Report) -> list[Result[TaggedShard]]:
+def tag_together(tasks: list[Task[ShardToTag]], report: Report) -> list[Result[ShardDone]]:
     """Do what `tag_shard` does for small shards, which become durable together."""
     with Group(journals.of(tasks[0].payload.dataset)) as group:
         return one_by_one(partial(tag_shard, group=group), tasks, report, group)
 
 
-def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> TaggedShard:
+def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> ShardDone:
     """Write what is missing or outdated of a shard's attribute files.
 
     Args:
@@ -120,7 +106,6 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> T
     Raises:
         DataError: if the documents, or attributes that are read, are not what they should be; nothing was written.
     """
-    start = time.perf_counter()
     dataset, shard = work.dataset, work.shard
     state = row_index.current(dataset, shard)
     if state is None and any(sets.is_recorded(dataset, name, shard) for name in work.plan.sets):
@@ -129,7 +114,7 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> T
     if not todo:
         assert state
         report(state.rows, 0)
-        return TaggedShard(shard=shard, written=[], documents=state.rows, seconds=time.perf_counter() - start)
+        return ShardDone(shard=shard, documents=state.rows)
     external = sorted({r.set for step in _steps(work, todo) for r in step.references} - set(todo))
     if external and state is None:
         state = row_index.build(dataset, shard, work.max_document_bytes)
@@ -138,7 +123,10 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> T
     with nullcontext(group) if group else Group(journals.of(dataset)) as own:
         output, state = _write(work, todo, external, state, report, own)
         output.record(state, contents)
-    return TaggedShard(shard=shard, written=todo, documents=state.rows, seconds=time.perf_counter() - start)
+    return ShardDone(shard=shard, documents=state.rows, written=todo)
+
+
+WORK = Work(tag_shard, tag_together)
 
 
 class AttributesOutput:

@@ -23,6 +23,7 @@ from toolkit.errors import AlignmentError
 from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report
+from toolkit.runs.grouped import ShardWork
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, remove_tree
@@ -99,11 +100,9 @@ def digest(states: Mapping[str, row_index.ShardState]) -> str:
 # --- drawing ----------------------------------------------------------------------------------------------------------
 
 
-class ShardToIndex(ConfigStruct):
+class ShardToIndex(ShardWork, kw_only=True):
     """A shard of which the row index is needed."""
 
-    dataset: Dataset
-    shard: str
     max_document_bytes: int
 
 
@@ -114,11 +113,9 @@ def index_shard(work: ShardToIndex, report: Report) -> row_index.ShardState:
     return state
 
 
-class ShardToDraw(ConfigStruct):
+class ShardToDraw(ShardWork, kw_only=True):
     """A shard whose documents with the least keys are wanted: those up to a limit."""
 
-    dataset: Dataset
-    shard: str
     seed: int
     limit: int
 

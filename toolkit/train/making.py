@@ -14,8 +14,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.exchange.sealed import read_sealed
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
-from toolkit.mix.stage import tasks_of
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.grouped import tasks_of
 from toolkit.storage.paths import join, remove_tree
 from toolkit.text.batch import Batch
 from toolkit.train import folder, metrics, section

@@ -16,6 +16,7 @@ from toolkit.errors import DataError, ToolkitError
 from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.grouped import ShardDone
 from toolkit.runs.progress import Share
 from toolkit.storage import store_of
 from toolkit.storage.artifact import State, state
@@ -174,14 +175,6 @@ class ShardToWrite(ConfigStruct):
     fates: str
 
 
-class WrittenShard(ConfigStruct):
-    """Whether the file of a shard was written, and its documents."""
-
-    shard: str
-    written: bool
-    documents: int
-
-
 def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = False) -> State:
     """Return the state of the attributes of a shard; `quick` and `learn` as of `ShardAttributes.state`."""
     dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
@@ -209,17 +202,17 @@ def works_to_write(
     ]
 
 
-def as_it_was(work: ShardToWrite) -> WrittenShard | None:
+def as_it_was(work: ShardToWrite) -> ShardDone | None:
     """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
 
     Nothing is read but these, and nothing written.
     """
     if not attributes_of(work, quick=True).is_done:
         return None
-    return WrittenShard(shard=work.signed.shard, written=False, documents=work.signed.record.rows)
+    return ShardDone(shard=work.signed.shard, documents=work.signed.record.rows)
 
 
-def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
+def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
     """Write the attributes of a shard, if they are missing or outdated.
 
     Raises:
@@ -229,7 +222,7 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     dataset, shard, record = signed.dataset, signed.shard, signed.record
     if attributes_of(work, learn=True).is_done:
         report(record.rows, 0)
-        return WrittenShard(shard=shard, written=False, documents=record.rows)
+        return ShardDone(shard=shard, documents=record.rows)
     start = time.perf_counter()
     path = dataset.attribute_path(entry.set, shard)
     sets.forget(dataset, entry.set, shard)
@@ -254,7 +247,7 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
         seconds=round(time.perf_counter() - start, 3),
     )
     sets.save_records(dataset, shard, {entry.set: made})
-    return WrittenShard(shard=shard, written=True, documents=record.rows)
+    return ShardDone(shard=shard, documents=record.rows, written=[entry.set])
 
 
 UNSIGNED = "its signatures are missing, or what they were made from has changed"

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct
 from toolkit.data import chosen_text, journals, row_index
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
@@ -24,13 +23,13 @@ from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, inputs_of, joint_blocks
 from toolkit.records.freshness import ShardAttributes
 from toolkit.runs.executors import Report, Task
+from toolkit.runs.grouped import ShardDone, ShardWork, shard_tasks
 from toolkit.runs.progress import Share
 from toolkit.storage.artifact import State, state
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, list_files, looking, remove, size_of, stat
+from toolkit.storage.paths import join, list_files, looking, remove, stat
 from toolkit.storage.reading import version_read
-from toolkit.storage.threads import for_each
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.expressions import Evaluator
@@ -50,35 +49,20 @@ _ENCODER = msgspec.json.Encoder()
 _ROWS = 1 << 12  # that are signed together where no text is read
 
 
-class ShardToSign(ConfigStruct):
+class ShardToSign(ShardWork, kw_only=True):
     """A shard of which signatures are made, for several entries in one pass over its text."""
 
-    dataset: Dataset
     entries: list[Entry]
-    shard: str
     max_document_bytes: int
-
-
-class SignedRows(ConfigStruct):
-    """What was done with a shard: the sets whose signatures were made, its documents."""
-
-    shard: str
-    written: list[str]
-    documents: int
 
 
 def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_document_bytes: int) -> list[Task[Any]]:
     """Return what is to be done of shards of a dataset, for entries whose signatures are made in one pass."""
     whole = ShardToSign(dataset=dataset, entries=entries, shard="", max_document_bytes=max_document_bytes)
-    paths = [dataset.shard_path(shard) for shard in shards]
     found = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
     reads = {name for entry in entries for name in entry.reads}
     with dataset.looking(reads), looking(*(folder_of(dataset, entry) for entry in entries)):
-        sizes, before = for_each(size_of, paths), for_each(as_it_was, found)
-    return [
-        Task(path, work, size, key=work.shard, known=done)
-        for path, work, size, done in zip(paths, found, sizes, before, strict=True)
-    ]
+        return shard_tasks(found, as_it_was)
 
 
 def works_against(entry: Entry, share: tuple[int, int] | None, max_document_bytes: int) -> list[Task[Any]]:
@@ -128,7 +112,7 @@ def outdated(work: ShardToSign, documents: ShardState | None, *, quick: bool = F
     ]
 
 
-def as_it_was(work: ShardToSign) -> SignedRows | None:
+def as_it_was(work: ShardToSign) -> ShardDone | None:
     """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
 
     Nothing is read but these, and nothing written.
@@ -136,10 +120,10 @@ def as_it_was(work: ShardToSign) -> SignedRows | None:
     documents = current(work.dataset, work.shard)
     if documents is None or outdated(work, documents, quick=True):
         return None
-    return SignedRows(shard=work.shard, written=[], documents=documents.rows)
+    return ShardDone(shard=work.shard, documents=documents.rows)
 
 
-def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
+def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
     """Make the signatures of a shard that are missing, or made from something that has changed.
 
     Raises:
@@ -151,7 +135,7 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
     if not todo:
         assert known
         report(known.rows, 0)
-        return SignedRows(shard=shard, written=[], documents=known.rows)
+        return ShardDone(shard=shard, documents=known.rows)
     whole = _joined(work, todo)
     indexed, digests = inputs_of(whole, learn=True)
     before = stat(whole.path)
@@ -170,7 +154,7 @@ def sign_shard(work: ShardToSign, report: Report) -> SignedRows:
         signing.finish()
     version_read(whole.path, before, indexed.content)
     signing.record(indexed, digests)
-    return SignedRows(shard=shard, written=todo, documents=indexed.rows)
+    return ShardDone(shard=shard, documents=indexed.rows, written=todo)
 
 
 def _without_documents(
