@@ -42,6 +42,28 @@ StateOf = Callable[[Dataset, str, dict[str, State]], State]
 """Says what a set is over the shards, and adds that to what is known of sets (`toolkit.stages.state_of`)."""
 
 
+def values_beside(
+    document: DocumentRow, joined: JoinedSet, work: JoinedShard, row: int, lines: Iterable[bytes]
+) -> dict[str, Any]:
+    """Return the values of a set beside a document, by the names that its keys have in the shard.
+
+    Args:
+        document: Document.
+        joined: Set.
+        work: Shard of the document.
+        row: Number of the row, from 0.
+        lines: Row of the set; nothing where its file ends before.
+
+    Raises:
+        AlignmentError: if the row is that of another document, or not there.
+    """
+    path = work.attributes_of(joined)
+    rows = AttributeRows(path, work.path, any_source=not joined.ours, block=lines, number=row)
+    values = msgspec.json.decode(rows.take(document.id, document.source, row + 1)[0].attributes)
+    names: dict[str, str] = {key.key: key.name for key in joined.keys}
+    return {names.get(str(key), str(key)): value for key, value in values.items()} if isinstance(values, dict) else {}
+
+
 class ExternalFile(msgspec.Struct, frozen=True):
     """One attribute file of another program."""
 
@@ -116,11 +138,11 @@ class Resolved:
 
     def joined(self, max_document_bytes: int) -> list[JoinedShard]:
         """Return the shards that can be read, with all sets."""
-        return [
-            JoinedShard(stream=self.stream, sets=self.sets, shard=shard, max_document_bytes=max_document_bytes)
-            for shard in self.shards
-            if shard not in self.unreadable
-        ]
+        return [self.joined_to(shard, max_document_bytes) for shard in self.shards if shard not in self.unreadable]
+
+    def joined_to(self, shard: str, max_document_bytes: int = 1) -> JoinedShard:
+        """Return a shard with all sets; without a bound, only for the paths of its files."""
+        return JoinedShard(stream=self.stream, sets=self.sets, shard=shard, max_document_bytes=max_document_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +236,8 @@ class Source:
                 file = dataset.attribute_file(name, shard)
                 if exists(file):
                     block = islice(stack.enter_context(attribute_lines(file)), first, None)
-                    others[name] = AttributeRows(file, path, any_source=True, block=block, number=first)
+                    any_source = records.load_schema(dataset, name) is None
+                    others[name] = AttributeRows(file, path, any_source=any_source, block=block, number=first)
                 elif is_folder(file) or records.load_record(dataset, name, shard):
                     raise records.missing_attributes(dataset, name, shard)
             lines = stack.enter_context(dataset.lines(shard, max_document_bytes, begin=begin))

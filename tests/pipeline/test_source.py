@@ -86,6 +86,16 @@ def test_a_set_is_out_of_date_when_an_input_of_what_it_was_made_from_is(project:
     assert {row["id"] for row in project.output()} == {f"{name}-{i}" for name in PATHS for i in range(COUNT // 2)}
 
 
+def test_dedup_explains_what_is_out_of_date_with_a_warning(project: Project, tmp_path: Path) -> None:
+    _scores(tmp_path / "scores.jsonl", 1.0)
+    project.config["dedup"] = {"exact-0": {"kind": "exact", "keep": {"max": "quality if quality is not None else 0"}}}
+    project.ok("align")
+    project.ok("dedup")
+    _scores(tmp_path / "scores.jsonl", -1.0)
+    looked = project("dedup", "--explain", f"{PATHS[0]}-1")
+    assert (looked.code, "warning: exact-0 was made from q-0, which is out of date" in looked.err) == (0, True)
+
+
 def test_a_set_that_was_made_with_other_settings_is_told_of_by_what_looks(project: Project, tmp_path: Path) -> None:
     _scores(tmp_path / "scores.jsonl", 1.0)
     project.ok("run")

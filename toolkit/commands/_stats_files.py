@@ -22,7 +22,6 @@ from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows, ForeignTable
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
-from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.settings import Stream
 from toolkit.mix.writer import Writer
@@ -198,7 +197,7 @@ class _Finder:
         resolved = source.typed(stream)
         try:
             settings = _labelled(settings, names_for_rules(resolved.sets, stream.own), label)
-            needed = [_needed(part, stream, resolved.sets) for part in settings.split]
+            needed = [_needed(part, resolved) for part in settings.split]
         except ConfigError:
             resolved.refuse_unreadable()
             raise
@@ -266,13 +265,12 @@ def _labelled(settings: Settings, names: Mapping[str, Name], label: str | None) 
     return msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
 
 
-def _needed(settings: Settings, stream: Stream, joined: list[JoinedSet]) -> list[JoinedSet]:
+def _needed(settings: Settings, resolved: Resolved) -> list[JoinedSet]:
     """Return the sets that are needed for some settings."""
-    one = JoinedShard(stream=stream, sets=joined, shard="", max_document_bytes=1)
-    work = CountJob(settings=settings, name="", shard=one, max_document_bytes=1)
+    work = CountJob(settings=settings, name="", shard=resolved.joined_to(""), max_document_bytes=1)
     used = counting.keys_of(work).rules.needs.keys | set(counting.leaves_of(work))
     _check_attributes(settings, [work])
-    return [each for each in joined if any(key.name in used for key in each.keys)]
+    return [joined for joined in resolved.sets if any(key.name in used for key in joined.keys)]
 
 
 def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:

@@ -192,6 +192,7 @@ def run(context: Context, options: Options) -> Outcome:
     dataset, plan = context.dataset, context.whole("dedup")
     if options.explain is not None:
         shards = context.limited(sharing.shards(context, dataset, judges=True)[0])
+        context.source_of(dataset, shards).check([entry.set for entry in plan.entries], "warn")
         return explain(dataset, plan, shards, options.explain, context.config.max_document_bytes)
     return whole_sets.run(context, options, plan)
 

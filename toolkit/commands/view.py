@@ -91,14 +91,12 @@ def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings 
     context.warn(resolved.unreadable.values())
     own = own_types.of_documents(dataset, shards)
     streams = [each for each in mix.streams if each.dataset.documents == dataset.documents] if mix else []
-    sets = [_named_by(streams, joined) for joined in resolved.sets]
+    resolved.sets = [_named_by(streams, joined) for joined in resolved.sets]
     return DatasetCorpus(
         title,
-        dataset,
-        shards,
-        {joined.set: joined for joined in sets},
+        resolved,
         own=own,
-        mix=_as_in(mix, streams, sets, own) if mix else AsInMix(),
+        mix=_as_in(mix, streams, resolved.sets, own) if mix else AsInMix(),
         sources=[source for entry in context.entries if (source := entry.settings().source)],
         max_bytes=context.config.max_document_bytes,
     )

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toolkit.data import row_index
-from toolkit.data.alignment import MAX_ROW, AttributeRows, attribute_lines
-from toolkit.data.dataset import Dataset
+from toolkit.data.alignment import MAX_ROW, attribute_lines
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.row_index import row_hash
 from toolkit.data.tables.attributes import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError
-from toolkit.mix.effects.explain import explain_one
+from toolkit.mix.effects.explain import explain_row
 from toolkit.mix.effects.preview import blocks
-from toolkit.mix.join import Joiner, JointBlock, ShardToMix, inputs_of
-from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.join import ShardToMix, inputs_of
 from toolkit.records import identity
 from toolkit.records.sets import missing_attributes
-from toolkit.runs.blocks import Block
 from toolkit.session import current
+from toolkit.source import Resolved, values_beside
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat
 from toolkit.storage.threads import for_each
@@ -58,9 +56,7 @@ class DatasetCorpus:
 
     Args:
         title: for people.
-        dataset: of it.
-        shards: their names.
-        joined: its attribute sets, by name, each as it is joined alone.
+        resolved: shards, and its attribute sets, each as it is joined alone.
         own: types of the documents' own fields.
         sources: that documents may have, as far as they are known beforehand.
         max_bytes: a longer row is an error.
@@ -72,19 +68,18 @@ class DatasetCorpus:
     def __init__(
         self,
         title: str,
-        dataset: Dataset,
-        shards: Sequence[str],
-        joined: Mapping[str, JoinedSet],
+        resolved: Resolved,
         *,
         own: OwnTypes | None,
         sources: Iterable[str],
         max_bytes: int,
         mix: AsInMix = AsInMix(),  # noqa: B008  # which nobody changes
     ) -> None:
-        self.title, self.dataset, self.joined, self.own, self.mix = title, dataset, joined, own, mix
-        self.names, self.max_bytes = list(shards), max_bytes
+        self.title, self.dataset, self.own, self.mix = title, resolved.stream.dataset, own, mix
+        self.names, self.max_bytes = resolved.shards, max_bytes
+        self._resolved, self._joined = resolved, {joined.set: joined for joined in resolved.sets}
         self.sets: Sequence[Values] = [
-            Values(name, {key.name: key.declared for key in each.keys}) for name, each in joined.items()
+            Values(joined.set, {key.name: key.declared for key in joined.keys}) for joined in resolved.sets
         ]
         self.pieces = Pieces()
         self._sources = dict.fromkeys(sources)
@@ -165,27 +160,18 @@ class DatasetCorpus:
         for name, others in lines.items():
             if name != DOCUMENTS:
                 try:
-                    found.values[name] = self._values(number, row, name, document, others)
+                    found.values[name] = self._values(at, name, document, others)
                 except ToolkitError as error:
                     found.faults.append(str(error))
         return found
 
     def _values(
-        self, number: int, row: int, name: str, document: DocumentRow, lines: "dict[int, bytes] | ToolkitError"
+        self, at: At, name: str, document: DocumentRow, lines: "dict[int, bytes] | ToolkitError"
     ) -> dict[str, Any]:
         if isinstance(lines, ToolkitError):
             raise lines
-        block = [lines[row]] if row in lines else []
-        ours = self.joined[name].ours
-        rows = AttributeRows(
-            self._path(number, name), self.shards[number].path, any_source=not ours, block=block, number=row
-        )
-        taken, _ = rows.take(document.id, document.source, row + 1)
-        values = msgspec.json.decode(taken.attributes)
-        if not isinstance(values, dict):
-            return {}
-        named: dict[str, str] = {key.key: key.name for key in self.joined[name].keys}
-        return {named.get(str(key), str(key)): value for key, value in values.items()}
+        work, row = self._resolved.joined_to(self.names[at.shard]), at.row
+        return values_beside(document, self._joined[name], work, row, [lines[row]] if row in lines else [])
 
     def lines_at(self, at: At, sets: Sequence[str]) -> tuple[bytes, list[bytes]]:
         """Return the row of a document, and those beside it in some sets, as JSON.
@@ -207,10 +193,8 @@ class DatasetCorpus:
     # --- files --------------------------------------------------------------------------------------------------------
 
     def _path(self, number: int, name: str) -> str:
-        if name == DOCUMENTS:
-            return self.shards[number].path
-        of = self.dataset.attribute_path if self.joined[name].ours else self.dataset.attribute_file
-        return of(name, self.names[number])
+        work = self._resolved.joined_to(self.names[number])
+        return work.path if name == DOCUMENTS else work.attributes_of(self._joined[name])
 
     def _file(self, number: int, name: str) -> RowFile:
         key = (number, name)
@@ -300,15 +284,8 @@ class DatasetCorpus:
         return [at for places in for_each(rows_in, indexed) for at in places] or None
 
     def question(self, where: str, sort: str, sets: Sequence[str]) -> DatasetQuestion:
-        return DatasetQuestion(
-            self.dataset,
-            self.names,
-            self.joined,
-            self.own,
-            self.max_bytes,
-            wanted=Wanted(where, sort, sets),
-            mix=self.mix,
-        )
+        wanted = Wanted(where, sort, sets)
+        return DatasetQuestion(self._resolved, self.own, self.max_bytes, wanted=wanted, mix=self.mix)
 
 
 def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
@@ -356,7 +333,8 @@ class Explainer:
         """
         found = []
         for work in self._of(self._corpus.names[at.shard]):
-            explanation = msgspec.to_builtins(explain_one(work, self._joined(work, at)))
+            line, others = self._corpus.lines_at(at, [joined.set for joined in work.sets])
+            explanation = msgspec.to_builtins(explain_row(work, at.row, line, others))
             found.append({"stream": work.stream.name, **explanation})
         return found
 
@@ -397,13 +375,6 @@ class Explainer:
             if self._fault:
                 raise self._fault
             return self._works.get(shard, [])
-
-    def _joined(self, work: ShardToMix, at: At) -> Any:
-        """Return a document joined as the mix joins it."""
-        document, others = self._corpus.lines_at(at, [joined.set for joined in work.sets])
-        needs = work.compile_rules().needs
-        block = JointBlock(at.row, Block([document]), [Block([other]) for other in others])
-        return next(iter(Joiner(work, needs.keys, needs.fields, joined=needs.joined).rows(block)))
 
 
 class DroppedBy:

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config.settings import ConfigNode
-from toolkit.data.dataset import Dataset
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.mix.effects.preview import blocks
-from toolkit.mix.join import JoinedShard, inputs_of
+from toolkit.mix.join import inputs_of
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import Stream
 from toolkit.rules import Rule, RuleSet, expressions, read_rules
@@ -23,6 +22,7 @@ from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.rule import LABEL, Compiler
 from toolkit.rules.running import compile_function
+from toolkit.source import Resolved
 from toolkit.view.corpus import Scanned, Stop
 from toolkit.whole.expressions import names_of, reference
 
@@ -141,9 +141,7 @@ class DatasetQuestion:
     """A question over a dataset.
 
     Args:
-        dataset: of the documents.
-        shards: their names.
-        joined: the sets that there are.
+        resolved: the shards, and the sets that there are.
         own: types of the documents' own fields.
         max_bytes: a longer row is an error.
         wanted: what is asked.
@@ -152,9 +150,7 @@ class DatasetQuestion:
 
     def __init__(
         self,
-        dataset: Dataset,
-        shards: Sequence[str],
-        joined: Mapping[str, JoinedSet],
+        resolved: Resolved,
         own: OwnTypes | None,
         max_bytes: int,
         *,
@@ -162,6 +158,7 @@ class DatasetQuestion:
         mix: AsInMix,
     ) -> None:
         where, sort, first = wanted
+        joined = {found.set: found for found in resolved.sets}
         self._label = mix.label if where and mix.asks_label(where) else None
         named: dict[str, bool] = {}  # whether by a key
         for what, text in ((FILTER, where), (FILTER, self._label or ""), (SORT, sort)):
@@ -170,7 +167,6 @@ class DatasetQuestion:
         if not named:  # which tells ids, so that no text is read
             named = dict.fromkeys(list(first or joined)[:1], False)
         self._sets = _apart([joined[name] for name in named], named)
-        self._shards, self._max = shards, max_bytes
         self._names = names_of(self._sets, own)
         self._arguments = (*(f"r{i}" for i in range(len(self._sets))), "document")
         condition = self._resolved(FILTER, where)
@@ -180,7 +176,8 @@ class DatasetQuestion:
             condition = condition_of(condition, self._names, self._arguments, self._label, parameters)
             (rule,) = read_rules(ConfigNode([{"keep": condition, "name": FILTER}], FILTER))
             rules = [msgspec.structs.replace(rule, parameters=parameters)]
-        self._stream = Stream(name="", dataset=dataset, attributes=[], rules=rules, own=own)
+        stream = msgspec.structs.replace(Stream.over(resolved.stream.dataset), rules=rules, own=own)
+        self._rows, self._max = Resolved(stream, resolved.shards, self._sets), max_bytes
         self._sort_text, self._sort, self._score = sort, None, None
         if sort:
             self._sort = score_of(self._resolved(SORT, sort), sort, self._names)
@@ -195,7 +192,7 @@ class DatasetQuestion:
             raise ConfigError(f"{what}: {error}") from None
 
     def _rules(self) -> RuleSet:
-        rules = RuleSet(self._stream.rules, self._names, self._arguments, self._label)
+        rules = RuleSet(self._rows.stream.rules, self._names, self._arguments, self._label)
         needs = rules.needs
         needs.source = True  # or a document of another file might be taken for one of this
         if self._sort:
@@ -207,9 +204,7 @@ class DatasetQuestion:
         return rules
 
     def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
-        work = JoinedShard(
-            stream=self._stream, sets=self._sets, shard=self._shards[shard], max_document_bytes=self._max
-        )
+        work = self._rows.joined_to(self._rows.shards[shard], self._max)
         inputs_of(work)
         first = 0
         for block in blocks(work, self._rules(), stop.computing):

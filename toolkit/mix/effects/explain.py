@@ -18,12 +18,22 @@ from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError, short
 from toolkit.mix.effects.counts import NO_LABEL
 from toolkit.mix.effects.preview import blocks
-from toolkit.mix.join import RAW_ATTRIBUTES, Joint, ShardToMix, at_document, inputs_of, joint_rows, plain_values
+from toolkit.mix.join import (
+    RAW_ATTRIBUTES,
+    Joiner,
+    JointBlock,
+    ShardToMix,
+    at_document,
+    inputs_of,
+    joint_rows,
+    plain_values,
+)
 from toolkit.records.left_out import is_called
 from toolkit.rules import RuleSet
 from toolkit.rules.expression_tree import parse
 from toolkit.rules.expressions import paths_in
 from toolkit.rules.rule import LABEL, CompiledRule, Role
+from toolkit.runs.blocks import Block
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
 from toolkit.session import Session, current
@@ -350,15 +360,23 @@ def _first(rule: CompiledRule, parts: list[ast.expr], values: list[Any], *, trut
     return []
 
 
-def explain_one(work: ShardToMix, joint: Joint) -> Explanation:
-    """Return the explanation of one document, joined with what the rules of its shard need.
+def explain_row(work: ShardToMix, row: int, line: bytes, others: Sequence[bytes]) -> Explanation:
+    """Return the explanation of one document.
+
+    Args:
+        work: Shard of the document.
+        row: Number of the row, from 0.
+        line: Row of the document.
+        others: The same row of each set.
 
     Raises:
         DataError: as a mix of it would.
     """
-    document, number, _, values = joint
+    rules = work.compile_rules()
+    needs, block = rules.needs, JointBlock(row, Block([line]), [Block([other]) for other in others])
+    ((document, number, _, values),) = Joiner(work, needs.keys, needs.fields, joined=needs.joined).rows(block)
     try:
-        return _explain(work, work.compile_rules(), document, number, [*values, document], -1)
+        return _explain(work, rules, document, number, [*values, document], -1)
     except DataError as error:
         raise at_document(error, work, number, document.id) from None
 
