@@ -1,6 +1,7 @@
 """What a budget wants of each group, and which copies it takes."""
 
 import itertools
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.whole.making import run_here
 from toolkit.config import settings
 from toolkit.errors import ConfigError
-from toolkit.mix.budget import bounds
-from toolkit.mix.budget.bounds import Bound, Drawn, find_bounds, settled
+from toolkit.exchange import thresholds
+from toolkit.exchange.thresholds import Keys, KeySource
+from toolkit.mix.budget.bounds import Bound, find_bounds, settled
 from toolkit.mix.budget.settings import BudgetSettings, read_budget
 from toolkit.rules.kinds.repeat import EVERYTHING
 
@@ -21,26 +24,31 @@ COPIES = st.lists(
 )
 
 
+class _Given(KeySource):
+    """Copies of a shard: group, hash, amount."""
+
+    copies: list[tuple[str, int, int]]
+
+    def read(self) -> Iterator[Keys]:
+        for group, copies in itertools.groupby(sorted(self.copies), key=lambda copy: copy[0]):
+            listed = list(copies)
+            hashes = np.array([hash_ for _, hash_, _ in listed], dtype=np.uint64)
+            yield Keys("abc".index(group), hashes, np.array([amount for *_, amount in listed], dtype=float))
+
+
 @given(st.lists(COPIES, max_size=4), st.dictionaries(st.sampled_from("abc"), st.integers(0, 900)), st.booleans())
 def test_the_bound_is_where_the_amounts_up_to_it_are_nearest_to_the_goal(
     shards: list[list[tuple[str, int, int]]], given: dict[str, int], few: bool
 ) -> None:
-    def read() -> Iterator[Drawn]:
-        for shard in shards:
-            for group, copies in itertools.groupby(sorted(shard), key=lambda copy: copy[0]):
-                listed = list(copies)
-                yield Drawn(
-                    group,
-                    np.array([hash_ for _, hash_, _ in listed], dtype=np.uint64),
-                    np.array([amount for *_, amount in listed], dtype=float),
-                )
-
     goals = {group: float(given.get(group, 100)) for group in "abc"}
-    cells, bounds._CELLS = bounds._CELLS, 12 if few else bounds._CELLS
+    cells, thresholds.CELLS = thresholds.CELLS, 12 if few else thresholds.CELLS
     try:
-        several = find_bounds(read, {group: [goal, goal / 2] for group, goal in goals.items()})
+        with tempfile.TemporaryDirectory() as folder:
+            sources = [_Given(copies=shard) for shard in shards] or [_Given(copies=[])]
+            listed = find_bounds(run_here, folder, sources, [[goal, goal / 2] for goal in goals.values()])
     finally:
-        bounds._CELLS = cells
+        thresholds.CELLS = cells
+    several = dict(zip(goals, listed, strict=True))
     found, taken = ({group: each[0][0][i] for group, each in several.items()} for i in (0, 1))
     assert all(each[1][0].hash <= each[0][0].hash for each in several.values())
     for group, goal in goals.items():

@@ -1,10 +1,11 @@
 """Samples: exact sizes, quotas, chances that follow the weights and nothing else, bounded memory."""
 
+import os
 import random
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.whole.making import make, write_shards
+from tests.whole.making import make, run_here, write_shards
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ToolkitError
+from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.rules.rule import sample_hash
 from toolkit.whole import section
 from toolkit.whole.kinds.sample import Sample, allot, choosing
-from toolkit.whole.kinds.sample.choosing import Chosen, Keys, choose, weighted_key
+from toolkit.whole.kinds.sample.choosing import Chosen, choose, weighted_key
 from toolkit.whole.records import load_signatures
 
 Row = dict[str, Any]
@@ -91,17 +93,28 @@ def test_the_choice_is_that_of_a_sort_in_any_memory(shards: list[list[tuple[int,
     counts = [sum(stratum == i for shard in shards for stratum, _ in shard) for i in range(3)]
     wanted = [data.draw(st.integers(0, count)) for count in counts]
     memory = data.draw(st.sampled_from([1, 64, 100_000]))
-
-    def read() -> Iterator[Keys]:
-        for shard in shards:
-            keys = np.array([key for _, key in shard], dtype=np.uint64)
-            yield Keys(keys, np.array([stratum for stratum, _ in shard], dtype=np.uint32))
-
-    found = choose(read, counts, wanted, memory)
+    numbered = [(*row, (s << 32) + r) for s, shard in enumerate(shards) for r, row in enumerate(shard)]
+    half = data.draw(st.integers(0, len(numbered)))
+    with tempfile.TemporaryDirectory() as folder:
+        sources = [_Given(rows=numbered[:half]), _Given(rows=numbered[half:])]
+        found = choose(run_here, folder, sources, counts, wanted, memory)
+        assert not os.listdir(folder)
     for i in range(3):
         rows = [(key, s, r) for s, shard in enumerate(shards) for r, (stratum, key) in enumerate(shard) if stratum == i]
         expected = {(s, r) for _, s, r in sorted(rows)[: wanted[i]]}
         assert {(s, r) for key, s, r in rows if _is_chosen(found[i], key, s, r)} == expected
+
+
+class _Given(KeySource):
+    """Keys with strata and places."""
+
+    rows: list[tuple[int, int, int]]
+
+    def read(self) -> Iterator[Keys]:
+        for stratum in range(3):
+            mine = [row for row in self.rows if row[0] == stratum]
+            keys, places = (np.array([row[i] for row in mine], dtype=np.uint64) for i in (1, 2))
+            yield Keys(stratum, keys, np.ones(len(mine)), places)
 
 
 def _is_chosen(found: Chosen, key: int, shard: int, row: int) -> bool:
@@ -174,15 +187,15 @@ def test_documents_of_a_group_are_in_the_same_split(tmp_path: Path) -> None:
     assert abs(train - 350) < 4 * (500 * 0.7 * 0.3) ** 0.5
 
 
-def test_every_document_is_as_likely_wherever_it_stands() -> None:
+def test_every_document_is_as_likely_wherever_it_stands(tmp_path: Path) -> None:
     """Chances over 400 seeds: each document's within 5 deviations, those of halves and of even rows within 4."""
     rows, seeds, chosen = 60, 400, 15
     counts = np.zeros(rows)
     documents = [{"id": f"doc-{i}", "source": "s", "text": "t"} for i in range(rows)]
     for seed in range(seeds):
         keys = np.array([_key(seed, row["id"]) for row in documents], dtype=np.uint64)
-        of_shard = Keys(keys, np.zeros(rows, dtype=np.uint32))
-        (found,) = choose(partial(iter, [of_shard]), [rows], [chosen], 10**6)
+        of_shard = _Given(rows=[(0, key, row) for row, key in enumerate(keys.tolist())])
+        (found,) = choose(run_here, str(tmp_path), [of_shard], [rows], [chosen], 10**6)
         counts += keys < np.uint64(found.below)
     assert counts.sum() == seeds * chosen
     p = chosen / rows

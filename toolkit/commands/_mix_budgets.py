@@ -2,9 +2,10 @@
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from itertools import count
+from typing import Any
 
 import msgspec
 
@@ -13,16 +14,18 @@ from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands._mix_preparation import PreparedMix, with_streams
 from toolkit.data.excerpts import escaped
 from toolkit.errors import DataError
+from toolkit.exchange import thresholds
 from toolkit.mix import publish
 from toolkit.mix.budget import bounds, drawing
-from toolkit.mix.budget.bounds import Drawn, GroupBudget
+from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.effects.counts import GroupCount
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import work_folder
+from toolkit.runs.executors import Report, Task
 from toolkit.runs.grouped import tasks_of
 from toolkit.stages.context import Context
-from toolkit.stages.outcome import table
+from toolkit.stages.outcome import all_values, table
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, unlike_data
 
@@ -73,6 +76,7 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
     needs = context.disk.of_draws(tasks) if shared else None  # what only shows writes to the system's temporary folder
     results = context.run("budget", drawing.draw_shard, tasks, needs=needs)
     there: list[str] = []
+    copies: list[int] = []
     available: dict[str, float] = {}
     once: dict[str, float] = {}
     for work, path, result in zip(works, paths, results, strict=True):
@@ -82,6 +86,7 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
         if result.value.data:  # of another machine
             write_file(path, result.value.data)
         there.append(path)
+        copies.append(sum(each.copies for each in result.value.groups))
         for each in result.value.groups:
             available[each.group] = available.get(each.group, 0.0) + each.available
             once[each.group] = once.get(each.group, 0.0) + each.once
@@ -90,12 +95,17 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
         raise DataError(why)
     wanted, goals = budget.goals(available)
 
-    def read() -> Iterator[Drawn]:
-        for path in there:
-            yield from drawing.drawn_in(path)
-
     goals |= dict.fromkeys(available.keys() - goals.keys(), 0.0)
-    around = {group: found[0] for group, found in bounds.find_bounds(read, {g: [n] for g, n in goals.items()}).items()}
+    names = sorted(goals)
+    sources = [drawing.DrawnKeys(paths=there[first:last], groups=names) for first, last in thresholds.in_groups(copies)]
+
+    def run(what: str, function: Callable[[Any, Report], Any], tasks: list[Task[Any]]) -> list[Any]:
+        if shared:
+            return all_values(context.run(what, function, tasks, "tasks"))
+        return [function(task.payload, lambda documents, size: None) for task in tasks]  # files are on this machine
+
+    listed = bounds.find_bounds(run, os.path.dirname(paths[0]), sources, [[goals[group]] for group in names])
+    around = {group: found[0] for group, found in zip(names, listed, strict=True)}
     nearest = {group: found[0] for group, found in around.items()}
     chosen = nearest if budget.targets else bounds.settled(around, goals)
     taken = {group: bound.taken for group, bound in chosen.items()}

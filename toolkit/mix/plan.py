@@ -4,6 +4,7 @@ The plan of a shuffled output: at which hashes parts end, so that they are of eq
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -11,11 +12,14 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
-from toolkit.mix.budget.bounds import Drawn, find_bounds
-from toolkit.mix.settings import REJECTED, MixSettings
+from toolkit.exchange.thresholds import Keys, KeySource, Run, in_groups
+from toolkit.mix.budget.bounds import find_bounds
+from toolkit.mix.settings import REJECTED, MixSettings, work_folder
 from toolkit.mix.stage import Member, StageRecord, stage_path
 from toolkit.rules.kinds.repeat import EVERYTHING
+from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
+from toolkit.storage.paths import join
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,20 +35,63 @@ class Cut(NamedTuple):
     documents: int
 
 
-class _Run(NamedTuple):
-    """The pieces of a run of a label: their hashes, sorted, and their sizes."""
+class CutKeys(KeySource):
+    """The hashes of the pieces of shuffled intermediates, with their sizes, or 1.
 
-    label: str
-    hashes: "NDArray[np.uint64]"
-    sizes: "NDArray[np.uint32]"
+    Attributes:
+        files: path, and the runs of labels there: number of the label, offset and pieces.
+        by_bytes: True if amounts are sizes.
+    """
+
+    files: list[tuple[str, list[tuple[int, int, int]]]]
+    by_bytes: bool
+
+    def runs(self) -> "Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]":
+        """Yield number, sorted hashes and sizes of each run, one in memory at a time."""
+        import numpy as np
+
+        for path, runs in self.files:
+            with closing(store_of(path).pieces(path)) as file:
+                for label, offset, count in runs:
+                    data = file.read(offset, 12 * count)
+                    hashes = np.frombuffer(data, dtype="<u8", count=count)
+                    yield label, hashes, np.frombuffer(data, dtype="<u4", count=count, offset=8 * count)
+
+    def read(self) -> Iterator[Keys]:
+        """Yield hashes and amounts of each run."""
+        import numpy as np
+
+        for label, hashes, sizes in self.runs():
+            yield Keys(label, hashes, sizes.astype(float) if self.by_bytes else np.ones(len(hashes)))
 
 
-def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings) -> dict[str, list[Cut]]:
+class _ToCount(ConfigStruct):
+    """Runs whose pieces are counted between the ends of parts of each label."""
+
+    source: CutKeys
+    ends: list[list[int]]
+
+
+def _count_parts(task: _ToCount, report: Report) -> list[list[list[int]]]:
+    """Return bytes and pieces of each part of each label."""
+    import numpy as np
+
+    ends = [np.array(each, dtype=np.uint64) for each in task.ends]
+    sums = [np.zeros((2, len(each)), dtype=np.int64) for each in ends]
+    for label, hashes, sizes in task.source.runs():
+        numbers, parts = np.searchsorted(ends[label], hashes), len(ends[label])
+        sums[label][0] += np.bincount(numbers, weights=sizes, minlength=parts).astype(np.int64)
+        sums[label][1] += np.bincount(numbers, minlength=parts)
+    return [each.tolist() for each in sums]
+
+
+def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) -> dict[str, list[Cut]]:
     """Return the parts of each label: as few as the part size allows, of sizes that differ by a piece.
 
     Args:
         stages: by key of the shard.
         settings: of the mix.
+        run: runs tasks, as of a command.
     """
     import numpy as np
 
@@ -64,53 +111,35 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings) -> dict[st
         parts = max(1, -(-size // settings.output.part_size)) if is_divided else 1
         whole = size if by_bytes else documents
         goals[label] = [whole * i / parts for i in range(1, parts)]
-
-    def read() -> Iterator[Drawn]:
-        for run in _cut_runs(stages, settings, {label for label, cuts in goals.items() if cuts}):
-            yield Drawn(run.label, run.hashes, run.sizes.astype(float) if by_bytes else np.ones(len(run.hashes)))
-
-    found = find_bounds(read, {label: cuts for label, cuts in goals.items() if cuts})
-    nearest = {label: {around[0].hash for around in of_label} for label, of_label in found.items()}
-    ends = {label: sorted({*nearest.get(label, ()), EVERYTHING} - {-1}) for label in goals}
-    sums = {label: np.zeros((2, len(cuts)), dtype=np.int64) for label, cuts in ends.items()}
-    for label, (size, documents) in totals.items():
-        if len(ends[label]) == 1:
-            sums[label][:, 0] = size, documents
-    for run in _cut_runs(stages, settings, {label for label, cuts in ends.items() if len(cuts) > 1}):
-        numbers = np.searchsorted(np.array(ends[run.label], dtype=np.uint64), run.hashes)
-        parts = len(ends[run.label])
-        sums[run.label][0] += np.bincount(numbers, weights=run.sizes, minlength=parts).astype(np.int64)
-        sums[run.label][1] += np.bincount(numbers, minlength=parts)
-    return {
-        label: [
-            Cut(low, high, int(size), int(documents))
-            for low, high, size, documents in zip(
-                [0, *(end + 1 for end in cuts[:-1])], cuts, *sums[label].tolist(), strict=True
-            )
-            if documents
-        ]
-        for label, cuts in sorted(ends.items())
-    }
+    divided = [label for label, cuts in goals.items() if cuts]
+    sources = _sources(stages, settings, divided)
+    folder = join(work_folder(settings.output.path), "cuts")
+    found = find_bounds(run, folder, sources, [goals[label] for label in divided])
+    ends = [sorted({*(around[0].hash for around in each), EVERYTHING} - {-1}) for each in found]
+    tasks = [Task(f"cut {i}", _ToCount(source=source, ends=ends)) for i, source in enumerate(sources, 1)]
+    counted = run("cut", _count_parts, tasks) if divided else []
+    cuts = {label: [Cut(0, EVERYTHING, *both)] if both[1] else [] for label, both in totals.items()}
+    for number, label in enumerate(divided):
+        sums = np.array([each[number] for each in counted], dtype=np.int64).sum(axis=0)
+        lows = [0, *(end + 1 for end in ends[number][:-1])]
+        listed = [Cut(*each) for each in zip(lows, ends[number], *sums.tolist(), strict=True)]
+        cuts[label] = [cut for cut in listed if cut.documents]
+    return dict(sorted(cuts.items()))
 
 
-def _cut_runs(stages: Mapping[str, StageRecord], settings: MixSettings, labels: set[str]) -> Iterator[_Run]:
-    """Yield the runs of labels, one in memory at a time."""
-    import numpy as np
-
+def _sources(stages: Mapping[str, StageRecord], settings: MixSettings, labels: Sequence[str]) -> list[CutKeys]:
+    """Return the runs of labels, in groups of shards."""
+    numbers = {label: i for i, label in enumerate(labels)}
+    files: list[tuple[str, list[tuple[int, int, int]]]] = []
     for key in sorted(stages) if labels else ():
         record = stages[key]
-        path = stage_path(settings.output.path, record.settings, key)
-        wanted = [(label, sizes) for label in sorted(labels & record.sizes.keys()) for sizes in record.sizes[label]]
-        if not wanted:
-            continue
-        file = store_of(path).pieces(path)
-        try:
-            for label, (offset, count) in wanted:
-                data = file.read(offset, 12 * count)
-                hashes = np.frombuffer(data, dtype="<u8", count=count)
-                yield _Run(label, hashes, np.frombuffer(data, dtype="<u4", count=count, offset=8 * count))
-        finally:
-            file.close()
+        there = sorted(numbers.keys() & record.sizes.keys())
+        runs = [(numbers[label], *sizes) for label in there for sizes in record.sizes[label]]
+        if runs:
+            files.append((stage_path(settings.output.path, record.settings, key), runs))
+    groups = in_groups(sum(count for _, _, count in runs) for _, runs in files)
+    by_bytes = settings.output.shuffle is not None and settings.output.shuffle.equal == "bytes"
+    return [CutKeys(files=files[first:last], by_bytes=by_bytes) for first, last in groups]
 
 
 TINY = 256 << 10
@@ -155,7 +184,7 @@ class PartPlan(ConfigStruct):
         return sum(length for piece in self.pieces for _, _, length in piece.members) + sum(run[2] for run in self.runs)
 
 
-def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list[PartPlan]:
+def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) -> list[PartPlan]:
     """Return the parts of all labels, sorted by label and number.
 
     A part is closed before a member that would take it over the part size.
@@ -163,6 +192,7 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
     Args:
         stages: by key of the shard.
         settings: of the mix, which name the parts.
+        run: runs tasks, as of a command.
 
     Raises:
         ConfigError: if two labels would be written to one path.
@@ -173,7 +203,7 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings) -> list
         for label, members in stages[shard].members.items():
             by_label.setdefault(label, []).extend((shard, member) for member in members)
     parts: list[PartPlan] = []
-    cuts = cuts_of(stages, settings) if settings.output.shuffle else {}
+    cuts = cuts_of(stages, settings, run) if settings.output.shuffle else {}
     for label in sorted(by_label):
         if label in cuts:
             parts += _shuffled(label, cuts[label], by_label.pop(label), settings)

@@ -22,6 +22,7 @@ from toolkit.storage.journal import Journal, apart
 
 STEPS = {
     "again": "reading again what may be a repeat",
+    "bounds": "finding where the budget ends",
     "bucket": "finding documents that may be near duplicates",
     "budget": "counting what the budget takes from",
     "choose": "choosing documents",
@@ -29,6 +30,7 @@ STEPS = {
     "copy NAME": "copying documents of NAME",
     "count": "counting documents",
     "count groups": "counting the documents of large groups",
+    "cut": "finding where parts end",
     "decide": "deciding which near duplicates stay",
     "draw": "drawing the sample",
     "find what belongs together": "finding groups of near duplicates",

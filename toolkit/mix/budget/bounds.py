@@ -1,37 +1,12 @@
-"""Which copies a budget takes: of each group those with the least hashes, until its target is met.
+"""Which copies a budget takes: of each group those with the least hashes, until its target is met."""
 
-The bound of a group is found in two readings of what is drawn: the first adds amounts up in bins of hashes, which tells
-the bin in which the target is met; the second holds the hashes of these bins alone. Memory does not grow with documents
-but for those of one bin of many.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from toolkit.exchange.thresholds import KeySource, Reached, Run, find
 from toolkit.rules.kinds.repeat import EVERYTHING
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_CELLS = 1 << 22
-"""Bins of all groups together, at most: 32 MiB of amounts."""
-
-_MOST_BINS = 1 << 16
-
-
-class Drawn(NamedTuple):
-    """The copies of documents of some shard and group, in the order of their hashes."""
-
-    group: str
-    hashes: "NDArray[np.uint64]"
-    amounts: "NDArray[np.float64]"
-
-
-Read = Callable[[], Iterator[Drawn]]
-"""Gives what is drawn of each shard and group; called for each reading."""
 
 
 class GroupBudget(msgspec.Struct, kw_only=True):
@@ -75,41 +50,23 @@ class Bound(NamedTuple):
     taken: float
 
 
-def find_bounds(read: Read, goals: Mapping[str, Sequence[float]]) -> dict[str, list[list[Bound]]]:
+def find_bounds(
+    run: Run, folder: str, sources: Sequence[KeySource], goals: Sequence[Sequence[float]]
+) -> list[list[list[Bound]]]:
     """Return for each goal of each group the bounds around it: the nearest first, then the one beyond the goal, if any.
 
     Copies with one hash are taken together.
 
     Args:
-        read: gives what is drawn; groups without a goal are left out.
-        goals: by group.
+        run: runs tasks, as of a command.
+        folder: of their files.
+        sources: the copies of groups of shards; the key is the hash.
+        goals: of the groups, by number.
     """
-    import numpy as np
-
-    numbers = {group: i for i, group in enumerate(sorted(goals))}
-    bits = max(1, min(_MOST_BINS, _CELLS // max(len(numbers), 1)).bit_length() - 1)
-    shift = np.uint64(64 - bits)
-    sums = np.zeros((len(numbers), 1 << bits))
-    for each in read():
-        if each.group in numbers:
-            bins = (each.hashes >> shift).astype(np.int64)
-            sums[numbers[each.group]] += np.bincount(bins, weights=each.amounts, minlength=1 << bits)
-    before = np.cumsum(sums, axis=1)
-    deciding = {
-        group: {int(np.searchsorted(before[i], goal, side="right")) for goal in goals[group] if goal < before[i, -1]}
-        for group, i in numbers.items()
-    }
-    held = _held(read, deciding, bits)
-    found: dict[str, list[list[Bound]]] = {group: [] for group in goals}
-    for group, i in numbers.items():
-        for goal in goals[group]:
-            around = [Bound(EVERYTHING, float(before[i, -1]))]
-            if goal < around[0].taken:
-                bin_ = int(np.searchsorted(before[i], goal, side="right"))
-                base = float(before[i, bin_ - 1]) if bin_ else 0.0
-                around = _around(held[group, bin_], base, goal, (bin_ << (64 - bits)) - 1)
-            found[group].append(around)
-    return found
+    totals, reached = find(run, "bounds", folder, sources, dict(enumerate(goals)))
+    everything = [[Bound(EVERYTHING, totals.get(group, 0.0))] for group in range(len(goals))]
+    met = {at: _around(found, goals[at[0]][at[1]]) for at, found in reached.items()}
+    return [[met.get((group, i), everything[group]) for i in range(len(each))] for group, each in enumerate(goals)]
 
 
 def settled(found: Mapping[str, Sequence[Bound]], goals: Mapping[str, float]) -> dict[str, Bound]:
@@ -131,48 +88,15 @@ def settled(found: Mapping[str, Sequence[Bound]], goals: Mapping[str, float]) ->
     return chosen
 
 
-_Copies = tuple["NDArray[np.uint64]", "NDArray[np.float64]"]
-"""Hashes, sorted, and amounts."""
-
-
-def _held(read: Read, deciding: Mapping[str, set[int]], bits: int) -> dict[tuple[str, int], _Copies]:
-    """Return the copies of the deciding bins, by group and bin."""
+def _around(copies: Reached, goal: float) -> list[Bound]:
+    """Return the bounds next to a goal: the nearest, of two the less; then that beyond the goal."""
     import numpy as np
 
-    found: dict[tuple[str, int], list[_Copies]] = {}
-    for each in read() if any(deciding.values()) else ():
-        bins = sorted(deciding.get(each.group, ()))
-        lows = np.array([bin_ << (64 - bits) for bin_ in bins], dtype=np.uint64)
-        begins = np.searchsorted(each.hashes, lows)
-        ends = np.searchsorted(each.hashes, lows + np.uint64((1 << (64 - bits)) - 1), side="right")
-        for bin_, begin, end in zip(bins, begins.tolist(), ends.tolist(), strict=True):
-            if begin < end:
-                copies = each.hashes[begin:end].copy(), each.amounts[begin:end].copy()
-                found.setdefault((each.group, bin_), []).append(copies)
-    together = {}
-    for key, parts in found.items():
-        hashes = np.concatenate([hashes for hashes, _ in parts])
-        order = np.argsort(hashes, kind="stable")
-        together[key] = hashes[order], np.concatenate([amounts for _, amounts in parts])[order]
-    return together
-
-
-def _around(copies: _Copies, base: float, goal: float, below: int) -> list[Bound]:
-    """Return the bounds with which amounts are next to a goal: the nearest, of two the less; then that beyond the goal.
-
-    Args:
-        copies: of a bin, in which the goal is met.
-        base: the sum of the bins before it.
-        goal: of all.
-        below: the greatest hash before the bin; -1 if there is none.
-    """
-    import numpy as np
-
-    hashes, amounts = copies
+    hashes = copies.keys
     last = np.flatnonzero(np.append(hashes[1:] != hashes[:-1], True))  # of copies with one hash
-    sums = np.append(base, base + np.cumsum(amounts)[last])
+    sums = np.append(copies.base, copies.base + np.cumsum(copies.amounts)[last])
     behind = int(np.searchsorted(sums, goal, side="right"))
     before = int(np.searchsorted(sums, sums[behind - 1]))  # the first that comes to it: more would add nothing
     places = [before] if sums[before] == goal or behind == len(sums) else [before, behind]
-    found = [Bound(below if i == 0 else int(hashes[last[i - 1]]), float(sums[i])) for i in places]
+    found = [Bound(copies.below if i == 0 else int(hashes[last[i - 1]]), float(sums[i])) for i in places]
     return sorted(found, key=lambda bound: abs(bound.taken - goal))

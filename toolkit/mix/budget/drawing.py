@@ -19,7 +19,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
-from toolkit.mix.budget.bounds import Drawn
+from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.mix.effects.preview import Block, blocks
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.rules import RuleSet
@@ -161,23 +161,31 @@ def head_of(data: bytes) -> Head | None:
     return head if len(data) == 8 + length + 16 * entries else None
 
 
-def drawn_in(path: str) -> Iterator[Drawn]:
-    """Yield what a file of draws has of each group.
+class DrawnKeys(KeySource):
+    """The copies of shards, from their files, by the numbers of all groups."""
 
-    Raises:
-        DataError: if it is damaged.
-    """
-    import numpy as np
+    paths: list[str]
+    groups: list[str]
 
-    data = store_of(path).read(path)
-    head = head_of(data)
-    if head is None:
-        raise DataError("expected draws as they were written, they are damaged; run the mix again", path=path)
-    entries = sum(each.copies for each in head.groups)
-    begin = len(data) - 16 * entries
-    hashes = np.frombuffer(data, dtype="<u8", count=entries, offset=begin)
-    amounts = np.frombuffer(data, dtype="<f8", count=entries, offset=begin + 8 * entries)
-    at = 0
-    for each in head.groups:
-        yield Drawn(each.group, hashes[at : at + each.copies], amounts[at : at + each.copies])
-        at += each.copies
+    def read(self) -> Iterator[Keys]:
+        """Yield hashes and amounts of each shard and group.
+
+        Raises:
+            DataError: if a file is damaged.
+        """
+        import numpy as np
+
+        numbers = {group: i for i, group in enumerate(self.groups)}
+        for path in self.paths:
+            data = store_of(path).read(path)
+            head = head_of(data)
+            if head is None:
+                raise DataError("expected draws as they were written, they are damaged; run the mix again", path=path)
+            entries = sum(each.copies for each in head.groups)
+            begin = len(data) - 16 * entries
+            hashes = np.frombuffer(data, dtype="<u8", count=entries, offset=begin)
+            amounts = np.frombuffer(data, dtype="<f8", count=entries, offset=begin + 8 * entries)
+            at = 0
+            for each in head.groups:
+                yield Keys(numbers[each.group], hashes[at : at + each.copies], amounts[at : at + each.copies])
+                at += each.copies

@@ -11,8 +11,8 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError, DataError
+from toolkit.exchange.thresholds import in_groups
 from toolkit.rules.rule import document_hash
-from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
@@ -21,7 +21,7 @@ from toolkit.whole import expressions
 from toolkit.whole.expressions import Labels
 from toolkit.whole.kind import Asked, Block, Files, Kind, Resolved, Signer, Work
 from toolkit.whole.kinds.sample import choosing
-from toolkit.whole.kinds.sample.choosing import OUT, Chosen, Keys, Quota, Rows, Short, Strata, choose
+from toolkit.whole.kinds.sample.choosing import OUT, Chosen, Quota, Rows, SampleKeys, Short, Strata, choose, strata_of
 from toolkit.whole.records import SignedShard
 
 SUFFIXES = (".jsonl.gz", ".jsonl.zst", ".jsonl")
@@ -165,9 +165,8 @@ class Sample(Kind, kw_only=True):
         return _Keys(self, files)
 
     def resolve(self, work: Work) -> Resolved:
-        """Choose, in one task: it reads the keys of all shards, and nothing else."""
-        made = ToChoose(kind=msgspec.to_builtins(self), shards=work.shards, memory=work.memory)
-        (found,) = work.run("choose", choose_documents, [Task("choose", made)])
+        """Choose, in tasks that read the keys of shards, and nothing else."""
+        found = _choose(self, work)
         write_file(join(work.folder, _FOUND), msgspec.json.encode(found))
         digests = {
             each.shard: msgspec.json.encode([_of_shard(each, found), each.record.files[choosing.FILE].sha256]).decode()
@@ -179,7 +178,7 @@ class Sample(Kind, kw_only=True):
         """Yield whether each document is chosen."""
         path = join(fates, _FOUND)
         found = msgspec.json.decode(store_of(path).read(path), type=Found)
-        kept, expressions = choosing.load(signed), _strata(signed).labels
+        kept, expressions = choosing.load(signed), strata_of(signed).labels
         chosen = _chosen(kept, _of_shard(signed, found))
         splits = [*self.splits, None]
         for is_chosen, stratum, split in zip(chosen.tolist(), kept.strata.tolist(), kept.splits.tolist(), strict=True):
@@ -247,27 +246,14 @@ class _Keys(Signer):
 
     def finish(self) -> tuple[dict[str, int], Any]:
         """Write the file; return how many documents can be chosen, and the strata."""
-        kept = Rows(*map(np.concatenate, zip(*self._parts, strict=True))) if self._parts else Rows(*[np.zeros(0)] * 3)
+        nothing = Rows(*[np.zeros(0, np.uint32)] * 3)
+        kept = Rows(*map(np.concatenate, zip(*(self._parts or [nothing]), strict=True)))
         self.files.open(choosing.FILE).write(choosing.packed(kept))
         counts = np.bincount(kept.strata[kept.strata != OUT], minlength=len(self._labels.all)).tolist()
         return {"pool": sum(counts)}, Strata(self._labels.all, counts)
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------
-
-
-class ToChoose(ConfigStruct):
-    """What documents are chosen from.
-
-    Attributes:
-        kind: its options.
-        shards: in order.
-        memory: bytes that may be used.
-    """
-
-    kind: dict[str, Any]
-    shards: list[SignedShard]
-    memory: int
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -286,31 +272,22 @@ class Found(msgspec.Struct, frozen=True):
     notes: list[str]
 
 
-def choose_documents(work: ToChoose, report: Report) -> Found:
-    """Return which documents are chosen."""
-    kind = msgspec.convert(work.kind, Sample)
+def _choose(kind: Sample, work: Work) -> Found:
     there: Counter[str] = Counter()
     for signed in work.shards:
-        there.update(dict(zip(*_strata(signed), strict=True)))
+        there.update(dict(zip(*strata_of(signed), strict=True)))
     if len(there) > expressions.MOST:
         raise DataError(f"by: expected at most {expressions.MOST:,} strata, got {len(there):,}")
-    all_labels = sorted(there)
-    numbers = {label: i for i, label in enumerate(all_labels)}
+    labels = sorted(there)
     allotted = allot(kind, there)
-
-    def read() -> Iterator[Keys]:
-        for signed in work.shards:
-            kept = choosing.load(signed)
-            own = [numbers[label] for label in _strata(signed).labels]
-            table = np.array([*own, OUT], dtype=np.uint32)
-            yield Keys(kept.keys, table[np.minimum(kept.strata, len(own))])
-
-    wanted = [allotted[label].given if label in allotted else 0 for label in all_labels]
-    chosen = choose(read, [there[label] for label in all_labels], wanted, work.memory)
+    wanted = [allotted[label].given if label in allotted else 0 for label in labels]
+    groups = in_groups(signed.record.rows for signed in work.shards)
+    sources = [SampleKeys(shards=work.shards[first:last], labels=labels) for first, last in groups]
+    chosen = choose(work.run, work.folder, sources, [there[label] for label in labels], wanted, work.memory)
     counts = {"chosen": sum(wanted), "to choose from": sum(there.values())}
     if kind.by:
-        counts["strata"] = len(all_labels)
-    return Found(dict(zip(all_labels, chosen, strict=True)), allotted, counts, _notes(kind, allotted, there))
+        counts["strata"] = len(labels)
+    return Found(dict(zip(labels, chosen, strict=True)), allotted, counts, _notes(kind, allotted, there))
 
 
 def allot(kind: Sample, there: Mapping[str, int]) -> dict[str, Quota]:
@@ -346,15 +323,11 @@ def _notes(kind: Sample, allotted: Mapping[str, Quota], there: Mapping[str, int]
     return notes
 
 
-def _strata(signed: SignedShard) -> Strata:
-    return msgspec.convert(signed.record.details, Strata)
-
-
 def _of_shard(signed: SignedShard, found: Found) -> list[tuple[int, list[int]]]:
     """Return the bound of each stratum of a shard, in its order, and its rows that have the very bound."""
     return [
         (bound.below, [row for shard, row in bound.ties if shard == signed.number])
-        for bound in (found.strata[label] for label in _strata(signed).labels)
+        for bound in (found.strata[label] for label in strata_of(signed).labels)
     ]
 
 

@@ -1,8 +1,7 @@
 """The rows that samples are drawn from, how many documents a stratum gives, and which ones.
 
-The k-th least key of each stratum is looked for in ranges that become smaller: each pass over the keys counts them in
-parts of the range in which it must be, until all keys of these ranges fit into memory; then they are sorted. Documents
-with equal keys, which the same id has, or a rare chance, are told apart by shard and row.
+The k-th least key of each stratum is found as `toolkit.exchange.thresholds` says. Documents with equal keys, which the
+same id has, or a rare chance, are told apart by shard and row.
 
 What is kept of a shard's rows to draw samples: for each row its key, its stratum and its split.
 
@@ -19,7 +18,7 @@ exactly, whatever the order in which strata were met.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +26,7 @@ import msgspec
 import numpy as np
 
 from toolkit.exchange.sealed import read_sealed
+from toolkit.exchange.thresholds import Keys, KeySource, Run, find
 from toolkit.rules.rule import sample_hash
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.records import SignedShard
@@ -43,6 +43,11 @@ class Strata(NamedTuple):
 
     labels: list[str]
     counts: list[int]
+
+
+def strata_of(signed: SignedShard) -> Strata:
+    """Return the strata of a shard."""
+    return msgspec.convert(signed.record.details, Strata)
 
 
 class Rows(NamedTuple):
@@ -188,17 +193,24 @@ def missing(quotas: Mapping[str, Quota]) -> Sequence[str]:
     return [label for label, quota in quotas.items() if quota.given < quota.wanted]
 
 
-_ITEM = 32
-"""Bytes of memory that a key takes while it is sorted."""
+class SampleKeys(KeySource):
+    """The keys of the rows of shards, by the numbers of their strata among all labels; the place is shard and row."""
 
-_MOST_BINS = 1 << 16
+    shards: list[SignedShard]
+    labels: list[str]
 
-
-class Keys(NamedTuple):
-    """The keys of a shard's rows and the numbers of their strata among all strata; `OUT` for none."""
-
-    keys: Array
-    strata: Array
+    def read(self) -> Iterator[Keys]:
+        """Yield the keys of each shard and stratum."""
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        for signed in self.shards:
+            kept = load(signed)
+            order = np.argsort(kept.strata, kind="stable")
+            own = strata_of(signed).labels
+            ends = np.searchsorted(kept.strata[order], np.arange(len(own) + 1))
+            for label, begin, end in zip(own, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+                rows = order[begin:end]
+                places = (signed.number << 32) + rows
+                yield Keys(numbers[label], kept.keys[rows], np.ones(len(rows)), places)
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -213,93 +225,25 @@ class Chosen(msgspec.Struct, frozen=True):
     ties: list[tuple[int, int]] = []
 
 
-class _Range(NamedTuple):
-    """Where the bound of a stratum lies: keys from `low` up to `high` (exclusive), the `rank`-th (from 0) of them."""
-
-    low: int
-    high: int
-    rank: int
-
-
 def choose(
-    read: Callable[[], Iterator[Keys]], counts: Sequence[int], wanted: Sequence[int], memory: int
+    run: Run, folder: str, sources: Sequence[KeySource], counts: Sequence[int], wanted: Sequence[int], memory: int
 ) -> list[Chosen]:
     """Return which documents of each stratum are chosen.
 
     Args:
-        read: yields the keys of each shard, in order; called once for each pass.
+        run: runs tasks, as of a command.
+        folder: of their files.
+        sources: keys of groups of shards.
         counts: documents of each stratum.
         wanted: how many of them are chosen, at most as many.
         memory: bytes that may be used.
     """
-    done = {i: Chosen(2**64 if k else 0) for i, (n, k) in enumerate(zip(counts, wanted, strict=True)) if k in (0, n)}
-    ranges = {i: _Range(0, 2**64, k) for i, k in enumerate(wanted) if i not in done}
-    held = {i: counts[i] for i in ranges}
-    while sum(held.values()) * _ITEM > memory and any(each.high - each.low > 1 for each in ranges.values()):
-        ranges, held = _narrowed(read, ranges, memory)
-    if ranges:
-        done |= _sorted(read, ranges)
-    return [done[i] for i in range(len(counts))]
-
-
-def _narrowed(
-    read: Callable[[], Iterator[Keys]], ranges: dict[int, _Range], memory: int
-) -> tuple[dict[int, _Range], dict[int, int]]:
-    """Return smaller ranges, and how many keys are in each."""
-    bins = int(np.clip(memory // (16 * len(ranges)), 2, _MOST_BINS))
-    numbers = {stratum: i for i, stratum in enumerate(ranges)}
-    widths = [-(-(each.high - each.low) // bins) for each in ranges.values()]
-    counts = np.zeros((len(ranges), bins), dtype=np.int64)
-    for stratum, keys, _ in _inside(read, ranges):
-        i = numbers[stratum]
-        offsets = (keys - np.uint64(ranges[stratum].low)) // np.uint64(widths[i])
-        counts[i] += np.bincount(offsets.astype(np.int64), minlength=bins)
-    found, held = {}, {}
-    for stratum, each in ranges.items():
-        i = numbers[stratum]
-        sums = np.cumsum(counts[i])
-        place = int(np.searchsorted(sums, each.rank, side="right"))
-        low = each.low + place * widths[i]
-        before = int(sums[place - 1]) if place else 0
-        found[stratum] = _Range(low, min(low + widths[i], each.high), each.rank - before)
-        held[stratum] = int(counts[i][place])
-    return found, held
-
-
-def _sorted(read: Callable[[], Iterator[Keys]], ranges: dict[int, _Range]) -> dict[int, Chosen]:
-    """Return what is chosen of strata whose ranges fit into memory."""
-    keys: dict[int, list[Array]] = {stratum: [] for stratum in ranges}
-    places: dict[int, list[tuple[int, Array]]] = {stratum: [] for stratum in ranges}
-    for stratum, mine, (shard, rows) in _inside(read, ranges):
-        keys[stratum].append(mine)
-        places[stratum].append((shard, rows))
-    found = {}
-    for stratum, each in ranges.items():
-        all_keys = np.concatenate(keys[stratum])
-        ordered = np.sort(all_keys)
-        bound = ordered[each.rank]
-        ties = each.rank - int(np.searchsorted(ordered, bound, side="left"))
-        equal: list[tuple[int, int]] = []
-        if ties:
-            for (shard, rows), mine in zip(places[stratum], keys[stratum], strict=True):
-                equal += [(shard, int(row)) for row in rows[mine == bound]]
-        found[stratum] = Chosen(int(bound), equal[:ties])
+    goals = {i: [float(k)] for i, (n, k) in enumerate(zip(counts, wanted, strict=True)) if 0 < k < n}
+    _, reached = find(run, "choose", folder, sources, goals, memory)
+    found = [Chosen(2**64 if k else 0) for k in wanted]
+    for (stratum, _), (base, _, keys, _, places) in reached.items():
+        rank = wanted[stratum] - int(base)
+        bound = int(keys[rank])
+        first = int(np.searchsorted(keys, keys[rank]))
+        found[stratum] = Chosen(bound, [(place >> 32, place & 0xFFFFFFFF) for place in places[first:rank].tolist()])
     return found
-
-
-def _inside(
-    read: Callable[[], Iterator[Keys]], ranges: dict[int, _Range]
-) -> Iterator[tuple[int, Array, tuple[int, Array]]]:
-    """Yield, of each shard and stratum, the keys in its range, the number of the shard, and the rows; none of none."""
-    for shard, (keys, strata) in enumerate(read()):
-        order = np.argsort(strata, kind="stable")
-        ordered = strata[order]
-        for stratum in np.unique(ordered[ordered != OUT]).tolist():
-            if stratum not in ranges:
-                continue
-            low, high, _ = ranges[stratum]
-            rows = order[np.searchsorted(ordered, stratum) : np.searchsorted(ordered, stratum, side="right")]
-            mine = keys[rows]
-            inside = (mine >= np.uint64(low)) & (mine <= np.uint64(high - 1))
-            if inside.any():
-                yield stratum, mine[inside], (shard, rows[inside])

@@ -1,0 +1,212 @@
+"""Finds where sums of amounts reach goals, in the order of keys: for samples, budgets and cuts of shuffled outputs.
+
+Each pass is a task for each group of shards. The first adds amounts up in bins of keys, which tells the bin in which a
+goal is reached; others narrow that range until its keys fit into memory; the last collects them. The caller holds bins
+and these keys, whatever the number of documents.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.exchange.tables import MEMORY
+from toolkit.runs.executors import Report, Task
+from toolkit.storage.paths import join, remove
+from toolkit.text.kernels.signatures import Array
+
+Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
+
+CELLS = 1 << 22
+"""Bins of all ranges together, at most: 64 MiB of sums and counts."""
+
+_MOST_BINS, _BITS = 1 << 16, 64
+_ITEM = 64
+"""Bytes of memory that a collected key takes, about."""
+
+ROWS = 1 << 24
+"""Rows of the shards of a task, about."""
+
+_CELL = [("cell", "<u4"), ("count", "<u8"), ("sum", "<f8")]
+_HELD = [("range", "<u4"), ("key", "<u8"), ("amount", "<f8"), ("place", "<u8")]
+
+
+class Keys(NamedTuple):
+    """Some keys of a group: uint64, their amounts, and numbers that tell their rows apart."""
+
+    group: int
+    keys: Array
+    amounts: Array
+    places: Array | int = 0
+
+
+class KeySource(ConfigStruct):
+    """Reads keys of some shards; a subclass says how."""
+
+    def read(self) -> Iterator[Keys]:
+        """Yield the keys in the order of shards and rows."""
+        raise NotImplementedError
+
+
+class Reached(NamedTuple):
+    """The keys among which a goal is reached, sorted: the sum of the lower ones is `base`, all are above `below`."""
+
+    base: float
+    below: int
+    keys: Array
+    amounts: Array
+    places: Array
+
+
+class _Range(NamedTuple):
+    """The keys of a group from the lowest to the highest, and the sum of those before."""
+
+    group: int
+    low: int
+    bits: int
+    base: float
+
+
+class _Pass(ConfigStruct):
+    """The ranges of a pass, the bits of the number of their bins (none: keys are collected), and the file for them."""
+
+    source: Any
+    ranges: list[tuple[int, int, int]]
+    bits: int | None
+    path: str
+
+
+def in_groups(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of the shards of each task, by the rows of all shards."""
+    found, first, last, held = list[tuple[int, int]](), 0, 0, 0
+    for i, count in enumerate(rows, 1):
+        held += count
+        if held >= ROWS:
+            found.append((first, i))
+            first, held = i, 0
+        last = i
+    return [*found, (first, last)] if held or not found else found
+
+
+def find(
+    run: Run, what: str, folder: str, sources: Sequence[KeySource], goals: Mapping[int, Sequence[float]],
+    memory: int = MEMORY,
+) -> tuple[dict[int, float], dict[tuple[int, int], Reached]]:  # fmt: skip
+    """Return the sum of each group, and the keys among which it exceeds each goal, by group and number of the goal.
+
+    Args:
+        run: Runs tasks, as of a command.
+        what: Name of the step.
+        folder: Folder for files that tasks write, which are deleted.
+        sources: Keys of groups of shards.
+        goals: Goals of each group.
+        memory: Bytes for the keys that are collected.
+    """
+    import numpy as np
+
+    passes = _Passes(run, what, folder, sources)
+    at = {(group, i): _Range(group, 0, _BITS, 0.0) for group in sorted(goals) for i in range(len(goals[group]))}
+    totals: dict[int, float] = {}
+    while at:
+        ranges = sorted({*at.values()})
+        bits = max(1, min(_MOST_BINS, CELLS // len(ranges)).bit_length() - 1)
+        counts, sums = passes.count(ranges, bits)
+        before = np.array([each.base for each in ranges])[:, None] + np.cumsum(sums, axis=1)
+        numbers, held = {each: i for i, each in enumerate(ranges)}, dict[_Range, int]()
+        if not totals:
+            totals = {each.group: float(before[i, -1]) for i, each in enumerate(ranges)}
+            at = {key: each for key, each in at.items() if goals[key[0]][key[1]] < totals[key[0]]}
+        for key, each in at.items():
+            number, inner = numbers[each], max(0, each.bits - bits)
+            place = min(int(np.searchsorted(before[number], goals[key[0]][key[1]], side="right")), sums.shape[1] - 1)
+            base = float(before[number, place - 1]) if place else each.base
+            at[key] = _Range(each.group, each.low + (place << inner), inner, base)
+            held[at[key]] = int(counts[number, place])
+        if sum(held.values()) * _ITEM <= memory or not any(each.bits for each in at.values()):
+            break
+    ranges = sorted({*at.values()})
+    collected = dict(zip(ranges, passes.collect(ranges), strict=True))
+    return totals, {key: collected[each] for key, each in at.items()}
+
+
+class _Passes:
+    """Runs the passes over all groups of shards."""
+
+    def __init__(self, run: Run, what: str, folder: str, sources: Sequence[KeySource]) -> None:
+        self._run, self._what, self._folder, self._sources, self._pass = run, what, folder, sources, 0
+
+    def _files(self, ranges: Sequence[_Range], bits: int | None) -> Iterator[bytes]:
+        listed = [(each.group, each.low, each.bits) for each in ranges]
+        paths = [join(self._folder, f"pass-{self._pass}-{i:06d}") for i in range(len(self._sources))]
+        self._pass += 1
+        tasks = [
+            Task(f"{self._what} {i}", _Pass(source, listed, bits, path))
+            for i, (source, path) in enumerate(zip(self._sources, paths, strict=True), 1)
+        ]
+        self._run(self._what, _pass, tasks)
+        for path in paths:
+            yield read_sealed(path)
+            remove(path)
+
+    def count(self, ranges: Sequence[_Range], bits: int) -> tuple[Array, Array]:
+        """Return how many keys are in each bin of each range, and the sums of their amounts."""
+        import numpy as np
+
+        counts, sums = np.zeros((len(ranges), 1 << bits), dtype=np.int64), np.zeros((len(ranges), 1 << bits))
+        for data in self._files(ranges, bits):
+            cells = np.frombuffer(data, dtype=_CELL)
+            counts.reshape(-1)[cells["cell"]] += cells["count"].astype(np.int64)
+            sums.reshape(-1)[cells["cell"]] += cells["sum"]
+        return counts, sums
+
+    def collect(self, ranges: Sequence[_Range]) -> list[Reached]:
+        """Return the keys of each range."""
+        import numpy as np
+
+        rows = np.concatenate([np.zeros(0, dtype=_HELD), *(np.frombuffer(d, _HELD) for d in self._files(ranges, None))])
+        rows = rows[np.lexsort((rows["key"], rows["range"]))]  # which is stable: rows with one key stay in order
+        ends = np.searchsorted(rows["range"], np.arange(len(ranges) + 1))
+        return [
+            Reached(each.base, each.low - 1, mine["key"], mine["amount"], mine["place"])
+            for each, mine in zip(ranges, np.split(rows, ends[1:-1]), strict=True)
+        ] if ranges else []  # fmt: skip
+
+
+def _pass(task: _Pass, report: Report) -> None:
+    """Count, or collect, the keys of some shards that are in ranges."""
+    import numpy as np
+
+    by_group: dict[int, list[int]] = {}
+    for number, (group, _, _) in enumerate(task.ranges):
+        by_group.setdefault(group, []).append(number)
+    lows = np.array([low for _, low, _ in task.ranges], dtype=np.uint64)
+    highs = np.array([low + (1 << bits) - 1 for _, low, bits in task.ranges], dtype=np.uint64)
+    bins = 1 << (task.bits or 0)
+    counts, sums = np.zeros((len(lows), bins), dtype=np.int64), np.zeros((len(lows), bins))
+    held = [np.zeros(0, dtype=_HELD)]
+    for group, keys, amounts, places in task.source.read():
+        mine = by_group.get(group, [])
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        begins = np.searchsorted(ordered, lows[mine])
+        ends = np.searchsorted(ordered, highs[mine], side="right")
+        for number, begin, end in zip(mine, begins.tolist(), ends.tolist(), strict=True):
+            if begin == end:
+                continue
+            some = ordered[begin:end]
+            if task.bits is None:
+                rows = np.zeros(len(some), dtype=_HELD)
+                rows["range"], rows["key"], rows["amount"] = number, some, amounts[order[begin:end]]
+                rows["place"] = places if isinstance(places, int) else places[order[begin:end]]
+                held.append(rows)
+                continue
+            inner = max(0, task.ranges[number][2] - task.bits)
+            offsets = ((some - lows[number]) >> np.uint64(inner)).astype(np.int64)
+            counts[number] += np.bincount(offsets, minlength=bins)
+            sums[number] += np.bincount(offsets, weights=amounts[order[begin:end]], minlength=bins)
+    found = np.concatenate(held)
+    if task.bits is not None:
+        cells = np.flatnonzero(counts)
+        found = np.zeros(len(cells), dtype=_CELL)
+        found["cell"], found["count"], found["sum"] = cells, counts.reshape(-1)[cells], sums.reshape(-1)[cells]
+    write_sealed(task.path, found.tobytes())
