@@ -48,6 +48,7 @@ class Behaviour:
         lying: bytes, negative if the said length is too small.
         ranges: whether parts are given as asked, the whole instead, or another part.
         etag: whether there is one.
+        elsewhere: where files are redirected to.
         head: whether HEAD is known.
         log: of all requests.
         alive: answers that are being sent now, and the most at a time so far.
@@ -65,6 +66,7 @@ class Behaviour:
     lying: int = 0
     ranges: Literal["right", "ignored", "wrong"] = "right"
     etag: bool = True
+    elsewhere: str = ""
     head: bool = True
     log: list[Request] = field(default_factory=list)
     alive: int = 0
@@ -114,21 +116,27 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
             if not body and not behaviour.head:
                 return self._say(501)
             data = path.read_bytes()
-            asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+            asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
             first = int(asked[1]) if asked and behaviour.ranges != "ignored" else 0
+            if behaviour.elsewhere and self.path.endswith(behaviour.only):
+                return self._say(302, {"Location": behaviour.elsewhere})
+            total = len(data)
+            is_part = bool(asked) and behaviour.ranges != "ignored" and first < total
+            if is_part and asked and asked[2]:
+                data = data[: int(asked[2]) + 1]
             kind, end = behaviour.fault(self.path, max(0, len(data) - first))
             if kind.isdigit():
                 return self._say(int(kind))
-            if first >= len(data) and first:
-                return self._say(416, {"Content-Range": f"bytes */{len(data)}"})
-            if first and behaviour.ranges == "wrong":
+            if first >= total and first:
+                return self._say(416, {"Content-Range": f"bytes */{total}"})
+            if first and behaviour.ranges == "wrong" and self.path.endswith(behaviour.only):
                 first -= 1
             lying = behaviour.lying if self.path.endswith(behaviour.only) else 0
             headers = {"Last-Modified": self.date_time_string(path.stat().st_mtime)}
             if behaviour.etag:
-                headers["ETag"] = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
-            if first:
-                headers["Content-Range"] = f"bytes {first}-{len(data) - 1}/{len(data) + lying}"
+                headers["ETag"] = f'"{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"'
+            if is_part:
+                headers["Content-Range"] = f"bytes {first}-{len(data) - 1}/{total + lying}"
             said = max(0, len(data) - first + lying)
             if behaviour.length == "said":
                 headers["Content-Length"] = str(said)
@@ -137,8 +145,8 @@ def _handler(root: Path, behaviour: Behaviour) -> type[http.server.BaseHTTPReque
             self.close_connection = True
             headers["Connection"] = "close"
             sent = data[first : first + min(end, said)] if body else b""
-            self._log(206 if first else 200, len(sent))
-            self._begin(206 if first else 200, headers)
+            self._log(206 if is_part else 200, len(sent))
+            self._begin(206 if is_part else 200, headers)
             if body:
                 self._send(sent, chunked=behaviour.length == "chunked")
                 if kind == "reset":

@@ -51,7 +51,7 @@ def show_document(row: DocumentRow, attributes: Mapping[str, Mapping[str, Any]],
 def first_documents(works: Iterable[InputToIngest], count: int) -> tuple[list[Preview], list[str]]:
     """Return the beginning of the first input of each entry, and the errors of those that cannot be read.
 
-    The web is not read.
+    Neither is the web read, nor are pages that an index selects.
 
     Args:
         works: the inputs.
@@ -59,7 +59,7 @@ def first_documents(works: Iterable[InputToIngest], count: int) -> tuple[list[Pr
     """
     first: dict[str, InputToIngest] = {}
     for work in works:
-        if store_of(work.path).can_list:
+        if store_of(work.path).can_list and not work.files[0].selected:
             first.setdefault(work.entry.name, work)
     found, failed = [], []
     for work in first.values():

@@ -19,6 +19,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
+from toolkit.ingest.index.selecting import Estimate, Part
 from toolkit.mix import stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.settings import work_folder
@@ -103,6 +104,7 @@ def run(
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
         ingesting.sweep_downloads(found.inputs, dataset)
+        ingest_plan.sweep_selections(entries, dataset)
         lost = lost_shards(works, found.inputs, found.former)
         forget_superseded(found.former, dataset)
         results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)
@@ -173,17 +175,41 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     """Return the plan, and the first documents of the first input of each entry; the web is not read."""
     plan = show_plan(context, {"ingest": shards_of(works)})
     found, failed = first_documents(works, SHOWN)
-    lines = [line for each in found for line in ("", *show_preview(each).split("\n"))]
+    selected = ingest_plan.estimates(context.entries, context.dataset)
+    lines = [line for name, each in selected.items() for line in ("", *show_estimate(name, each))]
+    lines += [line for each in found for line in ("", *show_preview(each).split("\n"))]
     lost = added(not_carried(context.mix.writer(), each.paths) for each in found) if context.has("mix") else {}
     lines += tables.not_carried(lost, sum(each.looked_at for each in found)).split("\n")[1:]
     shown = replace(
         plan,
         text="\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)]),
-        data=plan.data | {"first": msgspec.to_builtins(found), "not_carried": lost},
+        data=plan.data
+        | ({"selected": msgspec.to_builtins(selected)} if selected else {})
+        | {"first": msgspec.to_builtins(found), "not_carried": lost},
         failures=failed,
         exit_code=1 if failed else 0,
     )
     return with_salvaged(shown, salvaged_before(context, works), "# ")
+
+
+def show_estimate(name: str, found: Estimate) -> list[str]:
+    """Return what fetching the selected pages of an entry will take, for people."""
+
+    def cells(part: Part, name: str) -> list[str]:
+        return [name, f"{part.pages:,}", f"{part.bytes:,}", f"{part.requests:,}", f"{part.cost:.2f}"]
+
+    head = ["pages", "bytes", "requests", "US$"]
+    by_language = [cells(each, each.name or "(unknown)") for each in found.by_language]
+    by_host = [cells(each, each.name or "(unknown)") for each in found.by_host]
+    others = [[f"… {found.hosts - len(by_host):,} more", "", "", "", ""]] if found.hosts > len(by_host) else []
+    right = [1, 2, 3, 4]
+    equal = f", without {found.equal:,} equal ones" if found.equal else ""
+    return [
+        f"{name}: {amount(found.all.pages, 'page')}{equal}, by {amount(found.index_files, 'file')} of the index",
+        "",
+        *table([["language", *head], *by_language, cells(found.all, "all")], right=right).split("\n"),
+        *table([["host", *head], *by_host, *others], right=right).split("\n"),
+    ]
 
 
 def _ingest(

@@ -4,9 +4,10 @@ A table is a mapping of names to NumPy arrays of one length. What an answer says
 is total, sums are of integers, and hashes are ours.
 """
 
+import copy
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 from toolkit.text.kernels.signatures import Array
@@ -47,6 +48,30 @@ class Tables:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    @contextmanager
+    def beside(self) -> Iterator[Self]:
+        """Give the same database, for another thread."""
+        other = copy.copy(self)
+        with self._connection.cursor() as connection:
+            vars(other)["_connection"] = connection
+            yield other
+
+    def run(self, sql: str, parameters: Mapping[str, Any] | None = None, **tables: Any) -> Any:
+        """Return the result of a statement, for its ``fetch…`` methods.
+
+        Args:
+            sql: Statement.
+            parameters: Values by name, of ``$name`` in it.
+            tables: Tables of pyarrow that it names.
+        """
+        for name, table in tables.items():
+            self._connection.register(name, table)
+        return self._connection.execute(sql, dict(parameters or {}))
+
+    def types(self, table: Any) -> dict[str, str]:
+        """Return the columns of a table of pyarrow, with their types in SQL."""
+        return {name: type_ for name, type_, *_ in self.run("DESCRIBE described", described=table).fetchall()}
 
     def query(self, sql: str, **tables: Mapping[str, Array]) -> dict[str, Array]:
         """Return the columns of an answer, none of whose values is null; nothing of a statement without one."""

@@ -286,7 +286,7 @@ def listed(crawl: str, format: str, base: str) -> list[str]:
         ConfigError: if there is no such list.
         DataError: if it cannot be read, or is no list.
     """
-    return list(_lines(join(base, _FOLDER, crawl, f"{format}.paths.gz")))
+    return list(lines(join(base, _FOLDER, crawl, f"{format}.paths.gz")))
 
 
 def choose(paths: list[str], files: Files) -> list[str]:
@@ -306,7 +306,13 @@ def place_of(path: str, base: str) -> tuple[str, str]:
     return join(base, store_of(base).quoted(path)), path.removeprefix(_FOLDER)
 
 
-def _lines(path: str) -> Iterator[str]:
+def lines(path: str) -> Iterator[str]:
+    """Yield the paths that a list has.
+
+    Raises:
+        NothingThere: if there is no such list.
+        DataError: if it cannot be read, or is no list.
+    """
     try:
         stored = store_of(path).open(path)
     except FileNotFoundError:
@@ -317,13 +323,13 @@ def _lines(path: str) -> Iterator[str]:
     except OSError as error:
         raise DataError(f"expected a readable file, got {error.strerror or error}", path=path) from None
     number = 0
-    with Lines(path, _LONGEST, stored=stored, fixed=True) as lines:
-        for line in lines:
+    with Lines(path, _LONGEST, stored=stored, fixed=True) as listed_:
+        for line in listed_:
             text = line.decode(errors="replace").strip()
             if not text:
                 continue
             if fault_of_name(text):
-                raise DataError(f"expected the path of a file, got {text[:200]!r}", path=path, line=lines.number)
+                raise DataError(f"expected the path of a file, got {text[:200]!r}", path=path, line=listed_.number)
             number += 1
             yield text
     if not number:

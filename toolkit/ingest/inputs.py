@@ -14,7 +14,7 @@ from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import is_within
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import InputToIngest, as_listed, makers
+from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
 from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.freshness import ShardAttributes
@@ -136,8 +136,10 @@ def input_state(
         return State("stale", f"{_CHANGED}: it has other inputs")
     there = {file.path: stat for file, stat in zip(work.files, found, strict=True)}
     if not files_state(_inputs(work, record), quick=quick, stat=there.get).is_done:
-        folder = next((file.path for file in work.files if stat(file.path) is None), "")
-        return State("stale", f"there is {lacking(folder)}" if folder else _CHANGED)
+        folder = next((file.path for file in work.files if not file.selected and stat(file.path) is None), "")
+        return State(
+            "stale", f"there is {lacking(folder)}" if folder else _OTHER_PAGES if work.files[0].selected else _CHANGED
+        )
     if record.types is not None and work.types is not None and not is_within(record.types, work.types):
         return State("stale", "rules count on types that its documents were not held against")
     if not _tolerates(work, record):
@@ -145,6 +147,7 @@ def input_state(
     return _documents_state(work, record, quick=quick)
 
 
+_OTHER_PAGES = "other pages are selected now"
 _CHANGED = "it has changed since it was ingested"
 NOT_BEGUN = State("missing", "not begun")
 INTERRUPTED_INPUT = State("interrupted", "its ingest was interrupted")
@@ -198,9 +201,14 @@ def _inputs_in(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
 def _inputs(work: InputToIngest, record: InputRecord) -> list[FileRecord]:
     """Return the files that a record is about, by the work that has made it; those on the web are not read."""
     return [
-        FileRecord(file.path, was.size, was.stamp, was.content if store_of(file.path).can_list else "", stored_xxh3)
+        FileRecord(file.path, was.size, was.stamp, was.content if _can_be_read(file) else "", stored_xxh3)
         for file, was in zip(work.files, _inputs_in(work, record), strict=True)
     ]
+
+
+def _can_be_read(file: InputFile) -> bool:
+    """Return whether a file with another stamp is compared by its content."""
+    return file.selected is None and store_of(file.path).can_list
 
 
 def why_not_done(work: InputToIngest, begun: Container[str]) -> str:

@@ -24,13 +24,15 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import folders
 from toolkit.ingest.folders import Found
+from toolkit.ingest.index.selecting import SUBSETS, Estimate, Selection, Wish, select, stored, sweep
 from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, Common, Entry
+from toolkit.session import current
 from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.roots import note_roots
-from toolkit.storage.threads import for_each
+from toolkit.storage.threads import REQUESTS, for_each
 
 SMALLER = 4
 """How many times smaller than its bound a pack is on average, so that few are cut for their size: one in 55."""
@@ -82,6 +84,22 @@ _COMPRESSIONS = tuple(compression.SUFFIXES)
 """Taken off an input's name before its format's suffix."""
 
 
+class Selected(ConfigStruct):
+    """Where the records of a pack of selected pages are.
+
+    Attributes:
+        rows: File of them; empty if only the plan is wanted.
+        base: Folder of all crawls.
+        whole: Version of the WARC file that is fetched whole, if one is.
+        lines: Requests at a time.
+    """
+
+    rows: str
+    base: str
+    whole: Stat | None = None
+    lines: int = 1
+
+
 class InputFile(ConfigStruct):
     """An input file.
 
@@ -91,6 +109,7 @@ class InputFile(ConfigStruct):
         key: its name in records: `relative`, in the folder of its source.
         there: what a listing said of it; None where nothing lists it: on the web, and in a crawl's list.
         address: what the path is to its store, if that may not be shown.
+        selected: Of pages that an index has selected, where they are; the path is then a name that no file has.
     """
 
     path: str
@@ -98,6 +117,7 @@ class InputFile(ConfigStruct):
     key: str
     there: Stat | None = None
     address: str = ""
+    selected: Selected | None = None
 
     def __post_init__(self) -> None:
         """Make the address known where the work is done."""
@@ -167,6 +187,18 @@ class InputToIngest(ConfigStruct):
         return self.shard if self.is_pack else self.files[0].key
 
 
+class Selects(ConfigStruct):
+    """How pages are selected by an index.
+
+    Attributes:
+        write: True if the selection is kept, for the tasks that fetch it.
+        processes: That work at a time.
+    """
+
+    write: bool
+    processes: int
+
+
 def as_listed(files: Sequence[InputFile]) -> list[Stat | None]:
     """Return what a listing said of each input; those that none lists are asked for, several at a time."""
     asked = iter(stat_each([file.path for file in files if file.there is None]))
@@ -198,6 +230,7 @@ def plan(
     *,
     overwrite: bool,
     absent: list[NothingThere] | None = None,
+    selects: Selects | None = None,
 ) -> list[InputToIngest]:
     """Return a piece of work for each input file, or pack of them, sorted by shard.
 
@@ -207,13 +240,14 @@ def plan(
         max_document_bytes: of the configuration.
         overwrite: whether what was made with other settings is made again.
         absent: takes the errors of what is not there, in place of raising them.
+        selects: How pages are selected; None if no index is asked, so that only what is kept is known.
 
     Raises:
         NothingThere: if a glob matches nothing, or a file is not there.
         ConfigError: if two inputs would become the same shard.
     """
     works: dict[str, InputToIngest] = {}
-    for entry, files in _files_of(entries, dataset, absent):
+    for entry, files in _files_of(entries, dataset, absent, selects):
         for shard, together in _together(entry.pack, files):
             if shard in works:
                 raise _both(works[shard].path, together[0].path, shard)
@@ -245,13 +279,13 @@ def _together(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tupl
 
 def _size_in_pack(file: InputFile, pack: int | None) -> int | None:
     """Return the bytes of an input that shares a shard; None if it does not: it is large, or nobody tells its size."""
-    if pack is None or file.size is None or file.size >= pack:
+    if pack is None or file.size is None or file.size >= pack or file.selected:
         return None
     return file.size if _longest(file.relative) + len(PACK) <= LONGEST_NAME else None
 
 
 def _files_of(
-    entries: Iterable[Entry], dataset: Dataset, absent: list[NothingThere] | None
+    entries: Iterable[Entry], dataset: Dataset, absent: list[NothingThere] | None, selects: Selects | None
 ) -> list[tuple[Entry, dict[str, InputFile]]]:
     """Return the inputs of each entry, by the names of the shards that each would be by itself; each input once."""
     owners: dict[str, int] = {}
@@ -262,7 +296,10 @@ def _files_of(
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
         found.append((entry, {}))
-        for path, relative, there in _listed(entry, common, absent):
+        chosen = _chosen(entry, common, dataset, absent, selects) if common.selects else None
+        listed = [(file.path, file.relative, file.there) for file in chosen] if chosen is not None else None
+        selected = {file.path: file.selected for file in chosen or ()}
+        for path, relative, there in _listed(entry, common, absent) if listed is None else listed:
             shard = _shard_of(path, relative, common, reader)
             if (owner := owners.get(shard)) is not None:
                 other = found[owner][1].pop(shard)  # the last entry that names an input has it
@@ -274,7 +311,8 @@ def _files_of(
                 relative=relative,
                 key=join(common.source or "", relative),
                 there=there,
-                address="" if store_of(path).can_list else whole(path),
+                address="" if store_of(path).can_list or path in selected else whole(path),
+                selected=selected.get(path),
             )
     return found
 
@@ -342,6 +380,82 @@ def _of_crawl(entry: Entry, common: Common) -> Sequence[Found] | ConfigError:
     return [(*folders.place_of(path, common.base_url), None) for path in chosen]
 
 
+def wish_of(entry: Entry) -> Wish:
+    """Return what an entry that selects pages wants of a crawl."""
+    common = entry.settings()
+    return Wish(
+        crawl=common.crawl,
+        index=common.index,
+        base_url=common.base_url,
+        subset=common.subset or SUBSETS[0],
+        where=common.where,
+        urls=common.urls,
+        distinct=common.distinct,
+        max_documents=common.max_documents,
+        max_bytes=None if common.max_bytes is None else int(common.max_bytes),
+        seed=common.seed,
+        pack=int(entry.pack or 0),
+        connections=common.connections,
+    )
+
+
+def _selection(wish: Wish, dataset: Dataset, selects: Selects | None) -> Selection | None:
+    """Return the pages that are selected, once in a command; None if nobody has selected them yet."""
+    if selects is None:
+        return stored(wish, dataset)
+    write = selects.write
+    return current().kept((_selection, wish.folder(dataset)), lambda: select(wish, dataset, write=write))
+
+
+def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, Estimate]:
+    """Return what fetching will take, of each entry whose pages this command has selected."""
+    never = Selects(write=False, processes=1)
+    chosen = [entry for entry in entries if entry.settings().selects]
+    found = ((entry.name, _selection(wish_of(entry), dataset, never)) for entry in chosen)
+    return {name: selection.estimate for name, selection in found if selection}
+
+
+def sweep_selections(entries: Iterable[Entry], dataset: Dataset) -> None:
+    """Delete selections that no entry wants any more."""
+    sweep([wish_of(entry) for entry in entries if entry.settings().selects], dataset)
+
+
+def _chosen(
+    entry: Entry, common: Common, dataset: Dataset, absent: list[NothingThere] | None, selects: Selects | None
+) -> list[InputFile]:
+    """Return the packs of the pages that an entry selects; one that is not begun, if nobody has selected them yet."""
+    wish = wish_of(entry)
+    name = wish.crawl or "index"
+    root = join(common.base_url, "crawl-data", name) if wish.crawl else wish.name
+    try:
+        found = _selection(wish, dataset, selects)
+    except ConfigError as error:
+        place = entry.files_place if common.where and not isinstance(error, NothingThere) else entry.place
+        told = type(error)(f"{place}: {error}" if place else str(error))
+        if absent is None or not isinstance(told, NothingThere):
+            raise told from None
+        absent.append(told)
+        return []
+    if found is None:
+        unknown = Selected(rows="", base=common.base_url)
+        return [
+            InputFile(f"{root}#{wish.subset}", f"{name}/{wish.subset}", "", Stat(0, "not selected"), selected=unknown)
+        ]
+    lines = REQUESTS if store_of(common.base_url).can_list else 1
+    if selects and lines == 1:
+        lines = max(1, common.connections // max(1, selects.processes))
+    files = []
+    for pack in found.packs:
+        rows = join(wish.folder(dataset), f"{pack.number}.jsonl.gz")
+        whole = Stat(pack.whole, pack.stamp) if pack.whole else None
+        path = f"{root}#{pack.name[-5:]}"
+        if whole:
+            path = folders.place_of(f"crawl-data/{pack.name}", common.base_url)[0] + f"#{wish.subset}"
+        selected = Selected(rows=rows, base=common.base_url, whole=whole, lines=lines)
+        files.append(InputFile(path, pack.name, "", Stat(pack.size, f"rows {pack.digest}"), selected=selected))
+    return files
+
+
 def _or_error(place: str, inputs: Callable[[], T]) -> T | ConfigError:
     """Return what is called for; an error names the place in the configuration."""
     try:
@@ -354,4 +468,6 @@ def is_on_the_web(entry: Entry) -> bool:
     """Return whether a server that cannot list must be asked which inputs there are."""
     common = entry.settings()
     patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
-    return any(not store_of(path).can_list for path in ([common.base_url] if common.crawl is not None else patterns))
+    if common.crawl is not None or common.index is not None:
+        patterns = [common.base_url, *([common.index] if common.index else [])]
+    return any(not store_of(path).can_list for path in patterns)

@@ -83,7 +83,7 @@ class IngestedInput(ConfigStruct):
 
 
 def _keep(work: InputToIngest) -> downloads.Keep | None:
-    max_disk = work.entry.settings().max_disk
+    max_disk = None if work.files[0].selected else work.entry.settings().max_disk
     return downloads.Keep(_downloads(work.dataset), max_disk, work.key) if max_disk else None
 
 
@@ -205,6 +205,8 @@ def _there(work: InputToIngest) -> list[Stat]:
     Raises:
         DataError: naming those that are not there.
     """
+    if work.files[0].selected:
+        return [file.there for file in work.files if file.there]
     there = stat_each([file.path for file in work.files])
     lacks = [
         DataError(f"expected an input file, got {lacking(file.path)}; put it back and run again", path=file.path)

@@ -16,6 +16,7 @@ from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest import folders
+from toolkit.ingest.index.columns import check_form
 from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
 from toolkit.session import current
@@ -73,6 +74,42 @@ class Common(ConfigStruct):
     base_url: Annotated[
         str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
     ] = folders.BASE
+    where: Annotated[
+        str | None,
+        Description(
+            description="ingest only the pages for which this expression over the columns of the index is true"
+        ),
+    ] = None
+    urls: Annotated[
+        str | None, Description(description="file of URLs, hosts or domains, a line each: ingest only their pages")
+    ] = None
+    index: Annotated[
+        str | None,
+        Description(
+            description="instead of `crawl:`, an index elsewhere: Parquet or CDXJ files, a folder, a glob, or a list "
+            "that ends in `.paths.gz`; the WARC files that it names are below `base_url`"
+        ),
+    ] = None
+    subset: Annotated[
+        Literal["warc", "crawldiagnostics", "robotstxt"] | None,
+        Description(description="captures to select: pages (`warc`, the default), others, or those of robots.txt"),
+    ] = None
+    distinct: Annotated[
+        Literal["content_digest"] | None, Description(description="select pages with equal contents once")
+    ] = None
+    max_documents: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None, Description(description="select at most this many pages")
+    ] = None
+    max_bytes: Annotated[
+        Size | None, Description(description="select pages whose stored records have at most this many bytes in all")
+    ] = None
+    seed: Annotated[
+        int | None, Description(description="draw the pages by hash with this seed; default: the first of the index")
+    ] = None
+    rate: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)] | None,
+        Description(description="ranges of WARC files that are asked for in a second, at most; default: no limit"),
+    ] = None
     connections: Annotated[
         int, msgspec.Meta(ge=1), Description(description="how many files are read from the web at a time, at most")
     ] = 4
@@ -139,6 +176,11 @@ class Common(ConfigStruct):
             )
 
     @property
+    def selects(self) -> bool:
+        """Tell whether pages are selected by an index."""
+        return any(getattr(self, name) is not None for name in _OF_INDEXES)
+
+    @property
     def skips(self) -> bool:
         """Tell whether bad items are kept aside."""
         return self.on_error != "error"
@@ -163,7 +205,7 @@ class Entry(ConfigStruct):
         common: options of all formats.
         options: of its own.
         place: in the configuration, of `from:` or `crawl:`, for messages.
-        files_place: of `files:`.
+        files_place: of `files:`, or of `where:`.
         compression: of the shards.
     """
 
@@ -182,7 +224,7 @@ class Entry(ConfigStruct):
 
         Each input's record has it, so it is short however many places are listed. A digest tells two lists apart.
         """
-        where = self.common.get("from", self.common.get("crawl"))
+        where = self.common.get("from", self.common.get("crawl", self.common.get("index")))
         places = [str(each) for each in where] if isinstance(where, list) else [str(where)]
         listed = ", ".join(places[:LISTED])
         if len(places) > LISTED:
@@ -197,17 +239,27 @@ class Entry(ConfigStruct):
     @property
     def pack(self) -> int | None:
         """Return the bytes below which inputs share shards, as the entry says, or else its format; None if none do."""
+        if self.settings().selects:
+            return self.settings().pack or SELECTED
         return self.settings().pack if "pack" in self.common else READERS.find(self.settings().format).PACK
 
+
+SELECTED = 64_000_000
+"""Stored bytes of the pages, selected by an index, that share a shard, unless `pack` says so."""
 
 _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
 
 _OF_CRAWLS = ("files", "base_url")
+_OF_INDEXES = ("where", "urls", "index", "subset", "distinct", "max_documents", "max_bytes", "seed")
+_DECIDING = ("where", "urls", "subset", "distinct", "seed")
 
 FIRST_VERSION = "1"
 """Version of a reader, where a record of settings names none."""
 
-_NOT_SETTINGS = ("from", "crawl", *_OF_CRAWLS, "connections", "max_disk", "on_error", "max_rejected", "pack")
+_NOT_SETTINGS = (
+    *("from", "crawl", *_OF_CRAWLS, *_OF_INDEXES, "rate"),
+    *("connections", "max_disk", "on_error", "max_rejected", "pack"),
+)
 """Options that change nothing of what good documents become; but for `pack`, which is named where inputs are packed."""
 
 
@@ -259,7 +311,8 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
                 "expected no `trim`, because this format brings attributes with a value for each line, "
                 "which must fit the text",
             )
-        where, files = place.where(("from" if settings.crawl is None else "crawl",)), place.where(("files",))
+        named = next((key for key in ("crawl", "index") if getattr(settings, key) is not None), "from")
+        where, files = place.where((named,)), place.where(("where" if settings.where else "files",))
         found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
         entries.append(found)
     _check_sets(section, entries)
@@ -287,6 +340,10 @@ def _check(reader: Reader, place: ConfigNode) -> None:
 
 def _check_place(place: ConfigNode, settings: Common) -> None:
     """Raise ConfigError unless the entry names its files in one way."""
+    if settings.selects:
+        _check_selection(place, settings)
+        if settings.crawl is None:
+            return
     if settings.crawl is None:
         if settings.from_ is None:
             raise place.error((), "expected `from:` (paths or globs) or `crawl:` (its name), got neither")
@@ -303,6 +360,26 @@ def _check_place(place: ConfigNode, settings: Common) -> None:
         folders.chosen_files(settings.files)
     except ValueError as error:
         raise place.error((key,), str(error)) from None
+
+
+def _check_selection(place: ConfigNode, settings: Common) -> None:
+    """Raise ConfigError unless an entry can select pages by an index."""
+    given = next(key for key in _OF_INDEXES if getattr(settings, key) is not None)
+    if settings.format != "warc":
+        message = "expected `format: warc`: an index knows the records of WARC files, and no offsets in WET files"
+        raise place.error(("format",), f"{message}; got {settings.format!r} with `{given}`")
+    if (settings.crawl is None) == (settings.index is None):
+        got = "neither" if settings.crawl is None else "both"
+        raise place.error((given,), f"expected `crawl:` (its name) or `index:` (its files), got {got}")
+    if settings.from_ is not None:
+        raise place.error(("from",), f"expected no `from` with `{given}`, because the index names the files")
+    if settings.files is not None:
+        raise place.error(("files",), f"expected no `files` with `{given}`; leave one of them out")
+    if settings.where is not None:
+        try:
+            check_form(settings.where)
+        except ConfigError as error:
+            raise place.error(("where",), str(error)) from None
 
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
@@ -375,4 +452,5 @@ def _settings_of(entry: Entry) -> dict[str, Any]:
     version = {} if reader.VERSION == FIRST_VERSION else {"reader_version": reader.VERSION}
     written = {} if entry.compression == COMPRESSION else {_COMPRESSION_KEY: entry.compression}
     packed = {"pack": int(entry.pack)} if entry.pack else {}
+    packed |= {key: common[key] for key in _DECIDING if common[key] is not None}
     return {**shared, **version, **packed, **written, **recorded_code(type(reader)), **reader.settings()}

@@ -313,7 +313,15 @@ class Context(Running):
             if not asks_web and any(map(ingest_plan.is_on_the_web, entries)):
                 return []
             limit, overwrite = self.config.max_document_bytes, self.options.overwrite
-            planned = ingest_plan.plan(entries, self.dataset, limit, overwrite=overwrite, absent=absent)
+            selects = ingest_plan.Selects(write=self._writes, processes=self.cores)
+            planned = ingest_plan.plan(
+                entries,
+                self.dataset,
+                limit,
+                overwrite=overwrite,
+                absent=absent,
+                selects=selects if self.options.command in ("ingest", "run") else None,
+            )
             self._inputs = planned, absent
         found, absent = self._inputs
         if absent and not there:

@@ -14,6 +14,7 @@ from functools import partial
 import xxhash
 
 from toolkit.errors import DataError, amount
+from toolkit.ingest.index.ranges import RecordBytes
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
 from toolkit.ingest.reading import salvage
@@ -64,7 +65,10 @@ class Sources:
         self._left_out = left_out
         self._found = found
         self._current = 0
-        self._bytes = [InputBytes(file.path, now, keep) for file, now in zip(work.files, found, strict=True)]
+        self._bytes = [
+            RecordBytes(file, self._common.rate) if file.selected else InputBytes(file.path, now, keep)
+            for file, now in zip(work.files, found, strict=True)
+        ]
 
     def stored(self) -> int:
         """Return how many stored bytes have been read."""
@@ -95,9 +99,11 @@ class Sources:
 
     def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[Written]:
         """Yield the documents of an input; none behind a fault."""
-        damage = salvage.wanted(self._work.entry, opened.open)
+        damage = None if file.selected else salvage.wanted(self._work.entry, opened.open)
         open_ = opened.open if damage is None else partial(salvage.opened, opened.open, damage)
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, open_)
+        if isinstance(opened, RecordBytes):
+            opened.source = source
         if self._left_out is not None:
             source.left_out = self._left_out
             self._left_out.begin(file.key)

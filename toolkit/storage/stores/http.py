@@ -46,7 +46,7 @@ class Http(Store):
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{name.partition('?')[0]}"
 
     def quoted(self, name: str) -> str:
-        return urllib.parse.quote(name)
+        return urllib.parse.quote(name, safe="/=")
 
     def stat(self, path: str) -> Stat | None:
         """Return what the server says of a file; the stamp is its ETag, or its date."""
@@ -65,8 +65,10 @@ class Http(Store):
         return io.BufferedReader(Reading(path, offset, expected), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with self.open(path, offset) as stream:
-            return stream.read() if length is None else stream.read(length)
+        if length is not None and not length:
+            return b""
+        with io.BufferedReader(Reading(path, offset, length=length), BUFFER) as stream:
+            return stream.read()
 
 
 class Reading(io.RawIOBase):
@@ -77,6 +79,7 @@ class Reading(io.RawIOBase):
         offset: of the first byte.
         expected: the version that it must be.
         headers: Headers of each request, beside those of a range.
+        length: Bytes that are wanted, of which a file may have fewer; None for all to its end.
 
     Attributes:
         found: the version that is read; its size is 0 if the server does not say it.
@@ -88,13 +91,19 @@ class Reading(io.RawIOBase):
     """
 
     def __init__(
-        self, path: str, offset: int = 0, expected: Stat | None = None, headers: dict[str, str] | None = None
+        self,
+        path: str,
+        offset: int = 0,
+        expected: Stat | None = None,
+        headers: dict[str, str] | None = None,
+        length: int | None = None,
     ) -> None:
         super().__init__()
         self._headers = headers or {}
         self.found = expected
         self._path = path
         self._at = offset
+        self._end = None if length is None else offset + length
         self._size = expected.size or None if expected else None
         self._answer: Any = None
         self._before = 0  # bytes that the answer has before those that are wanted
@@ -110,7 +119,7 @@ class Reading(io.RawIOBase):
         return len(data)
 
     def _is_at_end(self) -> bool:
-        return self._size is not None and self._at >= self._size
+        return any(end is not None and self._at >= end for end in (self._size, self._end))
 
     def _piece(self, size: int) -> bytes:
         """Return what has arrived, at most so many bytes; none at the end."""
@@ -123,7 +132,7 @@ class Reading(io.RawIOBase):
             if self._is_at_end():
                 return b""
             self._skip()
-            data = _arrived(self._answer, size)
+            data = _arrived(self._answer, size if self._end is None else min(size, self._end - self._at))
             if not data and self._size is not None:
                 raise ConnectionError(f"the connection ended at byte {self._at:,} of {self._size:,}")
         except BaseException:
@@ -147,12 +156,15 @@ class Reading(io.RawIOBase):
         A server may answer with the file from its beginning, which is then skipped, but not with any other part.
         """
         self._answer = answer = ask(
-            self._path, "GET", self._headers | ({"Range": f"bytes={self._at}-"} if self._at else {})
+            self._path, "GET", self._headers | ({"Range": wanted} if (wanted := self._range()) else {})
         )
         if answer.status_code in (404, 410):
             self._fail(FileNotFoundError(2, "No such file", self._path))
         first, total = _content_range(answer)
         if answer.status_code == 416:
+            if self._end is not None and total <= self._at:  # nothing of what is wanted is there
+                self._size = total or self._at
+                return self._close_answer()
             if self._size is None and total == self._at:  # the connection ended just before its end was told
                 self._size = total
                 return self._close_answer()
@@ -169,6 +181,12 @@ class Reading(io.RawIOBase):
             self.found = found
             self._size = found.size or None
         self._before = self._at if answer.status_code == 200 else 0
+
+    def _range(self) -> str:
+        """Return the range of what is not read yet; nothing if that is the whole file."""
+        if self._end is None:
+            return f"bytes={self._at}-" if self._at else ""
+        return f"bytes={self._at}-{self._end - 1}"
 
     def _check_same(self, now: Stat) -> None:
         before = self.found

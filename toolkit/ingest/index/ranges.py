@@ -1,0 +1,267 @@
+"""The records of a pack, fetched by ranges: checked one by one, and given as if a WARC file had just these.
+
+rows in index order ──merged with neighbours──> ranges ──`connections`, `rate`──> members ──checked──> their records
+"""
+
+import io
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+
+import msgspec
+import xxhash
+
+from toolkit.errors import DataError, advice
+from toolkit.ingest.folders import place_of
+from toolkit.ingest.index.selecting import GAP, Row
+from toolkit.ingest.plan import InputFile
+from toolkit.ingest.reader import Input
+from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.interrupts import pause
+from toolkit.storage import store_of
+from toolkit.storage.reading import READ, Lines
+from toolkit.storage.threads import pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+ROOM = 1 << 20
+"""Bytes of the headers of a record, at most."""
+
+_LONGEST = 1 << 20
+_SKIPPED = ("request", "metadata", "warcinfo", "conversion")
+"""Types of records that stand beside the one of a page."""
+
+_HEADERS = re.compile(
+    rb"^(WARC-Type|WARC-Target-URI|WARC-Payload-Digest|Content-Length)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.I | re.M
+)
+
+
+class _Fault(Exception):
+    """A record that is not the one of the index; the message says how."""
+
+
+class Range(NamedTuple):
+    """Neighbours that one request fetches.
+
+    Attributes:
+        file: Path of the WARC file below its base.
+        first, last: Offset of the first byte, and behind the last one.
+        rows: Numbers of the rows, by their offsets.
+    """
+
+    file: str
+    first: int
+    last: int
+    rows: list[int]
+
+
+def merged(rows: Sequence[Row]) -> list[Range]:
+    """Return the ranges of rows, in the order in which the rows need them."""
+    by_place = sorted(range(len(rows)), key=lambda number: (rows[number][:2], number))
+    found: list[Range] = []
+    for number in by_place:
+        file, first, length = rows[number][:3]
+        last = found[-1] if found else None
+        if last and last.file == file and first - last.last <= GAP:
+            last.rows.append(number)
+            found[-1] = last._replace(last=max(last.last, first + length))
+        else:
+            found.append(Range(file, first, first + length, [number]))
+    return sorted(found, key=lambda each: min(each.rows))
+
+
+class RecordBytes(InputBytes):
+    """The records of a pack, uncompressed, one behind the other, in place of the bytes of a file.
+
+    Args:
+        file: Pack.
+        rate: Requests a second, at most; None for as many as it takes.
+    """
+
+    can_change = False
+
+    def __init__(self, file: InputFile, rate: float | None) -> None:
+        assert file.selected
+        assert file.there
+        super().__init__(file.path, file.there)
+        self._selected, self._rate = file.selected, rate
+        self.source: Input | None = None
+
+    def fetch(self) -> None:
+        """Do nothing: records are fetched when they are asked for."""
+
+    def open(self, offset: int = 0, watch: Callable[[bytes], None] | None = None) -> IO[bytes]:
+        self._records = _Stream(self._checked())
+        return cast("IO[bytes]", self._records)
+
+    def stored(self) -> int:
+        return self._records.stored if hasattr(self, "_records") else 0
+
+    def content(self) -> str:
+        return self._records.digest.hexdigest()
+
+    def _checked(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the stored bytes of each record, as a number, and the record; a bad one is an error, or kept aside."""
+        source = self.source
+        assert source
+        with Lines(self._selected.rows, _LONGEST, fixed=True) as lines:
+            rows: list[Row] = [msgspec.json.decode(line, type=Row) for line in lines]
+        limit = 2 * source.max_bytes + ROOM
+        sound = [row for row in rows if row[1] >= 0 < row[2] <= limit]
+        with closing(self._whole(sound) if self._selected.whole else self._by_ranges(sound)) as members:
+            for number, row in enumerate(rows, 1):
+                file, first, length, url, _ = row
+                data, where = None, f"{place_of(file, self._selected.base)[0]} at bytes {first:,} to {first + length:,}"
+                try:
+                    if not first >= 0 < length <= limit:
+                        raise _Fault(f"a record of {length:,} bytes at byte {first:,}")
+                    record = _record(data := next(members), row, limit)
+                except _Fault as fault:
+                    message = f"expected the record of {url} in {where}, as the index says, got {fault}"
+                    source.bad("index", message, data or b"", number, size=length, offset=first)
+                    continue
+                if record is None:
+                    source.leave_out("too_large", number, url=url)
+                else:
+                    yield length, record
+
+    def _whole(self, rows: Sequence[Row]) -> Generator[bytes | None, None, None]:
+        """Yield the members of a WARC file that is read to the last one that is wanted."""
+        path = place_of(rows[0][0], self._selected.base)[0]
+        expected, at, held = self._selected.whole, 0, b""  # what is held ends at `at`
+        try:
+            with store_of(path).open(path, 0, expected) as stream:
+                for _, first, length, *_ in rows:
+                    begin = at - len(held)
+                    held = held[max(0, first - begin) :]
+                    while at < first + length and (block := stream.read(min(READ, first + length - at))):
+                        at += len(block)
+                        held += block[max(0, first - (at - len(block))) :]
+                    yield held[:length] if at - len(held) <= first else b""
+        except OSError as error:
+            raise DataError(f"expected a readable file, got {advice(error)}", path=path) from None
+
+    def _by_ranges(self, rows: Sequence[Row]) -> Generator[bytes | None, None, None]:
+        """Yield the members of rows, in their order; None of one whose file is not there."""
+        held: dict[int, bytes | None] = {}
+        ranges = iter(merged(rows))
+        turn = _Turn(self._rate)
+        waiting: deque[Future[dict[int, bytes | None]]] = deque()
+        with pool(self._selected.lines) as threads:
+            try:
+                for number in range(len(rows)):
+                    while number not in held:
+                        for each in islice(ranges, max(0, 2 * self._selected.lines - len(waiting))):
+                            waiting.append(threads.submit(self._members, each, rows, turn))
+                        held |= waiting.popleft().result()
+                    yield held.pop(number)
+            finally:
+                for begun in waiting:
+                    begun.cancel()
+
+    def _members(self, wanted: Range, rows: Sequence[Row], turn: "_Turn") -> dict[int, bytes | None]:
+        turn.wait()
+        path = place_of(wanted.file, self._selected.base)[0]
+        try:
+            data = store_of(path).read(path, wanted.first, wanted.last - wanted.first)
+        except FileNotFoundError:
+            return dict.fromkeys(wanted.rows)
+        begins = ((number, rows[number][1] - wanted.first) for number in wanted.rows)
+        return {number: data[begin : begin + rows[number][2]] for number, begin in begins}
+
+
+class _Turn:
+    """Requests one behind the other, so many a second."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate, self._lock, self._next = rate, threading.Lock(), 0.0
+
+    def wait(self) -> None:
+        if self._rate:
+            with self._lock:
+                now = time.monotonic()
+                begin = max(now, self._next)
+                self._next = begin + 1 / self._rate
+            if begin > now:
+                pause(begin - now)
+
+
+class _Stream(io.RawIOBase):
+    """Records as a stream, with the stored bytes and the digest of those that have been read."""
+
+    def __init__(self, records: Iterable[tuple[int, bytes]]) -> None:
+        super().__init__()
+        self._records = iter(records)
+        self._left = memoryview(b"")
+        self.stored = 0
+        self.digest = xxhash.xxh3_128()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            length, record = next(self._records, (0, b""))
+            if not record:
+                return 0
+            self.stored += length
+            self.digest.update(record)
+            self._left = memoryview(record)
+        count = min(len(self._left), len(buffer))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
+
+
+def _record(data: bytes | None, row: Row, limit: int) -> bytes | None:
+    """Return the record in the stored bytes of a row; None if it is larger than the limit.
+
+    Raises:
+        _Fault: if it is not one whole record, or another one than the index says.
+    """
+    _, _, length, url, digest = row
+    if data is None:
+        raise _Fault("no such file")
+    if len(data) != length:
+        raise _Fault(f"only {len(data):,} bytes: the file ends there")
+    record = data if data.startswith(b"WARC/") else _inflated(data, limit)
+    if record is None:
+        return None
+    head, end, _ = record.partition(b"\r\n\r\n")
+    if not record.startswith(b"WARC/") or not end:
+        raise _Fault("something else than a record")
+    fields = {name.lower(): value for name, value in _HEADERS.findall(head)}
+    size = fields.get(b"content-length", b"")
+    if not size.isdigit() or len(record) != len(head) + len(end) + int(size) + 4 or not record.endswith(b"\r\n\r\n"):
+        said = size[:20].decode(errors="replace")
+        raise _Fault(f"something else than one record: {len(record):,} bytes with a Content-Length of {said!r}")
+    type_, uri = (fields.get(name, b"").decode(errors="replace") for name in (b"warc-type", b"warc-target-uri"))
+    if type_ in _SKIPPED:
+        raise _Fault(f"a record of the type {type_}")
+    if uri.strip("<>") != url:
+        raise _Fault(f"the record of {uri[:200]}")
+    there = fields.get(b"warc-payload-digest", b"").decode(errors="replace").rpartition(":")[2]
+    if digest and there and digest.rpartition(":")[2] != there:
+        raise _Fault(f"one with the digest {there[:100]} in place of {digest[:100]}")
+    return record
+
+
+def _inflated(data: bytes, limit: int) -> bytes | None:
+    from isal import isal_zlib
+
+    inflating = isal_zlib.decompressobj(31)
+    try:
+        record = inflating.decompress(data, limit)
+    except cast("type[Exception]", isal_zlib.error) as error:
+        raise _Fault(f"no gzip member ({error})") from None
+    if len(record) >= limit and not inflating.eof:
+        return None
+    if not inflating.eof or inflating.unused_data:
+        raise _Fault("the beginning of a gzip member" if not inflating.eof else "more than one gzip member")
+    return record

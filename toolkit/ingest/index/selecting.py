@@ -1,0 +1,496 @@
+"""Which records of a crawl are wanted, by its index, and what is fetched together.
+
+index files ──filter columns of each row group──> hits ──their other columns──> a table (spills to disk)
+the table ──each record once, `distinct`, a draw, limits──> packs in index order, WARC files that are fetched whole
+
+``.toolkit/selected/<settings>/plan.json``  a `Selection`; beside it ``<pack>.jsonl.gz``, a `Row` for each record
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError, NothingThere, amount
+from toolkit.exchange.tables import MEMORY, Tables
+from toolkit.ingest import folders
+from toolkit.ingest.index.batches import Batch, Wanted, batches, is_index
+from toolkit.ingest.index.columns import LANGUAGES, Where, column_sql
+from toolkit.session import current
+from toolkit.storage import json_files, store_of
+from toolkit.storage.artifact import Artifact
+from toolkit.storage.outputs import RowOutput
+from toolkit.storage.paths import expand_listed, is_glob, join, list_files, remove, stat_each
+from toolkit.storage.threads import pool
+
+GAP = 32_768
+"""Bytes between two records that are fetched with them, in place of another request."""
+
+SHARE = 3
+"""A WARC file of which one part in so many is wanted is fetched whole."""
+
+GET, OUT = 0.0004 / 1000, 0.09 / 1e9
+"""US dollars of a request to S3, and of a byte that leaves the region; Source: https://aws.amazon.com/s3/pricing/."""
+
+SHOWN = 20
+"""Hosts that an estimate names."""
+
+FETCHED = 4096
+
+SUBSETS = ("warc", "crawldiagnostics", "robotstxt")
+"""Subsets of a crawl: successful captures, others, and those of robots.txt."""
+
+NEEDED = ("url", "warc_filename", "warc_record_offset", "warc_record_length")
+
+Row = tuple[str, int, int, str, str | None]
+"""Path of a WARC file, offset and length of a record in it, its URL, and its digest by the index."""
+
+
+class Part(ConfigStruct):
+    """What an estimate says of all pages, or of a language or a host.
+
+    Attributes:
+        name: Language or host; empty of all.
+        pages: Records.
+        bytes: Bytes of their records; of all, those that are fetched, with what lies between.
+        requests: Requests that fetch some of them.
+        cost: US dollars at the list prices `GET` and `OUT`, whoever pays them.
+    """
+
+    name: str
+    pages: int
+    bytes: int
+    requests: int
+    cost: float
+
+
+class Estimate(ConfigStruct):
+    """What fetching will take.
+
+    Attributes:
+        all: All pages.
+        index_files: Files of the index.
+        equal: Pages that are not fetched because others have their digest.
+        hosts: Number of hosts.
+        by_language: By the first language of each page, the most pages first.
+        by_host: Likewise, at most `SHOWN`.
+    """
+
+    all: Part
+    index_files: int
+    equal: int
+    hosts: int
+    by_language: list[Part]
+    by_host: list[Part]
+
+
+class Pack(ConfigStruct):
+    """Records that become a shard.
+
+    Attributes:
+        number: Name of the file of its rows.
+        name: Path that names its shard: of a WARC file that is fetched whole, its own.
+        size: Bytes that are fetched.
+        digest: xxh3-128 (hex) of its rows.
+        whole: Size of the WARC file that is fetched whole; 0 if none is.
+        stamp: Of that file.
+    """
+
+    number: int
+    name: str
+    size: int
+    digest: str
+    whole: int = 0
+    stamp: str = ""
+
+
+class Selection(Artifact, frozen=True, kw_only=True):
+    """The records that an entry takes of a crawl; the stamp is a digest of the stamps of the index files."""
+
+    version: int = 1
+    stamp: str
+    packs: list[Pack]
+    estimate: Estimate
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.stamp}
+
+
+class Wish(ConfigStruct):
+    """What of a crawl is wanted; fields as in the section ``ingest:``."""
+
+    crawl: str | None
+    index: str | None
+    base_url: str
+    subset: str
+    where: str | None
+    urls: str | None
+    distinct: str | None
+    max_documents: int | None
+    max_bytes: int | None
+    seed: int | None
+    pack: int
+    connections: int
+
+    @property
+    def name(self) -> str:
+        return self.crawl or str(self.index)
+
+    def folder(self, dataset: Dataset) -> str:
+        """Return where the selection is kept, whatever the number of connections."""
+        key = msgspec.structs.replace(self, connections=1)
+        return join(dataset.bookkeeping, "selected", xxhash.xxh3_64_hexdigest(msgspec.json.encode(key)))
+
+
+def stored(wish: Wish, dataset: Dataset) -> Selection | None:
+    """Return the selection that a run has kept; None if there is none. No index is asked."""
+    return json_files.load(join(wish.folder(dataset), "plan.json"), Selection)
+
+
+def select(wish: Wish, dataset: Dataset, *, write: bool) -> Selection:
+    """Return the selection, by the index where none is kept, or the index is another now.
+
+    Args:
+        wish: What is wanted.
+        dataset: Dataset that keeps it.
+        write: True if it is kept, False if only its plan is wanted.
+
+    Raises:
+        ConfigError: if there is no index, or it lacks a column.
+        DataError: if it is damaged.
+    """
+    files = index_files(wish)
+    digest = xxhash.xxh3_128()
+    wanted = Wanted.read(wish.urls) if wish.urls else None
+    digest.update(msgspec.json.encode(wanted.names if wanted else None))
+    for path, there in zip(files, stat_each(files), strict=True):
+        if there is None:
+            raise NothingThere(f"expected a file of the index of {wish.name}, got nothing at {path}")
+        digest.update(f"{path}\0{there}\n".encode())
+    stamp, folder = digest.hexdigest(), wish.folder(dataset)
+    known = stored(wish, dataset)
+    if known is not None and known.stamp == stamp:
+        return known
+    with Tables(4 * MEMORY) as tables:
+        chosen = _Selecting(wish, wanted, tables)
+        chosen.read(files)
+        equal = chosen.choose()
+        estimate = chosen.estimate(len(files), equal)
+        if not estimate.all.pages:
+            wanted_ = f"pages for which `{wish.where}`" if wish.where else "pages"
+            raise NothingThere(
+                f"expected {wanted_}, got none in {amount(len(files), 'file')} of the index of {wish.name}"
+            )
+        found = Selection(stamp=stamp, packs=list(chosen.packs(folder if write else "")), estimate=estimate)
+    if write:
+        json_files.save(join(folder, "plan.json"), found)
+    return found
+
+
+def sweep(wishes: Sequence[Wish], dataset: Dataset) -> None:
+    """Delete selections that no entry wants any more."""
+    root = join(dataset.bookkeeping, "selected")
+    kept = {wish.folder(dataset).rpartition("/")[2] for wish in wishes}
+    for name in list(list_files(root, hidden=True)):
+        if name.partition("/")[0] not in kept:
+            remove(join(root, name))
+
+
+def index_files(wish: Wish) -> list[str]:
+    """Return the paths of the files of an index, in its order.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if wish.index is None:
+        listed = _of_crawl(wish)
+    elif re.search(r"\.paths(\.gz)?$", wish.index):
+        listed = [folders.place_of(path, wish.base_url)[0] for path in folders.lines(wish.index)]
+    elif is_glob(wish.index) or not folders.is_listable(wish.index):
+        listed = [path for path, _, _ in expand_listed(wish.index)]
+    else:
+        below = expand_listed(join(wish.index, "**"))
+        listed = [path for path, name, _ in below if is_index(name)]
+    if any("/subset=" in path for path in listed):
+        listed = [path for path in listed if f"/subset={wish.subset}/" in path]
+    listed = [path for path in listed if is_index(path)]
+    if not listed:
+        files = f"files of the subset {wish.subset} (.parquet, cdx-*.gz)"
+        raise NothingThere(f"expected an index of {wish.name} with {files}, got none")
+    return listed
+
+
+def _of_crawl(wish: Wish) -> list[str]:
+    assert wish.crawl
+    for kind in ("cc-index-table", "cc-index"):
+        try:
+            paths = folders.listed(wish.crawl, kind, wish.base_url)
+        except NothingThere:
+            if kind == "cc-index":
+                raise
+        else:
+            return [folders.place_of(path, wish.base_url)[0] for path in paths]
+    return []
+
+
+class _Selecting:
+    """The selection of records, in a database.
+
+    Args:
+        wish: What is wanted.
+        wanted: URLs and hosts of its list, if it has one.
+        tables: Database.
+    """
+
+    def __init__(self, wish: Wish, wanted: Wanted | None, tables: Tables) -> None:
+        self._wish, self._wanted, self._tables = wish, wanted, tables
+        self._limited = wish.seed is None and not wish.distinct and (wish.max_documents or wish.max_bytes)
+        tables.run(
+            "CREATE TABLE selected (number BIGINT, file VARCHAR, first BIGINT, length BIGINT, url VARCHAR, "
+            "digest VARCHAR, language VARCHAR, host VARCHAR, draw BIGINT)"
+        )
+
+    def read(self, files: Sequence[str]) -> None:
+        """Read the index, `connections` files at a time, to its end, or until it has given what is wanted."""
+        several = self._wish.connections
+        if current().has_remote_stores:
+            current().warn(f"reading the index of {self._wish.name}: {amount(len(files), 'file')}")
+        numbered = enumerate(files)
+        with pool(several) as threads:
+            while some := list(itertools.islice(numbered, several)):
+                for done in [threads.submit(self._file, number, path) for number, path in some]:
+                    done.result()
+                if self._is_enough(self._tables, 0, 1 << 62):
+                    break
+
+    def _is_enough(self, tables: Tables, least: int, end: int) -> bool:
+        """Return whether the rows with these numbers are more than all that is wanted, in index order."""
+        if not self._limited:
+            return False
+        once = "SELECT DISTINCT file, first, length, url FROM selected WHERE number BETWEEN $least AND $end"
+        sums = f"SELECT count(*), coalesce(sum(length), 0) FROM ({once})"
+        count, size = tables.run(sums, {"least": least, "end": end}).fetchone()
+        limits = self._wish.max_documents, self._wish.max_bytes
+        return (limits[0] is not None and count >= limits[0]) or (limits[1] is not None and size > limits[1])
+
+    def _file(self, number: int, path: str) -> None:
+        """Add the wanted rows of an index file."""
+        first = row = number << 40
+        known: dict[str, str] = dict(re.findall(r"/(crawl|subset)=([^/]+)(?=/)", path))
+        values = {"crawl": self._wish.crawl or "", "subset": self._wish.subset} | known
+        with self._tables.beside() as tables, closing(batches(path)) as found:
+            types = tables.types(next(found).read(()))
+            taking = _Taking(tables, self._wish, self._wanted, types, values, known)
+            for batch in found:
+                taking.take(batch, row)
+                row += batch.rows
+                if self._is_enough(tables, first, row):
+                    break
+
+    def choose(self) -> int:
+        """Make the table ``placed`` of what is taken, with packs; return how many pages are left out as equal."""
+        wish, tables = self._wish, self._tables
+        same = "PARTITION BY file, first, length, url"
+        once = f"SELECT * FROM selected QUALIFY row_number() OVER ({same} ORDER BY number) = 1"
+        equal = "coalesce(digest, CAST(number AS VARCHAR))" if wish.distinct else "number"
+        tables.run(
+            f"CREATE TABLE single AS SELECT * FROM ({once}) "
+            f"QUALIFY row_number() OVER (PARTITION BY {equal} ORDER BY draw, number) = 1"
+        )
+        limits = {"documents": wish.max_documents, "bytes": wish.max_bytes}
+        tables.run(
+            "CREATE TABLE chosen AS SELECT * EXCLUDE (nth, total) FROM (SELECT *, row_number() OVER w AS nth, "
+            "sum(length) OVER w AS total FROM single WINDOW w AS (ORDER BY draw, number ROWS UNBOUNDED PRECEDING)) "
+            "WHERE nth <= coalesce($documents, nth) AND total <= coalesce($bytes, total)",
+            limits,
+        )
+        tables.run("CREATE TABLE whole (name VARCHAR, size BIGINT, stamp VARCHAR)")
+        dense = tables.run(
+            f"SELECT file, sum(length) FROM chosen GROUP BY file HAVING sum(length) * {SHARE} >= max(first + length) "
+            "ORDER BY file"
+        ).fetchall()
+        places = [folders.place_of(file, wish.base_url)[0] for file, _ in dense]
+        for (file, size), there in zip(dense, stat_each(places), strict=True):
+            if there is not None and size * SHARE >= there.size > 0:
+                tables.run(
+                    "INSERT INTO whole VALUES ($name, $size, $stamp)",
+                    {"name": file, "size": there.size, "stamp": there.stamp},
+                )
+        before = "ROWS UNBOUNDED PRECEDING"
+        total = f"CAST(sum(length) OVER (PARTITION BY size IS NULL ORDER BY number {before}) - length AS BIGINT)"
+        end = f"max(first + length) OVER (PARTITION BY pack, file ORDER BY first, number {before} EXCLUDE CURRENT ROW)"
+        tables.run(
+            "CREATE TABLE placed AS SELECT *, CASE WHEN size IS NOT NULL THEN CASE WHEN begins THEN size ELSE 0 END "
+            "WHEN begins THEN length ELSE greatest(0, gap + length) END AS fetched, "
+            f"sum(CAST(begins AS BIGINT)) OVER (PARTITION BY pack, file ORDER BY first, number {before}) AS range "
+            f"FROM (SELECT *, gap IS NULL OR (size IS NULL AND gap > {GAP}) AS begins "
+            f"FROM (SELECT *, first - {end} AS gap "
+            f"FROM (SELECT chosen.*, size, stamp, CASE WHEN size IS NULL THEN {total} // {wish.pack} END AS pack "
+            "FROM chosen LEFT JOIN whole ON file = name)))"
+        )
+        every = "SELECT count(*) FROM (SELECT DISTINCT file, first, length, url FROM selected)"
+        return int(tables.run(f"SELECT ({every}) - (SELECT count(*) FROM single)").fetchone()[0])
+
+    def estimate(self, files: int, equal: int) -> Estimate:
+        """Return what fetching will take."""
+        store = store_of(self._wish.base_url)
+        get, out = (0.0 if store.is_local else GET), (0.0 if store.can_list else OUT)
+
+        def parts(name: str, size: str, most: int) -> list[Part]:
+            sums = f"SELECT {name} AS name, count(*), sum({size}), count(DISTINCT (pack, file, range)) FROM placed"
+            rows = self._tables.run(f"{sums} GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT {most}").fetchall()
+            return [
+                Part(name=name or "", pages=pages, bytes=int(size), requests=asked, cost=asked * get + int(size) * out)
+                for name, pages, size, asked in rows
+                if pages
+            ]
+
+        whole = parts("''", "fetched", 1) or [Part(name="", pages=0, bytes=0, requests=0, cost=0.0)]
+        return Estimate(
+            all=whole[0],
+            index_files=files,
+            equal=equal,
+            hosts=self._tables.run("SELECT count(DISTINCT host) FROM placed").fetchone()[0],
+            by_language=parts("split_part(language, ',', 1)", "length", 1000),
+            by_host=parts("host", "length", SHOWN),
+        )
+
+    def packs(self, folder: str) -> Iterator[Pack]:
+        """Yield the packs, then the WARC files that are fetched whole; write their rows, if there is a folder."""
+        result = self._tables.run(
+            "SELECT pack, size, stamp, file, first, length, url, digest, fetched FROM placed "
+            "ORDER BY pack NULLS LAST, CASE WHEN pack IS NULL THEN file END, CASE WHEN pack IS NULL THEN first END, "
+            "number"
+        )
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            while some := result.fetchmany(FETCHED):
+                yield from some
+
+        name = self._wish.crawl or "index"
+        grouped = itertools.groupby(rows(), lambda row: (row[0], row[3] if row[0] is None else ""))
+        for number, ((pack, file), group) in enumerate(grouped):
+            digest, size = xxhash.xxh3_128(), 0
+            with ExitStack() as stack:
+                output = stack.enter_context(RowOutput(join(folder, f"{number}.jsonl.gz"))) if folder else None
+                for row in group:
+                    *fields, fetched = row[3:]
+                    line = msgspec.json.encode(fields)
+                    digest.update(line + b"\n")
+                    size += fetched
+                    if output:
+                        output.write_rows([line])
+            named = folders.place_of(file, "")[1] if pack is None else f"{name}/{self._wish.subset}-{pack:05d}"
+            yield Pack(
+                number=number,
+                name=named,
+                size=int(size),
+                digest=digest.hexdigest(),
+                whole=row[1] or 0,
+                stamp=row[2] or "",
+            )
+
+
+class _Taking:
+    """What is taken of an index file.
+
+    Args:
+        tables: Database, for this thread.
+        wish: What is wanted.
+        wanted: URLs and hosts of its list, if it has one.
+        types: Columns of the file, with their types in SQL.
+        values: Of the columns `PARTITIONS` that the file does not have.
+        known: Those of them that its path tells.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        wish: Wish,
+        wanted: Wanted | None,
+        types: Mapping[str, str],
+        values: Mapping[str, str],
+        known: Mapping[str, str],
+    ) -> None:
+        self._tables, self._wish, self._wanted, self._types = tables, wish, wanted, types
+        if lacks := [name for name in NEEDED if name not in types]:
+            raise ConfigError(f"expected an index with the column {lacks[0]}; that of {wish.name} has none")
+        if wish.distinct and wish.distinct not in types:
+            raise ConfigError(f"expected an index with the column {wish.distinct}; that of {wish.name} has none")
+        self._where = Where(wish.where, types, wish.name) if wish.where else None
+        self._values = {name: value for name, value in values.items() if name not in types}
+        conditions = [f"({self._where.sql})"] if self._where else []
+        used = {*self._where.columns} if self._where else set()
+        self._parameters = dict(self._where.parameters) if self._where else {}
+        if wanted:
+            conditions.append('"wanted!"')
+            used |= {*wanted.COLUMNS}
+        if "subset" in types:
+            conditions.append("subset = $subset")
+            self._parameters["subset"] = wish.subset
+            used.add("subset")
+        elif "subset" not in known:
+            used.add("warc_filename")
+            others = [f"contains(warc_filename, '/{name}/')" for name in SUBSETS[1:]]
+            is_other = f"({' OR '.join(others)})"
+            conditions.append(
+                f"NOT {is_other}" if wish.subset == SUBSETS[0] else f"contains(warc_filename, '/{wish.subset}/')"
+            )
+        if missing := [name for name in used if name not in types and name not in self._values]:
+            raise ConfigError(f"expected an index with the column {missing[0]}; that of {wish.name} has none")
+        self._columns = sorted(used & types.keys()) or [NEEDED[0]]
+        self._condition = " AND ".join(conditions) or "true"
+        language = column_sql(LANGUAGES, types[LANGUAGES]) if LANGUAGES in types else "[]"
+        host = "url_host_name" if "url_host_name" in types else r"regexp_extract(url, '^\w+://([^/:?#]+)', 1)"
+        digest = "content_digest" if "content_digest" in types else "NULL"
+        self._insert = (
+            'INSERT INTO selected SELECT "row!", warc_filename, warc_record_offset, warc_record_length, url, '
+            f"{digest}, array_to_string({language}, ','), {host}, \"draw!\" FROM taken"
+        )
+        self._output = [name for name in (*NEEDED, "content_digest", LANGUAGES, "url_host_name") if name in types]
+
+    def take(self, batch: Batch, first: int) -> None:
+        """Add the wanted rows of a batch; `first` is the number of its first row."""
+        import duckdb
+        import numpy as np
+        import pyarrow as pa
+
+        if (self._where and not self._where.may_hold(batch.extremes)) or (
+            self._wanted and not self._wanted.may_be_in(batch.extremes)
+        ):
+            return
+        found = batch.read(self._columns)
+        with_all = found.append_column("row!", pa.array(np.arange(batch.rows)))
+        for name, value in self._values.items():
+            with_all = with_all.append_column(name, pa.repeat(value, batch.rows))
+        if self._wanted:
+            with_all = with_all.append_column("wanted!", self._wanted.has(found))
+        sql = f'SELECT "row!" FROM batch WHERE coalesce({self._condition}, false) ORDER BY 1'
+        try:
+            hits = self._tables.run(sql, self._parameters, batch=with_all).fetchnumpy()["row!"]
+        except duckdb.Error as error:
+            raise ConfigError(f"expected a condition that holds or not, got: {str(error).splitlines()[0]}") from None
+        if not len(hits):
+            return
+        others = [name for name in self._output if name not in self._columns]
+        taken = found.select([name for name in self._output if name in self._columns]).take(hits)
+        if others:
+            rest = batch.read(others).take(hits)
+            for name in others:
+                taken = taken.append_column(name, rest[name])
+        taken = taken.append_column("row!", pa.array(hits + first)).append_column("draw!", pa.array(self._draws(taken)))
+        self._tables.run(self._insert, taken=taken)
+
+    def _draws(self, taken: Any) -> list[int]:
+        """Return the places of records in the draw: hashes of the seed and where they are."""
+        if self._wish.seed is None:
+            return [0] * taken.num_rows
+        places = zip(taken["warc_filename"].to_pylist(), taken["warc_record_offset"].to_pylist(), strict=True)
+        return [xxhash.xxh3_64_intdigest(f"{self._wish.seed}\0{file}\0{at}".encode()) >> 1 for file, at in places]
