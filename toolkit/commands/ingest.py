@@ -19,7 +19,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
-from toolkit.ingest.index.selecting import Estimate, Part
+from toolkit.ingest.index import selecting
 from toolkit.mix import stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.settings import work_folder
@@ -104,7 +104,7 @@ def run(
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
         ingesting.sweep_downloads(found.inputs, dataset)
-        ingest_plan.sweep_selections(entries, dataset)
+        selecting.sweep(entries, dataset)
         lost = lost_shards(works, found.inputs, found.former)
         forget_superseded(found.former, dataset)
         results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)
@@ -175,7 +175,7 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     """Return the plan, and the first documents of the first input of each entry; the web is not read."""
     plan = show_plan(context, {"ingest": shards_of(works)})
     found, failed = first_documents(works, SHOWN)
-    selected = ingest_plan.estimates(context.entries, context.dataset)
+    selected = selecting.estimates(context.entries, context.dataset)
     lines = [line for name, each in selected.items() for line in ("", *show_estimate(name, each))]
     lines += [line for each in found for line in ("", *show_preview(each).split("\n"))]
     lost = added(not_carried(context.mix.writer(), each.paths) for each in found) if context.has("mix") else {}
@@ -192,10 +192,10 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     return with_salvaged(shown, salvaged_before(context, works), "# ")
 
 
-def show_estimate(name: str, found: Estimate) -> list[str]:
+def show_estimate(name: str, found: selecting.Estimate) -> list[str]:
     """Return what fetching the selected pages of an entry will take, for people."""
 
-    def cells(part: Part, name: str) -> list[str]:
+    def cells(part: selecting.Part, name: str) -> list[str]:
         return [name, f"{part.pages:,}", f"{part.bytes:,}", f"{part.requests:,}", f"{part.cost:.2f}"]
 
     head = ["pages", "bytes", "requests", "US$"]

@@ -27,7 +27,7 @@ from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import Attempt, InputRecord
 from toolkit.runs import claims
 from toolkit.storage.journal import Group
-from toolkit.storage.paths import exists, list_files, remove_with_folders, stat_each
+from toolkit.storage.paths import exists, join, list_files, remove_with_folders, stat_each
 
 LOOKS = 50
 """Times that it is looked whose a shard is, if another run works on the same inputs."""
@@ -245,10 +245,22 @@ def find_superseded(
         made, begun = ingested.load(dataset, name), attempts.get(name)
         keys = [each.key for each in made.inputs] if made else []
         keys += begun.keys if begun else []
-        if by := next((now[key] for key in keys or [name] if key in now), None):
+        by = next((now[key] for key in keys or [name] if key in now), None) or _selects_instead(name, made, works)
+        if by:
             shards = {shard for noted in (made, begun) if noted for shard in noted.shards}
             found.append(Superseded(name, made, sorted(shards), by))
     return found
+
+
+def _selects_instead(name: str, made: InputRecord | None, works: Iterable[InputToIngest]) -> InputToIngest | None:
+    """Return an input with other pages of the same crawl, source and subset than those of a record; None if none is."""
+    for work in works:
+        common, (file, *_) = work.entry.settings(), work.files
+        subset = file.path.rpartition("#")[2].partition("-")[0]
+        beginning = join(common.source or "", common.crawl or "index")
+        if file.selected and made and f"#{subset}" in made.input and name.startswith(f"{beginning}/"):
+            return work
+    return None
 
 
 def lost_shards(

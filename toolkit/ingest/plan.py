@@ -24,10 +24,9 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import folders
 from toolkit.ingest.folders import Found
-from toolkit.ingest.index.selecting import SUBSETS, Estimate, Selection, Wish, select, stored, sweep
+from toolkit.ingest.index.selecting import folder_of, selection_of
 from toolkit.ingest.reader import Reader
-from toolkit.ingest.section import COMPRESSION, Common, Entry
-from toolkit.session import current
+from toolkit.ingest.section import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
@@ -380,55 +379,14 @@ def _of_crawl(entry: Entry, common: Common) -> Sequence[Found] | ConfigError:
     return [(*folders.place_of(path, common.base_url), None) for path in chosen]
 
 
-def wish_of(entry: Entry) -> Wish:
-    """Return what an entry that selects pages wants of a crawl."""
-    common = entry.settings()
-    return Wish(
-        crawl=common.crawl,
-        index=common.index,
-        base_url=common.base_url,
-        subset=common.subset or SUBSETS[0],
-        where=common.where,
-        urls=common.urls,
-        distinct=common.distinct,
-        max_documents=common.max_documents,
-        max_bytes=None if common.max_bytes is None else int(common.max_bytes),
-        seed=common.seed,
-        pack=int(entry.pack or 0),
-        connections=common.connections,
-    )
-
-
-def _selection(wish: Wish, dataset: Dataset, selects: Selects | None) -> Selection | None:
-    """Return the pages that are selected, once in a command; None if nobody has selected them yet."""
-    if selects is None:
-        return stored(wish, dataset)
-    write = selects.write
-    return current().kept((_selection, wish.folder(dataset)), lambda: select(wish, dataset, write=write))
-
-
-def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, Estimate]:
-    """Return what fetching will take, of each entry whose pages this command has selected."""
-    never = Selects(write=False, processes=1)
-    chosen = [entry for entry in entries if entry.settings().selects]
-    found = ((entry.name, _selection(wish_of(entry), dataset, never)) for entry in chosen)
-    return {name: selection.estimate for name, selection in found if selection}
-
-
-def sweep_selections(entries: Iterable[Entry], dataset: Dataset) -> None:
-    """Delete selections that no entry wants any more."""
-    sweep([wish_of(entry) for entry in entries if entry.settings().selects], dataset)
-
-
 def _chosen(
     entry: Entry, common: Common, dataset: Dataset, absent: list[NothingThere] | None, selects: Selects | None
 ) -> list[InputFile]:
     """Return the packs of the pages that an entry selects; one that is not begun, if nobody has selected them yet."""
-    wish = wish_of(entry)
-    name = wish.crawl or "index"
-    root = join(common.base_url, "crawl-data", name) if wish.crawl else wish.name
+    name, subset = common.crawl or "index", common.subset or SUBSETS[0]
+    root = join(common.base_url, "crawl-data", name) if common.crawl else common.crawl_name
     try:
-        found = _selection(wish, dataset, selects)
+        found = selection_of(entry, dataset, asks=selects is not None, write=bool(selects and selects.write))
     except ConfigError as error:
         place = entry.files_place if common.where and not isinstance(error, NothingThere) else entry.place
         told = type(error)(f"{place}: {error}" if place else str(error))
@@ -438,19 +396,17 @@ def _chosen(
         return []
     if found is None:
         unknown = Selected(rows="", base=common.base_url)
-        return [
-            InputFile(f"{root}#{wish.subset}", f"{name}/{wish.subset}", "", Stat(0, "not selected"), selected=unknown)
-        ]
+        return [InputFile(f"{root}#{subset}", f"{name}/{subset}", "", Stat(0, "not selected"), selected=unknown)]
     lines = REQUESTS if store_of(common.base_url).can_list else 1
     if selects and lines == 1:
         lines = max(1, common.connections // max(1, selects.processes))
-    files = []
+    folder, files = folder_of(entry, dataset), []
     for pack in found.packs:
-        rows = join(wish.folder(dataset), f"{pack.number}.jsonl.gz")
         whole = Stat(pack.whole, pack.stamp) if pack.whole else None
-        path = f"{root}#{pack.name[-5:]}"
+        path = f"{root}#{subset}-{pack.name[-5:]}"
         if whole:
-            path = folders.place_of(f"crawl-data/{pack.name}", common.base_url)[0] + f"#{wish.subset}"
+            path = folders.place_of(f"crawl-data/{pack.name}", common.base_url)[0] + f"#{subset}"
+        rows = join(folder, f"{pack.number}.jsonl.gz")
         selected = Selected(rows=rows, base=common.base_url, whole=whole, lines=lines)
         files.append(InputFile(path, pack.name, "", Stat(pack.size, f"rows {pack.digest}"), selected=selected))
     return files

@@ -176,9 +176,14 @@ class Common(ConfigStruct):
             )
 
     @property
+    def crawl_name(self) -> str:
+        """Return what the crawl is called in messages: its name, or where its index is."""
+        return self.crawl or self.index or ""
+
+    @property
     def selects(self) -> bool:
         """Tell whether pages are selected by an index."""
-        return any(getattr(self, name) is not None for name in _OF_INDEXES)
+        return any(getattr(self, name) is not None for name in OF_INDEXES)
 
     @property
     def skips(self) -> bool:
@@ -250,14 +255,17 @@ SELECTED = 64_000_000
 _COMMON_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(Common))
 
 _OF_CRAWLS = ("files", "base_url")
-_OF_INDEXES = ("where", "urls", "index", "subset", "distinct", "max_documents", "max_bytes", "seed")
+OF_INDEXES = ("where", "urls", "index", "subset", "distinct", "max_documents", "max_bytes", "seed")
+SUBSETS = ("warc", "crawldiagnostics", "robotstxt")
+"""Subsets of a crawl: pages, other captures, and those of robots.txt."""
+
 _DECIDING = ("where", "urls", "subset", "distinct", "seed")
 
 FIRST_VERSION = "1"
 """Version of a reader, where a record of settings names none."""
 
 _NOT_SETTINGS = (
-    *("from", "crawl", *_OF_CRAWLS, *_OF_INDEXES, "rate"),
+    *("from", "crawl", *_OF_CRAWLS, *OF_INDEXES, "rate"),
     *("connections", "max_disk", "on_error", "max_rejected", "pack"),
 )
 """Options that change nothing of what good documents become; but for `pack`, which is named where inputs are packed."""
@@ -364,7 +372,7 @@ def _check_place(place: ConfigNode, settings: Common) -> None:
 
 def _check_selection(place: ConfigNode, settings: Common) -> None:
     """Raise ConfigError unless an entry can select pages by an index."""
-    given = next(key for key in _OF_INDEXES if getattr(settings, key) is not None)
+    given = next(key for key in OF_INDEXES if getattr(settings, key) is not None)
     if settings.format != "warc":
         message = "expected `format: warc`: an index knows the records of WARC files, and no offsets in WET files"
         raise place.error(("format",), f"{message}; got {settings.format!r} with `{given}`")

@@ -8,25 +8,27 @@ the table ──each record once, `distinct`, a draw, limits──> packs in ind
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
 import msgspec
 import xxhash
 
-from toolkit.config.settings import ConfigStruct
+from toolkit.config.settings import ConfigStruct, plain
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.ingest import folders
 from toolkit.ingest.index.batches import Batch, Wanted, batches, is_index
 from toolkit.ingest.index.columns import LANGUAGES, Where, column_sql
+from toolkit.ingest.section import OF_INDEXES, SUBSETS, Common, Entry
 from toolkit.session import current
 from toolkit.storage import json_files, store_of
-from toolkit.storage.artifact import Artifact
+from toolkit.storage.artifact import Artifact, state
+from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import expand_listed, is_glob, join, list_files, remove, stat_each
+from toolkit.storage.paths import expand_listed, join, list_files, remove, stat_each
 from toolkit.storage.threads import pool
 
 GAP = 32_768
@@ -42,9 +44,6 @@ SHOWN = 20
 """Hosts that an estimate names."""
 
 FETCHED = 4096
-
-SUBSETS = ("warc", "crawldiagnostics", "robotstxt")
-"""Subsets of a crawl: successful captures, others, and those of robots.txt."""
 
 NEEDED = ("url", "warc_filename", "warc_record_offset", "warc_record_length")
 
@@ -123,134 +122,118 @@ class Selection(Artifact, frozen=True, kw_only=True):
         return {"": self.stamp}
 
 
-class Wish(ConfigStruct):
-    """What of a crawl is wanted; fields as in the section ``ingest:``."""
-
-    crawl: str | None
-    index: str | None
-    base_url: str
-    subset: str
-    where: str | None
-    urls: str | None
-    distinct: str | None
-    max_documents: int | None
-    max_bytes: int | None
-    seed: int | None
-    pack: int
-    connections: int
-
-    @property
-    def name(self) -> str:
-        return self.crawl or str(self.index)
-
-    def folder(self, dataset: Dataset) -> str:
-        """Return where the selection is kept, whatever the number of connections."""
-        key = msgspec.structs.replace(self, connections=1)
-        return join(dataset.bookkeeping, "selected", xxhash.xxh3_64_hexdigest(msgspec.json.encode(key)))
+def folder_of(entry: Entry, dataset: Dataset) -> str:
+    """Return where the selection of an entry is kept, whatever the number of connections."""
+    common = plain(entry.settings())
+    key = [common[name] for name in ("crawl", "base_url", *OF_INDEXES)]
+    return join(dataset.bookkeeping, "selected", json_digest([key, int(entry.pack or 0)])[:16])
 
 
-def stored(wish: Wish, dataset: Dataset) -> Selection | None:
-    """Return the selection that a run has kept; None if there is none. No index is asked."""
-    return json_files.load(join(wish.folder(dataset), "plan.json"), Selection)
-
-
-def select(wish: Wish, dataset: Dataset, *, write: bool) -> Selection:
-    """Return the selection, by the index where none is kept, or the index is another now.
+def selection_of(entry: Entry, dataset: Dataset, *, asks: bool, write: bool = False) -> Selection | None:
+    """Return the pages that an entry selects, once in a command; None if no run has kept them, and no index is asked.
 
     Args:
-        wish: What is wanted.
-        dataset: Dataset that keeps it.
-        write: True if it is kept, False if only its plan is wanted.
+        entry: Entry of the section ``ingest:``.
+        dataset: Dataset that keeps them.
+        asks: True if the index is asked where they are not kept, or it is another now.
+        write: True if they are kept.
 
     Raises:
-        ConfigError: if there is no index, or it lacks a column.
+        ConfigError: if there is no index, or it lacks a column, or no page is wanted.
         DataError: if it is damaged.
     """
-    files = index_files(wish)
-    digest = xxhash.xxh3_128()
-    wanted = Wanted.read(wish.urls) if wish.urls else None
-    digest.update(msgspec.json.encode(wanted.names if wanted else None))
-    for path, there in zip(files, stat_each(files), strict=True):
-        if there is None:
-            raise NothingThere(f"expected a file of the index of {wish.name}, got nothing at {path}")
-        digest.update(f"{path}\0{there}\n".encode())
-    stamp, folder = digest.hexdigest(), wish.folder(dataset)
-    known = stored(wish, dataset)
-    if known is not None and known.stamp == stamp:
-        return known
-    with Tables(4 * MEMORY) as tables:
-        chosen = _Selecting(wish, wanted, tables)
-        chosen.read(files)
-        equal = chosen.choose()
-        estimate = chosen.estimate(len(files), equal)
-        if not estimate.all.pages:
-            wanted_ = f"pages for which `{wish.where}`" if wish.where else "pages"
-            raise NothingThere(
-                f"expected {wanted_}, got none in {amount(len(files), 'file')} of the index of {wish.name}"
-            )
-        found = Selection(stamp=stamp, packs=list(chosen.packs(folder if write else "")), estimate=estimate)
-    if write:
-        json_files.save(join(folder, "plan.json"), found)
-    return found
+    folder = folder_of(entry, dataset)
+    if asks:
+        return current().kept((selection_of, folder), lambda: _select(entry, folder, write=write))
+    return json_files.load(join(folder, "plan.json"), Selection)
 
 
-def sweep(wishes: Sequence[Wish], dataset: Dataset) -> None:
+def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, Estimate]:
+    """Return what fetching will take, of each entry whose pages this command has selected."""
+    found = {each.name: selection_of(each, dataset, asks=True) for each in entries if each.settings().selects}
+    return {name: selection.estimate for name, selection in found.items() if selection}
+
+
+def sweep(entries: Iterable[Entry], dataset: Dataset) -> None:
     """Delete selections that no entry wants any more."""
+    kept = {folder_of(each, dataset).rpartition("/")[2] for each in entries if each.settings().selects}
     root = join(dataset.bookkeeping, "selected")
-    kept = {wish.folder(dataset).rpartition("/")[2] for wish in wishes}
     for name in list(list_files(root, hidden=True)):
         if name.partition("/")[0] not in kept:
             remove(join(root, name))
 
 
-def index_files(wish: Wish) -> list[str]:
+def _select(entry: Entry, folder: str, *, write: bool) -> Selection:
+    common = entry.settings()
+    files = index_files(common)
+    wanted = Wanted.read(common.urls) if common.urls else None
+    digest = xxhash.xxh3_128(msgspec.json.encode(wanted and wanted.names))
+    for path, there in zip(files, stat_each(files), strict=True):
+        if there is None:
+            raise NothingThere(f"expected a file of the index of {common.crawl_name}, got nothing at {path}")
+        digest.update(f"{path}\0{there}\n".encode())
+    known = json_files.load(join(folder, "plan.json"), Selection)
+    if known is not None and state(known, [("", digest.hexdigest())]).is_done:
+        return known
+    with Tables(4 * MEMORY) as tables:
+        chosen = _Selecting(common, int(entry.pack or 0), wanted, tables)
+        chosen.read(files)
+        estimate = chosen.estimate(len(files), chosen.choose())
+        if not estimate.all.pages:
+            pages = f"pages for which `{common.where}`" if common.where else "pages"
+            where = f"{amount(len(files), 'file')} of the index of {common.crawl_name}"
+            raise NothingThere(f"expected {pages}, got none in {where}")
+        packs = list(chosen.packs(folder if write else ""))
+    found = Selection(stamp=digest.hexdigest(), packs=packs, estimate=estimate)
+    if write:
+        json_files.save(join(folder, "plan.json"), found)
+    return found
+
+
+def index_files(common: Common) -> list[str]:
     """Return the paths of the files of an index, in its order.
 
     Raises:
-        ConfigError: if there is none.
+        NothingThere: if there is none.
     """
-    if wish.index is None:
-        listed = _of_crawl(wish)
-    elif re.search(r"\.paths(\.gz)?$", wish.index):
-        listed = [folders.place_of(path, wish.base_url)[0] for path in folders.lines(wish.index)]
-    elif is_glob(wish.index) or not folders.is_listable(wish.index):
-        listed = [path for path, _, _ in expand_listed(wish.index)]
+    index, subset = common.index, common.subset or SUBSETS[0]
+    if index is None:
+        listed = _of_crawl(common.crawl or "", common.base_url)
+    elif re.search(r"\.paths(\.gz)?$", index):
+        listed = [folders.place_of(path, common.base_url)[0] for path in folders.lines(index)]
     else:
-        below = expand_listed(join(wish.index, "**"))
-        listed = [path for path, name, _ in below if is_index(name)]
+        path = join(index, "**") if folders.is_listable(index) else index
+        listed = [path for path, _, _ in expand_listed(path)]
     if any("/subset=" in path for path in listed):
-        listed = [path for path in listed if f"/subset={wish.subset}/" in path]
+        listed = [path for path in listed if f"/subset={subset}/" in path]
     listed = [path for path in listed if is_index(path)]
     if not listed:
-        files = f"files of the subset {wish.subset} (.parquet, cdx-*.gz)"
-        raise NothingThere(f"expected an index of {wish.name} with {files}, got none")
+        files = f"files of the subset {subset} (.parquet, cdx-*.gz)"
+        raise NothingThere(f"expected an index of {common.crawl_name} with {files}, got none")
     return listed
 
 
-def _of_crawl(wish: Wish) -> list[str]:
-    assert wish.crawl
-    for kind in ("cc-index-table", "cc-index"):
-        try:
-            paths = folders.listed(wish.crawl, kind, wish.base_url)
-        except NothingThere:
-            if kind == "cc-index":
-                raise
-        else:
-            return [folders.place_of(path, wish.base_url)[0] for path in paths]
-    return []
+def _of_crawl(crawl: str, base: str) -> list[str]:
+    try:
+        paths = folders.listed(crawl, "cc-index-table", base)
+    except NothingThere:
+        paths = folders.listed(crawl, "cc-index", base)
+    return [folders.place_of(path, base)[0] for path in paths]
 
 
 class _Selecting:
     """The selection of records, in a database.
 
     Args:
-        wish: What is wanted.
+        wish: What is wanted: the options of the entry.
+        pack: Bytes of the records of a pack.
         wanted: URLs and hosts of its list, if it has one.
         tables: Database.
     """
 
-    def __init__(self, wish: Wish, wanted: Wanted | None, tables: Tables) -> None:
-        self._wish, self._wanted, self._tables = wish, wanted, tables
+    def __init__(self, wish: Common, pack: int, wanted: Wanted | None, tables: Tables) -> None:
+        self._wish, self._pack, self._wanted, self._tables = wish, pack, wanted, tables
+        self._subset = wish.subset or SUBSETS[0]
         self._limited = wish.seed is None and not wish.distinct and (wish.max_documents or wish.max_bytes)
         tables.run(
             "CREATE TABLE selected (number BIGINT, file VARCHAR, first BIGINT, length BIGINT, url VARCHAR, "
@@ -261,7 +244,7 @@ class _Selecting:
         """Read the index, `connections` files at a time, to its end, or until it has given what is wanted."""
         several = self._wish.connections
         if current().has_remote_stores:
-            current().warn(f"reading the index of {self._wish.name}: {amount(len(files), 'file')}")
+            current().warn(f"reading the index of {self._wish.crawl_name}: {amount(len(files), 'file')}")
         numbered = enumerate(files)
         with pool(several) as threads:
             while some := list(itertools.islice(numbered, several)):
@@ -276,7 +259,7 @@ class _Selecting:
             return False
         once = "SELECT DISTINCT file, first, length, url FROM selected WHERE number BETWEEN $least AND $end"
         sums = f"SELECT count(*), coalesce(sum(length), 0) FROM ({once})"
-        count, size = tables.run(sums, {"least": least, "end": end}).fetchone()
+        count, size = tables.run(sums, {"least": least, "end": end}).fetchall()[0]
         limits = self._wish.max_documents, self._wish.max_bytes
         return (limits[0] is not None and count >= limits[0]) or (limits[1] is not None and size > limits[1])
 
@@ -284,7 +267,7 @@ class _Selecting:
         """Add the wanted rows of an index file."""
         first = row = number << 40
         known: dict[str, str] = dict(re.findall(r"/(crawl|subset)=([^/]+)(?=/)", path))
-        values = {"crawl": self._wish.crawl or "", "subset": self._wish.subset} | known
+        values = {"crawl": self._wish.crawl or "", "subset": self._subset} | known
         with self._tables.beside() as tables, closing(batches(path)) as found:
             types = tables.types(next(found).read(()))
             taking = _Taking(tables, self._wish, self._wanted, types, values, known)
@@ -304,7 +287,7 @@ class _Selecting:
             f"CREATE TABLE single AS SELECT * FROM ({once}) "
             f"QUALIFY row_number() OVER (PARTITION BY {equal} ORDER BY draw, number) = 1"
         )
-        limits = {"documents": wish.max_documents, "bytes": wish.max_bytes}
+        limits = {"documents": wish.max_documents, "bytes": wish.max_bytes and int(wish.max_bytes)}
         tables.run(
             "CREATE TABLE chosen AS SELECT * EXCLUDE (nth, total) FROM (SELECT *, row_number() OVER w AS nth, "
             "sum(length) OVER w AS total FROM single WINDOW w AS (ORDER BY draw, number ROWS UNBOUNDED PRECEDING)) "
@@ -332,11 +315,11 @@ class _Selecting:
             f"sum(CAST(begins AS BIGINT)) OVER (PARTITION BY pack, file ORDER BY first, number {before}) AS range "
             f"FROM (SELECT *, gap IS NULL OR (size IS NULL AND gap > {GAP}) AS begins "
             f"FROM (SELECT *, first - {end} AS gap "
-            f"FROM (SELECT chosen.*, size, stamp, CASE WHEN size IS NULL THEN {total} // {wish.pack} END AS pack "
+            f"FROM (SELECT chosen.*, size, stamp, CASE WHEN size IS NULL THEN {total} // {self._pack} END AS pack "
             "FROM chosen LEFT JOIN whole ON file = name)))"
         )
         every = "SELECT count(*) FROM (SELECT DISTINCT file, first, length, url FROM selected)"
-        return int(tables.run(f"SELECT ({every}) - (SELECT count(*) FROM single)").fetchone()[0])
+        return int(tables.run(f"SELECT ({every}) - (SELECT count(*) FROM single)").fetchall()[0][0])
 
     def estimate(self, files: int, equal: int) -> Estimate:
         """Return what fetching will take."""
@@ -357,7 +340,7 @@ class _Selecting:
             all=whole[0],
             index_files=files,
             equal=equal,
-            hosts=self._tables.run("SELECT count(DISTINCT host) FROM placed").fetchone()[0],
+            hosts=self._tables.run("SELECT count(DISTINCT host) FROM placed").fetchall()[0][0],
             by_language=parts("split_part(language, ',', 1)", "length", 1000),
             by_host=parts("host", "length", SHOWN),
         )
@@ -387,7 +370,7 @@ class _Selecting:
                     size += fetched
                     if output:
                         output.write_rows([line])
-            named = folders.place_of(file, "")[1] if pack is None else f"{name}/{self._wish.subset}-{pack:05d}"
+            named = folders.place_of(file, "")[1] if pack is None else f"{name}/{self._subset}-{pack:05d}"
             yield Pack(
                 number=number,
                 name=named,
@@ -403,7 +386,7 @@ class _Taking:
 
     Args:
         tables: Database, for this thread.
-        wish: What is wanted.
+        wish: What is wanted: the options of the entry.
         wanted: URLs and hosts of its list, if it has one.
         types: Columns of the file, with their types in SQL.
         values: Of the columns `PARTITIONS` that the file does not have.
@@ -413,7 +396,7 @@ class _Taking:
     def __init__(
         self,
         tables: Tables,
-        wish: Wish,
+        wish: Common,
         wanted: Wanted | None,
         types: Mapping[str, str],
         values: Mapping[str, str],
@@ -421,10 +404,10 @@ class _Taking:
     ) -> None:
         self._tables, self._wish, self._wanted, self._types = tables, wish, wanted, types
         if lacks := [name for name in NEEDED if name not in types]:
-            raise ConfigError(f"expected an index with the column {lacks[0]}; that of {wish.name} has none")
+            raise ConfigError(f"expected an index with the column {lacks[0]}; that of {wish.crawl_name} has none")
         if wish.distinct and wish.distinct not in types:
-            raise ConfigError(f"expected an index with the column {wish.distinct}; that of {wish.name} has none")
-        self._where = Where(wish.where, types, wish.name) if wish.where else None
+            raise ConfigError(f"expected an index with the column {wish.distinct}; that of {wish.crawl_name} has none")
+        self._where = Where(wish.where, types, wish.crawl_name) if wish.where else None
         self._values = {name: value for name, value in values.items() if name not in types}
         conditions = [f"({self._where.sql})"] if self._where else []
         used = {*self._where.columns} if self._where else set()
@@ -434,17 +417,19 @@ class _Taking:
             used |= {*wanted.COLUMNS}
         if "subset" in types:
             conditions.append("subset = $subset")
-            self._parameters["subset"] = wish.subset
+            self._parameters["subset"] = values["subset"]
             used.add("subset")
         elif "subset" not in known:
             used.add("warc_filename")
             others = [f"contains(warc_filename, '/{name}/')" for name in SUBSETS[1:]]
             is_other = f"({' OR '.join(others)})"
             conditions.append(
-                f"NOT {is_other}" if wish.subset == SUBSETS[0] else f"contains(warc_filename, '/{wish.subset}/')"
+                f"NOT {is_other}"
+                if values["subset"] == SUBSETS[0]
+                else f"contains(warc_filename, '/{values['subset']}/')"
             )
         if missing := [name for name in used if name not in types and name not in self._values]:
-            raise ConfigError(f"expected an index with the column {missing[0]}; that of {wish.name} has none")
+            raise ConfigError(f"expected an index with the column {missing[0]}; that of {wish.crawl_name} has none")
         self._columns = sorted(used & types.keys()) or [NEEDED[0]]
         self._condition = " AND ".join(conditions) or "true"
         language = column_sql(LANGUAGES, types[LANGUAGES]) if LANGUAGES in types else "[]"
