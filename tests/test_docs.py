@@ -22,6 +22,7 @@ from toolkit.ingest.section import Common
 from toolkit.interop.dolma import is_dolma, read_mixer
 from toolkit.mix.settings import OutputSettings, read_section
 from toolkit.mix.writer import WRITERS
+from toolkit.rules.text_edits import name_edits
 from toolkit.tag.tagger import TAGGERS
 
 ROOT = Path(__file__).parent.parent
@@ -145,6 +146,7 @@ def test_yaml_in_pages_is_a_configuration(name: str, text: str, monkeypatch: pyt
         return
     found = settings.convert(source, settings.Config)
     if "output" in found.mix and "my/" not in text:  # of a reader's own files there are none here
+        name_edits(source)
         read_section(source.at("mix"), str(ROOT), lambda: Dataset("documents", "attributes"))
 
 

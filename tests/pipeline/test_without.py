@@ -18,7 +18,8 @@ from tests.taggers.test_contract import NAMES, class_of, variants_of
 from toolkit import Document, MissingExtra, Span, Tagger
 from toolkit.data import schema
 from toolkit.errors import ConfigError
-from toolkit.tag.set_options import ShorterDocument, check_values
+from toolkit.rules.text_edits import PlaceMap, TextEdit, edited
+from toolkit.tag.set_options import check_values
 from toolkit.tag.tagger import references, value_type
 from toolkit.testing.taggers import configured_tagger
 
@@ -136,11 +137,11 @@ def test_a_span_of_the_shorter_text_has_the_same_first_and_last_code_point_in_th
 ) -> None:
     points = st.tuples(*[st.integers(0, len(text))] * 2).map(sorted)
     cuts = [(a, b) for a, b in data.draw(st.lists(points, max_size=4))]
-    shorter = ShorterDocument(Document(text), [Span(*cut) for cut in cuts])
+    shorter = edited(Document(text), [TextEdit(spans="s.k")], [[Span(*cut) for cut in cuts]])
     assert shorter.text == shortened(text, cuts)
     left = list(compress(range(len(text)), is_left(text, cuts)))
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(left))] * 2)))
-    found = shorter.in_whole(start, end)
+    found = PlaceMap(shorter.edits, len(text))(start, end)
     assert [*found, 1.0] == in_whole((start, end, 1.0), schema.SPAN, left)
     if start < end:  # what was removed beside it is not in it, so two spans never come to overlap
         assert (
@@ -220,7 +221,7 @@ def test_it_stands_beside_a_tagger_or_beside_several(cut: Project) -> None:
         ({"taggers": [{"tagger": "length", "without": "cuts-0.cuts"}]}, "expected without once, got it beside"),
         (
             {"taggers": ["length"], "short": 3},
-            r"length-0\.short: expected without, text, when, attributes beside `taggers`, got 'short'",
+            r"length-0\.short: expected without, text, when, attributes, scale beside `taggers`, got 'short'",
         ),
         ({"taggers": []}, "expected at least one tagger, got none"),
     ],

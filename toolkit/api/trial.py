@@ -67,7 +67,6 @@ def _step(given: Tagger | type[Tagger] | str, options: dict[str, Any]) -> "Step"
         tagger=built,
         references=tuple(taggers.references(built)),
         fields=tuple(taggers.metadata_fields(built)),
-        without=None,
         text=None,
         when=None,
         type=taggers.value_type(type(built)),

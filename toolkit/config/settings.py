@@ -399,6 +399,10 @@ class Config(ConfigStruct):
         ),
     ] = None
     attributes: Annotated[str | None, Description(description="another root of the attributes")] = None
+    edits: Annotated[
+        dict[str, Any],
+        Description(description="edits of texts by name, which `text: NAME` of sets, duplicates and mixes takes"),
+    ] = {}
     duplicate_ids: Annotated[
         Literal["refuse", "allow"],
         Description(

@@ -86,7 +86,8 @@ def text_of(settings: Mapping[str, Any] | None) -> str | None:
     """Return the text that values were computed from, by the settings of their key; None for that of the documents."""
     if settings is None or "format" in settings:  # of other programs, and of ingest: about the documents as they are
         return None
-    return settings.get(OPTION)
+    found = settings.get(OPTION)  # places in an edited text are mapped back to that of the documents
+    return found if isinstance(found, str) else None
 
 
 def check_same(own: str | None, theirs: str | None, type_: Type, what: str) -> None:

@@ -198,7 +198,7 @@ def check_texts(settings: MixSettings, stream: Stream, sets: list[JoinedSet], wa
         ConfigError: if some are places in another text.
     """
     chosen_text_of(stream, sets)
-    edits = [rule.expression for rule in stream.rules if rule.edits and rule.expression and not rule.foreign]
+    edits = [text for rule in stream.rules if rule.edits and not rule.foreign for text in rule.spans_named]
     used = {*wanted, *(key for text in edits for key in expressions.keys_in(text))}
     for key in (key for joined in sets for key in joined.keys if key.name in used):
         try:

@@ -27,7 +27,9 @@ from toolkit.mix.writer import Writer, check_label, find_writer, part_name
 from toolkit.rules import Role, Rule, kind_called
 from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.rules.kinds.drop import Sample
+from toolkit.rules.kinds.edits import EditText
 from toolkit.rules.kinds.repeat import Budget
+from toolkit.rules.text_edits import EditForm, edits_in, read_edits
 from toolkit.session import cached
 from toolkit.storage import store_of
 from toolkit.storage.compression import COMPRESSORS
@@ -390,7 +392,7 @@ class _Joining(ConfigStruct, kw_only=True):
     """The keys that a section and its streams share."""
 
     attributes: list[Any] = []
-    text: Annotated[_Text | None, msgspec.Meta(title="SET.KEY[.field]")] = None
+    text: Annotated[_Text | list[EditForm] | None, msgspec.Meta(title="SET.KEY[.field], or the name of edits")] = None
     rules: Any = None
     parameters: Any = None
     languages: Any = None
@@ -642,6 +644,8 @@ def _chosen(
     """Return the joined sets with that of the chosen text, the text, and the rule that drops documents without it."""
     if given is None:
         return joined, None, []
+    if isinstance(given, list):
+        return _edited(place, joined)
     try:
         reference = chosen_text.parse_reference(given)
     except ConfigError as error:
@@ -652,6 +656,21 @@ def _chosen(
     nulls = place.at()
     nulls.value = [{"drop": reference.expression(name), "name": chosen_text.NULL}]
     return joined, reference.text, rules.read_rules(nulls, base)
+
+
+def _edited(place: ConfigNode, joined: list[Joined]) -> tuple[list[Joined], None, list[Rule]]:
+    """Return the joined sets with those of the spans of edits, and the rule that edits texts."""
+    where = place.where((chosen_text.OPTION,))
+    edits = []
+    for edit in edits_in(read_edits(place.at(chosen_text.OPTION))):
+        if edit.spans:
+            reference = chosen_text.parse_reference(edit.spans)
+            if not any(each.set == reference.set for each in joined):
+                joined = [*joined, Joined(set=reference.set, place=where)]
+            name = next(each.as_.get(reference.key, reference.key) for each in joined if each.set == reference.set)
+            edit = msgspec.structs.replace(edit, spans=".".join((name, *reference.path)))
+        edits.append(edit)
+    return joined, None, [EditText(name=chosen_text.OPTION, edited=edits, place=where)]
 
 
 def _order(given: list[str] | dict[str, int] | None) -> dict[str, int] | None:

@@ -134,6 +134,11 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
         return [text for text in ("" if self.foreign else self.expression, self.when) if text]
 
     @property
+    def spans_named(self) -> list[str]:
+        """Return the expressions of spans that it edits, or of lines."""
+        return [self.expression] if self.expression else []
+
+    @property
     def foreign(self) -> Foreign | None:
         """Return the texts in another language, if there are any."""
         return None

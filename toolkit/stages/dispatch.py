@@ -15,6 +15,7 @@ from toolkit.config.root import apply_root, with_root
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.rules.text_edits import name_edits
 from toolkit.session import Session, current
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
@@ -38,6 +39,7 @@ def open_context(options: Options) -> Context:
         options = msgspec.structs.replace(options, config=path)
         source = config.load_source(path, list(options.overrides))
     apply_root(source, os.path.dirname(source.name))
+    name_edits(source)
     pointers.check(source, options.command)
     if is_dolma(source):
         return Context(options, Config(), source)

@@ -17,6 +17,7 @@ from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugi
 from toolkit.records import sets
 from toolkit.records import sets as records
 from toolkit.records.foreign import External, types_of
+from toolkit.rules.text_edits import edits_in
 from toolkit.storage import models, store_of
 from toolkit.storage.paths import list_files
 from toolkit.tag import plan as tag_plan
@@ -107,8 +108,9 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
         if digest is models.digest:  # or else the model need not be here
             tagger.check_models(step.tagger)
         found = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
-        found |= {WITHOUT: step.entry.without} if step.without else {}
-        found |= {chosen_text.OPTION: step.entry.text} if step.text else {}
+        found |= {WITHOUT: step.entry.without} if step.entry.without else {}
+        if step.entry.text:
+            found |= {chosen_text.OPTION: msgspec.to_builtins(edits_in(step.entry.text)) or step.entry.text}
         found |= {scales.OPTION: config.plain(step.entry.scale)} if step.entry.scale else {}
         asked = step.entry.when
         found |= {WHEN: asked.text} if asked else {}
@@ -144,7 +146,7 @@ def _check_reference(
     if found and reference.option != chosen_text.OPTION:
         theirs = chosen_text.text_of(keys[reference.key].settings) if reference.key in keys else None
         try:
-            chosen_text.check_same(step.entry.text, theirs, type_ or found, reference.text)
+            chosen_text.check_same(step.entry.chosen, theirs, type_ or found, reference.text)
         except ConfigError as error:
             raise ConfigError(f"{step.entry.place}: {reference.option}: {error}") from None
     if type_ is None or not schema.fits(type_, wanted):
@@ -156,7 +158,7 @@ def _check_reference(
             )
         raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}{hint}")
     try:
-        if step.without:
+        if step.entry.edits:
             check_read(reference, type_)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None

@@ -25,6 +25,7 @@ from toolkit.plugins import default_name
 from toolkit.rules import expressions
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, is_name
+from toolkit.rules.text_edits import TextEdit, edits_in, read_edits
 from toolkit.session import cached
 from toolkit.storage.paths import is_set_name
 from toolkit.tag import tagger
@@ -73,6 +74,16 @@ class Entry(ConfigStruct):
     files: dict[str, str] = {}
 
     @property
+    def edits(self) -> list[TextEdit]:
+        """Return the edits of the text that it sees."""
+        return [TextEdit(spans=self.without)] if self.without else edits_in(self.text)
+
+    @property
+    def chosen(self) -> str | None:
+        """Return the text of a set that it sees in place of the documents'; None if there is none."""
+        return None if self.edits else self.text
+
+    @property
     def tagger(self) -> Tagger:
         """Return the tagger with its options."""
         return _configured(self.reference, msgspec.json.encode(self.options))
@@ -105,7 +116,6 @@ class Step:
         tagger: configured.
         references: the attributes that it reads, and those of `without`, `text` and `when`.
         fields: of the documents' metadata that it reads.
-        without: the spans that its texts are given without.
         text: the text that it sees in place of the documents'.
         when: the condition under which it is asked of a document.
         type: declared; of the values that it gives.
@@ -118,7 +128,6 @@ class Step:
     tagger: Tagger
     references: tuple[Reference, ...]
     fields: tuple[MetadataField, ...]
-    without: Reference | None
     text: Reference | None
     when: Condition | None
     type: schema.Type
@@ -252,7 +261,7 @@ def _reads(entry: Entry) -> list[str]:
         found = [reference.set for reference in tagger.references(entry.tagger)]
     except ConfigError as error:
         raise ConfigError(f"{entry.place}: {error}") from None
-    found += [parse_reference(text).set for text in (entry.without, entry.text) if text]
+    found += [parse_reference(text).set for text in (entry.chosen, *(edit.spans for edit in entry.edits)) if text]
     return found + [read.set for read in entry.when.reads] if entry.when else found
 
 
@@ -350,7 +359,11 @@ def _set_options(own: ConfigNode, shared: ConfigNode, class_: type[Tagger], refe
             if removed is not None:
                 got = "got both: the spans of `without` are places in the documents' own text"
                 raise ConfigError(f"expected `text` or `without`, {got}")
-            parse_reference(text)
+            if isinstance(text, list):
+                check_values(class_, f"the tagger {reference}")
+                text = read_edits((own if option in own.value else shared).at(option))
+            else:
+                parse_reference(text)
         option, condition, sets = SETS, given(WHEN), given(SETS)
         if condition is None and sets is not None:
             raise ConfigError(f"expected `{SETS}` only beside `{WHEN}`")
@@ -373,7 +386,7 @@ def _build(encoded: bytes) -> tuple[Step, ...]:
     plan = msgspec.json.decode(encoded, type=Plan)
     entries = {(set_name, entry.key): entry for set_name, listed in plan.sets.items() for entry in listed}
     types = {
-        name: schema.nullable(type_) if entry.when or entry.text else type_
+        name: schema.nullable(type_) if entry.when or entry.chosen else type_
         for name, entry in entries.items()
         for type_ in [tagger.value_type(TAGGERS.find(entry.reference))]
     }
@@ -407,16 +420,16 @@ def _step(
     except (ConfigError, ExpressionError) as error:
         option = f"{WHEN}: " if isinstance(error, ExpressionError) else ""
         raise ConfigError(f"{entry.place}: {option}{error}") from None
-    references += (spans_reference(entry.without),) if entry.without else ()
-    if entry.text:
-        chosen = Reference(chosen_text.OPTION, entry.text, *parse_reference(entry.text), str | None)
+    references += tuple(spans_reference(edit.spans) for edit in entry.edits if edit.spans)
+    if entry.chosen:
+        chosen = Reference(chosen_text.OPTION, entry.chosen, *parse_reference(entry.chosen), str | None)
         references = tuple(_proven_by_text(each, entry, entries) for each in (*references, chosen))
     if asked and entry.when:
         references = tuple(_proven(each, asked, entry.when, entries) for each in references) + asked.references
     by_option = {each.option: each for each in references}
-    removed, text = by_option.get(WITHOUT), by_option.get(chosen_text.OPTION) if entry.text else None
+    text = by_option.get(chosen_text.OPTION) if entry.chosen else None
     type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-    return Step(*name, entry, entry.tagger, references, fields, removed, text, asked, type_, annotation)
+    return Step(*name, entry, entry.tagger, references, fields, text, asked, type_, annotation)
 
 
 def _proven_by_text(reference: Reference, own: Entry, entries: Mapping[tuple[str, str], Entry]) -> Reference:

@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.records import sets as records
 from toolkit.storage.threads import for_each
 from toolkit.tag.plan import Plan, Step
-from toolkit.tag.set_options import Asked, Numbered, Shorter
+from toolkit.tag.set_options import Asked, EditedBatch, Numbered
 from toolkit.tag.tagger import Reference
 from toolkit.text.batch import Batch, Column
 
@@ -56,7 +56,7 @@ def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step],
     values: dict[tuple[str, str], Sequence[Any]] = {}
     whole = Asked.everything(batch, numbered)
     chosen: dict[tuple[str, tuple[str, ...]], Asked] = {}
-    shorter: dict[tuple[str, int], Shorter] = {}
+    edited: dict[tuple[bytes, int], EditedBatch] = {}
     with_texts: dict[tuple[str, int], Asked] = {}
     for step in steps:
         begin = time.perf_counter()
@@ -78,11 +78,11 @@ def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step],
                 with_texts[chosen_texts] = asked.with_texts(step.text.text)
             asked = with_texts[chosen_texts]
         if asked.numbered:
-            if step.without is None:
+            if not (edits := step.entry.edits):
                 found = _run(step, asked.batch, asked.numbered, path)
             else:
-                which = step.without.text, id(asked)
-                seen = shorter[which] = shorter.get(which) or Shorter(asked.numbered, step.without, path)
+                which = _ENCODER.encode(edits), id(asked)
+                seen = edited[which] = edited.get(which) or EditedBatch(asked.numbered, edits, path)
                 found = _run(step, seen.batch, seen.numbered, path)
                 found = seen.in_whole(found, step.type, step.annotation, step.key)
         if asked.rows is not None:

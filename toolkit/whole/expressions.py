@@ -11,7 +11,7 @@ from toolkit.data import chosen_text
 from toolkit.data.chosen_text import TextDocument
 from toolkit.data.documents import Document
 from toolkit.data.own_types import OwnTypes
-from toolkit.data.schema import ANY, Type
+from toolkit.data.schema import ANY, SPANS, Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.rules import expressions
@@ -19,6 +19,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition
 from toolkit.rules.running import compile_function
+from toolkit.rules.text_edits import edited, edits_in
 from toolkit.text.batch import Batch
 from toolkit.whole.kind import Asked, Block
 
@@ -83,6 +84,7 @@ _EXPECTED = {
     "number": "a number that is never null",
     "order": "a number that is never null, or a text",
     "score": "a number, or null",
+    "spans": "spans, a list of [start, end, score]",
     "text": "a text, or null",
 }
 
@@ -161,9 +163,17 @@ def _fits(wanted: str, type_: Type) -> bool:
         return type_.kind in _NUMBERS
     if wanted == "order":
         return True
+    if wanted == "spans":
+        return inner == SPANS
     if wanted == "score":
         return inner is not None and inner.kind in (*_NUMBERS, "null")
     return inner is not None and inner.kind in ("str", "null")
+
+
+def spans_of_edits(text: str | None) -> dict[str, Asked]:
+    """Return the spans that the edits of an option `text` name, as expressions by their names."""
+    named = [edit.spans for edit in edits_in(text) if edit.spans]
+    return {f"{chosen_text.OPTION} {i}": Asked(spans, "spans") for i, spans in enumerate(named, 1)}
 
 
 class Evaluator:
@@ -172,13 +182,16 @@ class Evaluator:
     Args:
         found: checked; the one called ``when`` says whether a document competes.
         arguments: how many sets are joined.
+        text: the option, which may have edits whose spans are among the expressions.
     """
 
-    def __init__(self, found: Iterable[Checked], arguments: int) -> None:
+    def __init__(self, found: Iterable[Checked], arguments: int, text: str | None = None) -> None:
         names = (*(f"r{i}" for i in range(arguments)), "document")
         functions = {each.name: (each, compile_function(each.expression.code, names)) for each in found}
         self._when = functions.pop("when", None)
         self._text = functions.pop(chosen_text.OPTION, None)
+        self._edits = edits_in(text)
+        self._spans = [functions.pop(name) for name in spans_of_edits(text)]
         self._others = functions
 
     @property
@@ -186,7 +199,9 @@ class Evaluator:
         return list(self._others)
 
     def chosen(self, values: Sequence[Any], document: Document) -> Document | None:
-        """Return the document with its chosen text; None if that is null."""
+        """Return the document with its chosen or edited text; None if that is null."""
+        if self._edits:
+            return edited(document, self._edits, [_run(*each, values, document) for each in self._spans])
         if self._text is None:
             return document
         text = _run(*self._text, values, document)
@@ -207,7 +222,7 @@ class Evaluator:
             DataError: with the row and the id of the document that cannot be asked.
         """
         rows = [*rows]
-        if self._text is None and (block := self._at_once(first, documents, rows)):
+        if not (self._text or self._edits) and (block := self._at_once(first, documents, rows)):
             return block
         competes: list[bool] = []
         columns: list[list[Any]] = []
@@ -223,7 +238,7 @@ class Evaluator:
                 error.line, error.id = number, document.id
                 raise
         by_name = {name: [row[i] for row in columns] for i, name in enumerate(self.names)}
-        return Block(first, Batch(chosen) if self._text else documents, competes, by_name)
+        return Block(first, Batch(chosen) if self._text or self._edits else documents, competes, by_name)
 
     def _at_once(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block | None:
         """Return what was asked, column by column; None if a value is not of a type that needs no second look."""
@@ -249,6 +264,7 @@ _PLAIN: Mapping[str, set[type]] = {
     "number": {float, int},
     "order": {float, int, str, type(None)},
     "score": {float, int, type(None)},
+    "spans": {list, type(None)},
     "text": {str, type(None)},
     "value": {bool, float, int, str, type(None)},
 }

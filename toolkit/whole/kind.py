@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from toolkit.text.kernels.signatures import Array
 
-Wanted = Literal["condition", "number", "order", "score", "text", "value"]
+Wanted = Literal["condition", "number", "order", "score", "spans", "text", "value"]
 
 NUMBERS, TEXTS = "<f8", "S64"
 """Types of ranks: numbers; and keys of texts, whose bytes are compared."""
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
         text: an expression over the keys of earlier sets and `document` (which has `text` here, too); or, of the form
             ``SET[.KEY[.field]]`` with a known set, a value of it, null where a part of the path is.
         wanted: ``condition``; ``number`` (never null); ``order`` (a number, a text, or null); ``score`` (a number,
-            or null); ``text`` (or null); ``value`` (whatever JSON has, or null).
+            or null); ``spans`` (or null); ``text`` (or null); ``value`` (whatever JSON has, or null).
     """
 
     text: str

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,11 +10,12 @@ import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import row_index
+from toolkit.data import row_index, schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
 from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
+from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.grouped import ShardDone
 from toolkit.runs.progress import Share
@@ -25,6 +26,7 @@ from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, looking, remove_tree
 from toolkit.storage.threads import for_each
 from toolkit.tag.declared import digest_of
+from toolkit.text.editing import Edit
 from toolkit.whole import sign
 from toolkit.whole.kind import Work
 from toolkit.whole.records import (
@@ -39,7 +41,7 @@ from toolkit.whole.records import (
     set_folder,
 )
 from toolkit.whole.section import Entry
-from toolkit.whole.sign import folder_of, names_of
+from toolkit.whole.sign import edits_of, folder_of, names_of
 
 Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 
@@ -227,6 +229,9 @@ def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
     path = dataset.attribute_path(entry.set, shard)
     sets.forget(dataset, entry.set, shard)
     values = iter(entry.configured().values(signed, work.fates))
+    if edits_in(entry.text):
+        type_ = schema.from_annotation(entry.configured().value_type(), entry.place)
+        values = _in_whole(values, edits_of(signed), type_) if schema.has_spans(type_) else values
     names = names_of(signed.folder, shard)
     middle = b',"attributes":{' + _ENCODER.encode(entry.key) + b":"
     done = Share(report, record.rows, record.input.size)
@@ -248,6 +253,12 @@ def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
     )
     sets.save_records(dataset, shard, {entry.set: made})
     return ShardDone(shard=shard, documents=record.rows, written=[entry.set])
+
+
+def _in_whole(values: Iterable[Any], edits: Iterable[list[Edit]], type_: schema.Type) -> Iterator[Any]:
+    """Yield values with their spans in edited texts as those of the whole texts."""
+    for value, own in zip(values, edits, strict=True):
+        yield in_whole(msgspec.json.decode(_ENCODER.encode(value)), type_, PlaceMap(own)) if own else value
 
 
 UNSIGNED = "its signatures are missing, or what they were made from has changed"

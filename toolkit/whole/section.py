@@ -27,6 +27,7 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import External
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, check_form, is_name
+from toolkit.rules.text_edits import edits_in, read_edits
 from toolkit.source import AvailableSets
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import absolute, is_set_name, join
@@ -49,7 +50,7 @@ class Common(ConfigStruct, kw_only=True):
     kind: str
     as_: str | None = msgspec.field(name="as", default=None)
     when: str | None = None
-    text: str | None = None
+    text: str | list[Any] | None = None
     attributes: list[Any] = []
     memory: Size = MEMORY
 
@@ -173,7 +174,7 @@ def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
         ConfigError: naming the place in the file.
     """
     alone = _read_alone(place, set_name, section)
-    for option, asked in _all_asked(alone.kind, alone.common.when, alone.common.text).items():
+    for option, asked in _all_asked(alone.kind, alone.common.when, alone.text).items():
         try:
             check_form(asked.text)
         except ExpressionError as error:
@@ -185,6 +186,7 @@ class _Alone(NamedTuple):
 
     Attributes:
         own: the options of all entries, as they are written; `common` has them typed.
+        text: the option `text`, checked; edits as `edits_in` reads them.
         rest: the options of the kind, as they are written; `kind` has them.
         others: the option `against`, if it is given.
         key: that its rows have.
@@ -192,6 +194,7 @@ class _Alone(NamedTuple):
 
     own: ConfigNode
     common: Common
+    text: str | None
     rest: ConfigNode
     kind: Kind
     others: ConfigNode
@@ -213,13 +216,7 @@ def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
         raise UnknownPlugin(str(place.error(("kind",), str(error)))) from None
     if section != class_.SECTION:
         raise place.error(("kind",), f"expected {common.kind!r} in the section `{class_.SECTION}:`, got it in this one")
-    if common.text is not None:
-        if section != "dedup":
-            raise place.error((chosen_text.OPTION,), "expected `text` in a section `dedup:`, got it in this one")
-        try:
-            chosen_text.parse_reference(common.text)
-        except ConfigError as error:
-            raise place.error((chosen_text.OPTION,), str(error)) from None
+    text = _text_of(common, own, place, section)
     key = common.as_ or (_stem(set_name) if class_.NAMED else default_name(common.kind))
     hint = "" if common.as_ else "; give it one: `as: NAME`"
     if not is_name(key):
@@ -231,7 +228,22 @@ def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
         kind.check()
     except ConfigError as error:
         raise place.error((), str(error)) from None
-    return _Alone(own, common, rest, kind, others, key)
+    return _Alone(own, common, text, rest, kind, others, key)
+
+
+def _text_of(common: Common, own: ConfigNode, place: ConfigNode, section: str) -> str | None:
+    """Return the option `text` of an entry, checked; edits as a text."""
+    if common.text is None:
+        return None
+    if section != "dedup":
+        raise place.error((chosen_text.OPTION,), "expected `text` in a section `dedup:`, got it in this one")
+    if isinstance(common.text, list):
+        return read_edits(own.at(chosen_text.OPTION))
+    try:
+        chosen_text.parse_reference(common.text)
+    except ConfigError as error:
+        raise place.error((chosen_text.OPTION,), str(error)) from None
+    return common.text
 
 
 def _read_entry(
@@ -242,10 +254,10 @@ def _read_entry(
     *,
     types: OwnTypes | None,
 ) -> tuple[Entry, records.SetSchema]:
-    own, common, rest, kind, others, key = _read_alone(place, set_name, section)
+    own, common, text, rest, kind, others, key = _read_alone(place, set_name, section)
     where = place.where(())
     given = read_joined(own)
-    texts = [asked.text for asked in _all_asked(kind, common.when, common.text).values()]
+    texts = [asked.text for asked in _all_asked(kind, common.when, text).values()]
     joined = there.joined(texts, given, place)
     entry = Entry(
         set=set_name,
@@ -253,14 +265,14 @@ def _read_entry(
         kind=common.kind,
         options=rest.value,
         when=common.when,
-        text=common.text,
+        text=text,
         joined=joined,
         against=_against(others, kind, there.dataset, set_name, joined),
         memory=int(common.memory),
         place=where,
         own=types,
     )
-    found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where, common.text)}
+    found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where, text)}
     if (scale := _scale(entry, kind)) is not None:
         entry = msgspec.structs.replace(entry, options=entry.options | {"scale": config.plain(scale)})
         kind = entry.configured()
@@ -272,8 +284,25 @@ def _read_entry(
     settings = _settings(entry, kind, there.dataset) | others.value | there.dataset.lineage
     entry = msgspec.structs.replace(entry, settings=settings)
     type_ = schema.from_annotation(kind.typed(found), f"kind {common.kind}")
+    if edits := edits_in(entry.text):
+        if "seen" in dict(type_.fields):
+            message = "expected a kind without values for each line (`kind: dolma` has spans alone), because an edited "
+            raise place.error((chosen_text.OPTION,), f"{message}text has other lines than the document")
+        _check_spans(place, {edit.spans for edit in edits}, joined)
     reads = {name: digest_of(there.schema(name)) for name in entry.reads}
     return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
+
+
+def _check_spans(place: ConfigNode, named: set[str], joined: list[JoinedSet]) -> None:
+    """Raise ConfigError if spans of edits are places in another text than the documents' own."""
+    for each in joined:
+        for key in each.keys:
+            theirs = chosen_text.text_of(key.settings)
+            if theirs and any(text.startswith(f"{each.set}.{key.key}") for text in named):
+                try:
+                    chosen_text.check_same(None, theirs, schema.SPANS, f"{each.set}.{key.key}")
+                except ConfigError as error:
+                    raise place.error((chosen_text.OPTION,), str(error)) from None
 
 
 def _kinds_of(section: str) -> list[str]:
@@ -314,6 +343,8 @@ def _against(given: ConfigNode, kind: Kind, dataset: Dataset, set_name: str, joi
 
 def _all_asked(kind: Kind, when: str | None, text: str | None = None) -> dict[str, Asked]:
     found = kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
+    if edits_in(text):
+        return found | expressions.spans_of_edits(text)
     return found | ({chosen_text.OPTION: Asked(text, "text")} if text is not None else {})
 
 
@@ -337,7 +368,7 @@ def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
     if entry.when is not None:
         found["when"] = entry.when
     if entry.text is not None:
-        found[chosen_text.OPTION] = entry.text
+        found[chosen_text.OPTION] = msgspec.to_builtins(edits_in(entry.text)) or entry.text
     if dataset.duplicate_ids == "allow":
         found["duplicate_ids"] = "allow"
     if entry.joined:
@@ -390,7 +421,7 @@ def try_first(plan: Plan, dataset: Dataset, max_document_bytes: int) -> None:
                 rows = Rows(islice(lines, _TRIED), DOCUMENT_DECODER, dataset.shard_path(shard))
                 documents = [to_document(row, rows, line) for row, line in rows]
             try:
-                block = expressions.Evaluator(found, 0).block(0, Batch(documents), [()] * len(documents))
+                block = expressions.Evaluator(found, 0, entry.text).block(0, Batch(documents), [()] * len(documents))
                 if "keep" in block.values and isinstance(kind := entry.configured(), Competing):
                     kind.ranked(block.values["keep"])
             except DataError as error:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ from toolkit.errors import DataError
 from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, inputs_of, joint_blocks
 from toolkit.records.freshness import ShardAttributes
+from toolkit.rules.text_edits import EditedDocument, edits_in, text_after
 from toolkit.runs.executors import Report, Task
 from toolkit.runs.grouped import ShardDone, ShardWork, shard_tasks
 from toolkit.runs.progress import Share
@@ -29,8 +30,9 @@ from toolkit.storage.artifact import State, state
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, looking, remove, stat
-from toolkit.storage.reading import version_read
+from toolkit.storage.reading import Lines, version_read
 from toolkit.text.batch import Batch
+from toolkit.text.editing import Edit
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.expressions import Evaluator
 from toolkit.whole.kind import Block, Files
@@ -286,7 +288,11 @@ class _EntrySigning:
         asks = any("document" in each.expression.names for each in checked)
         self.reads_documents = kind.TEXTS or asks or entry.text is not None
         self.keys = {name for each in checked for name in each.expression.names if name != "document"}
-        self._evaluator, self._asks = Evaluator(checked, len(entry.joined)), bool(checked)
+        self._edits = RowOutput(self.files.path(EDITS)) if edits_in(entry.text) else None
+        if self._edits:
+            self.files.add(EDITS, self._edits)
+        self._evaluator = Evaluator(checked, len(entry.joined), entry.text)
+        self._asks = bool(checked) or self._edits is not None
         self._columns = [next(i for i, each in enumerate(sets) if each is mine) for mine in entry.joined]
         self.compared = 0
 
@@ -297,13 +303,14 @@ class _EntrySigning:
         block = asked or Block(first, documents, [True] * len(documents), {})
         self.compared += sum(block.competes)
         self.names.write_rows(names)
+        if self._edits:
+            self._edits.write_rows([_ENCODER.encode(cast("EditedDocument", each).edits) for each in block.documents])
         self.signer.add(block)
 
 
 def names_of(folder: str, shard: str) -> Iterator[bytes]:
     """Yield ``{"source":…,"id":…}`` of each document of a shard that was signed, in order."""
     from toolkit.data.alignment import MAX_ROW
-    from toolkit.storage.reading import Lines
 
     with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
         yield from chain.from_iterable(lines.blocks())
@@ -312,7 +319,6 @@ def names_of(folder: str, shard: str) -> Iterator[bytes]:
 def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
     """Yield what `names_of` yields of some rows, which ascend."""
     from toolkit.data.alignment import MAX_ROW
-    from toolkit.storage.reading import Lines
 
     if not len(rows):
         return
@@ -341,7 +347,10 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
             beside = list(islice(texts, len(block))) if texts else []
             for i in is_wanted[first : first + len(block)].nonzero()[0].tolist():
                 row = next(Rows(iter([block[i]]), DOCUMENT_DECODER, path, first + i))[0]
-                yield msgspec.structs.replace(row, text=beside[i]) if texts else row
+                if texts:
+                    other = beside[i]
+                    row.text = other if isinstance(other, str) else text_after(row.text, other)
+                yield row
             first += len(block)
     if lines.content != signed.record.input.content:
         raise DataError(
@@ -352,14 +361,19 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
 
 
 @contextmanager
-def _texts(signed: SignedShard, chosen: str | None) -> Iterator[Iterator[str] | None]:
+def _texts(signed: SignedShard, chosen: str | list[Any] | None) -> Iterator[Iterator[str | list[Edit]] | None]:
     """Give the chosen texts of a shard's documents, in order, empty where one is null; None without a choice.
+
+    Where the text is an edited one, give the edits.
 
     Raises:
         DataError: at the end, if the set has other rows than those that were signed.
     """
     if chosen is None:
         yield None
+        return
+    if isinstance(chosen, list):
+        yield edits_of(signed)
         return
     reference = chosen_text.parse_reference(chosen)
     path = signed.dataset.attribute_file(reference.set, signed.shard)
@@ -369,6 +383,18 @@ def _texts(signed: SignedShard, chosen: str | None) -> Iterator[Iterator[str] | 
             pass
     if lines.content != signed.record.reads[reference.set]:
         raise DataError("expected the texts that this run has read before, got a file that has changed", path=path)
+
+
+EDITS = "edits.jsonl.gz"
+"""File of a shard's signatures: the edits of each document's text, where an entry has an edited one."""
+
+_EDITS = msgspec.json.Decoder(list[Edit])
+
+
+def edits_of(signed: SignedShard) -> Iterator[list[Edit]]:
+    """Yield the edits of each document of a shard that was signed, in order."""
+    with Lines(signed.path(EDITS), sys.maxsize) as lines:
+        yield from map(_EDITS.decode, chain.from_iterable(lines.blocks()))
 
 
 class _Attributes(msgspec.Struct):

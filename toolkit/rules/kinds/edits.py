@@ -13,6 +13,7 @@ from toolkit.rules import filters
 from toolkit.rules.checker import Name
 from toolkit.rules.filters import Syntax
 from toolkit.rules.rule import WHOLE, CompiledRule, Compiler, Foreign, Form, Function, Rule, Values, of_joined, refused
+from toolkit.rules.text_edits import TextEdit, edited
 from toolkit.text import editing
 from toolkit.text.editing import Edit
 
@@ -158,6 +159,46 @@ def _span(value: object) -> Span:
     if not (type(start) is int and type(end) is int and type(score) in (int, float)):
         raise TypeError
     return Span(start, end, score)
+
+
+class EditText(Rule):
+    """The rule that ``text: EDIT`` of a mix stands for: edits in order, whose spans are expressions."""
+
+    edited: list[TextEdit]
+
+    FORM = None
+    SIZE_NEEDS_TEXT = True
+
+    @property
+    def spans_named(self) -> list[str]:
+        return [edit.spans for edit in self.edited if edit.spans]
+
+    def compile(self, compiler: Compiler) -> CompiledRule:
+        names = compiler.names_for(self)
+        texts = [edit.spans for edit in self.edited if edit.spans]
+        what = "spans, a list of [start, end, score]"
+        found = [compiler.function(compiler.value(self, names, text, SPANS, what).code) for text in texts]
+        return EditsText(self, names, compiler.function, compiler.condition(self, names), found)
+
+
+@dataclass(frozen=True, eq=False)
+class EditsText(CompiledRule):
+    """Edits a text; `spans` gives those of each edit that names some."""
+
+    spans: Sequence[Function]
+
+    def edits(self, document: Document, values: Values, past_end: editing.PastEnd) -> list[Edit]:
+        assert isinstance(self.rule, EditText)
+        try:
+            return edited(document, self.rule.edited, [self.run(each, values) for each in self.spans]).edits
+        except DataError as error:
+            raise self.fault(error.message) from None
+
+    def preview(self, values: Values) -> tuple[int, int | None]:
+        return sum(len(self.run(each, values)) for each in self.spans), None
+
+    def verdict(self, values: Values) -> str:
+        return "edits the text"
 
 
 class CutForm(SpansForm):

@@ -4,9 +4,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 
-from toolkit.config.settings import Description
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.data.documents import Span
 from toolkit.errors import ConfigError
 from toolkit.storage import models
 from toolkit.whole.exact.pieces import Pieces
@@ -32,6 +34,28 @@ LENGTHS: dict[Unit, _Lengths] = {
 }
 
 
+class Merging(ConfigStruct):
+    """Which repeats are one passage.
+
+    Attributes:
+        gap: Code points between two repeats, at most, that become part of a passage with both.
+        length: Code points of a passage, at least; shorter ones are left out.
+    """
+
+    gap: Annotated[int, msgspec.Meta(ge=0)] = 0
+    length: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+    def of(self, value: Repeats) -> Repeats:
+        """Return the value of a document with its spans merged; its bytes are those of the repeats in them."""
+        spans: list[Span] = []
+        for span in value.spans:
+            if spans and span.start - spans[-1].end <= self.gap:
+                span = Span(spans.pop().start, span.end)
+            spans.append(span)
+        spans = [span for span in spans if span.end - span.start >= self.length]
+        return Repeats(spans, sum(span.end - span.start for span in spans), value.bytes if spans else 0)
+
+
 class Passages(Competing, kw_only=True):
     """Passages that stand at an earlier place, too."""
 
@@ -44,6 +68,10 @@ class Passages(Competing, kw_only=True):
         Unit,
         Description(description="what `length` counts: bytes in UTF-8; words, between which white space is; or tokens"),
     ] = "byte"
+    merge: Annotated[
+        Merging | None,
+        Description(description="{gap: N, length: M}: repeats at most N characters apart are one span, of at least M"),
+    ] = None
     tokenizer: Annotated[
         models.Model | None,
         Description(description="with `unit: token`: a file `tokenizer.json`: path, URL, or a known name"),
@@ -95,7 +123,8 @@ class Passages(Competing, kw_only=True):
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""
-        return values_of(resolving.fates_path(fates, signed.number), signed.record.rows)
+        found = values_of(resolving.fates_path(fates, signed.number), signed.record.rows)
+        return found if self.merge is None else map(self.merge.of, found)
 
 
 class _Signer(Signer):
