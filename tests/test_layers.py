@@ -92,6 +92,7 @@ def test_executors_know_nothing_of_the_work() -> None:
         "toolkit.errors",
         "toolkit.interrupts",
         "toolkit.session",
+        "toolkit.storage_options",
     }
 
 

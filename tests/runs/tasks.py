@@ -1,14 +1,9 @@
 """Tasks that tests give to worker processes, which find them by name, and start faster without pytest."""
 
-import ctypes
-import operator
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from tests.waiting import wait_until
@@ -135,8 +130,12 @@ def process(payload: str, report: Report) -> str:
     return str(os.getpid())
 
 
+def helper(code: str) -> Callable[[str], None]:
+    return exec
+
+
 def hold(payload: str, report: Report) -> str:
-    """Holds so many megabytes, by itself or in a process of its own, until somebody ends it; else who it is."""
+    """Takes too many megabytes, by itself or in processes of its own; else who it is."""
     kind, _, path = payload.partition(" ")
     if kind == "small":
         return str(os.getpid())
@@ -144,20 +143,9 @@ def hold(payload: str, report: Report) -> str:
         marker.write("tried ")
     with Output(path + ".out") as out:
         out.write(b"half")
-        code = "import time; held = b'x' * 300_000_000; time.sleep(600)"
-        if kind == "helper":
-            subprocess.run([sys.executable, "-c", code], check=True)
-        if kind == "deaf":
-            code = code.replace("time.sleep(600)", "deaf()")
-        exec(code, {"deaf": hear_nothing_once})
+        code = "held = b'x' * 600_000_000"
+        list(in_order(helper, "", [code] * 2, 2)) if kind == "helper" else exec(code)
     return ""
-
-
-def hear_nothing_once() -> None:
-    """Waits in native code for a signal, then once more, without Python in between."""
-    libc = ctypes.CDLL(None)
-    waiting: list[Callable[[], int]] = [libc.pause, partial(libc.sleep, 600)]
-    list(map(operator.call, waiting))
 
 
 def half(payload: str, report: Report) -> str:

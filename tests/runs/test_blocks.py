@@ -30,7 +30,7 @@ from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.runs import blocks
 from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
-from toolkit.runs.helpers import AHEAD
+from toolkit.runs.pool import AHEAD
 
 ROOT = Path(__file__).parent.parent.parent
 

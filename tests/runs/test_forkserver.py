@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.waiting import PATIENCE, wait_until
 from toolkit.command_line import Options
 from toolkit.runs import forkserver
 from toolkit.runs.blocks import in_order
-from toolkit.runs.child import Child, Died, answer_calls, kill
+from toolkit.runs.pool import Call, Died, Pool, Tell
 from toolkit.session import Session
 from toolkit.stages.dispatch import open_context
 
@@ -48,48 +49,43 @@ def end(how: str) -> None:
     signal.raise_signal(signal.SIGKILL)
 
 
-def make_ending(work: None) -> Callable[[str], None]:
-    return end
+def make(function: Callable[[Any], Any], tell: Tell) -> Callable[[Any], Any]:
+    return function
+
+
+def ask(pool: Pool, argument: object = None) -> Any:
+    pool.give(call := Call(argument))
+    while not call.done:
+        pool.receive()
+    return call.result()
 
 
 def own(argument: object) -> tuple[int, int]:
     return os.getpid(), os.getppid()
 
 
-def make_own(work: None) -> Callable[[object], tuple[int, int]]:
-    return own
-
-
-LEFT: list[Child] = []
+LEFT: list[Pool] = []
 
 
 def nested(argument: object) -> tuple[tuple[int, int], tuple[int, int]]:
     """What `own` gives here, and in a process that this one begins, and leaves behind."""
-    LEFT.append(Child(answer_calls, make_own, None))
-    return own(argument), LEFT[0].ask(argument).value()
-
-
-def make_nested(work: None) -> Callable[[object], tuple[tuple[int, int], tuple[int, int]]]:
-    return nested
+    LEFT.append(Pool(make, own, 1))
+    return own(argument), ask(LEFT[0])
 
 
 def test_processes_are_forked_and_what_they_begin_ends_with_them(home: int) -> None:
-    child = Child(answer_calls, make_nested, None, tidy=True)
-    (pid, its_parent), (second, parent_of_second) = child.ask(None).value()
-    assert (pid, its_parent, parent_of_second) == (child.process.pid, home, pid)
-    assert is_alive(second)
-    kill([child])
+    with Pool(make, nested, 1, tidy=True) as pool:
+        (pid, its_parent), (second, parent_of_second) = ask(pool)
+        assert (its_parent, parent_of_second) == (home, pid)
+        assert is_alive(second)
     assert wait_until(lambda: not is_alive(second))
 
 
 @pytest.mark.parametrize(("how", "said"), [("exits", "exit status 3"), ("killed", "SIGKILL")])
 def test_how_a_process_has_ended_is_told(how: str, said: str, home: int) -> None:
-    child = Child(answer_calls, make_ending, None)
-    assert parent(child.process.pid or 0) == home
-    with pytest.raises(Died) as died:
-        child.ask(how)
+    with Pool(make, end, 1) as pool, pytest.raises(Died) as died:
+        ask(pool, how)
     assert died.value.cause == said
-    assert not child.process.is_alive()
 
 
 def test_where_it_is_killed_its_processes_finish_and_others_are_new_interpreters(home: int) -> None:
@@ -99,34 +95,31 @@ def test_where_it_is_killed_its_processes_finish_and_others_are_new_interpreters
     os.kill(home, signal.SIGKILL)
     assert [block for block, _ in (first, *results)] == list(range(100))
     assert wait_until(lambda: not is_alive(first[1]))
-    child = Child(answer_calls, make_own, None)
-    assert child.ask(None).value()[1] == os.getpid()
-    kill([child])
+    with Pool(make, own, 1) as pool:
+        assert ask(pool)[1] == os.getpid()
 
 
 @pytest.mark.slow
 def test_one_that_has_threads_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forkserver, "PACKAGES", (*forkserver.PACKAGES, "tests"))
     monkeypatch.setitem(sys.modules, "tests.runs.threaded", ModuleType("threaded"))  # not imported here
-    with forkserver.opened():
-        child = Child(answer_calls, make_own, None)
-        assert child.ask(None).value() == (child.process.pid, os.getpid())
-        kill([child])
+    with forkserver.opened(), Pool(make, own, 1) as pool:
+        assert ask(pool)[1] == os.getpid()
 
 
 SCRIPT = """
 import sys
 from tests import recipes
 from tests.runs.functions import act
-from tests.runs.test_forkserver import make_nested
+from tests.runs.test_forkserver import ask, make, nested
 from toolkit.runs import forkserver, processes
 from toolkit.runs.blocks import in_order
-from toolkit.runs.child import Child, answer_calls
+from toolkit.runs.pool import Pool
 
 processes.is_program = True
 with forkserver.opened():
-    child = Child(answer_calls, make_nested, None, tidy=True)
-    print(child.ask(None).value()[1][0], flush=True)
+    pool = Pool(make, nested, 1, tidy=True)
+    print(ask(pool)[1][0], flush=True)
     for result in in_order(act, {150: "waits"}, iter(range(200)), 2):
         print(result[1], flush=True)
 """
@@ -159,9 +152,8 @@ def test_blocks_of_a_session_share_one(home: int) -> None:
     with forkserver.opened():
         assert children() == before
     assert is_alive(home)
-    child = Child(answer_calls, make_own, None)
-    assert child.ask(None).value()[1] == home
-    kill([child])
+    with Pool(make, own, 1) as pool:
+        assert ask(pool)[1] == home
 
 
 WITHOUT_GARBAGE_COLLECTION = """

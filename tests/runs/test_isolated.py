@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import DataError, ToolkitError
-from toolkit.runs.isolated import Isolated, Lost
+from toolkit.runs.pool import Isolated, Lost
 
 Function = Callable[[tuple[str, str]], str]
 

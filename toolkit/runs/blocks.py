@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from toolkit.errors import DataError
+from toolkit.errors import DataError, ToolkitError
 from toolkit.interrupts import check
-from toolkit.runs.child import not_the_end
-from toolkit.runs.helpers import AHEAD, Asked, Helpers
+from toolkit.runs.pool import AHEAD, Call, Died, Pool, Tell, not_the_end
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -113,24 +112,39 @@ def in_order(
             check()
             yield result
         return
-    pending: deque[Asked] = deque()
+    pending: deque[Call] = deque()
     source = iter(blocks)
     fault: Exception | None = None
-    with Helpers(make, work, processes, name) as helpers:
+    with Pool(_function, (make, work), processes, ahead=AHEAD) as pool:
         while pending or fault is None:
-            while fault is None and len(pending) < AHEAD * processes and helpers.has_room:
+            while fault is None and len(pending) < AHEAD * processes and pool.has_room:
                 try:
-                    pending.append(helpers.give(next(source)))
+                    pending.append(Call(next(source)))
+                    pool.give(pending[-1])
                 except Exception as error:  # the end among them
                     fault = error
-                helpers.receive(waits=False)
+                pool.receive(0)
             while pending and not pending[0].done:
-                helpers.receive(waits=True)
+                pool.receive()
             if pending:
-                yield pending.popleft().result()
+                yield _result(pending.popleft(), name)
     if not isinstance(fault, StopIteration):
         assert fault
         raise fault
+
+
+def _function(work: tuple[Callable[[W], Callable[[B], R]], W], tell: Tell) -> Callable[[B], R]:
+    make, of = work
+    return make(of)
+
+
+def _result(call: Call, name: str) -> Any:
+    try:
+        return call.result()
+    except Died as died:
+        where = f"{name}: " if name else ""
+        message = f"{where}a process that worked on a part of it {died}, twice; was the memory exhausted?"
+        raise ToolkitError(message) from None
 
 
 def threads_for(processes: int) -> int:

@@ -1,9 +1,8 @@
-"""Starting processes that work for this one, what they hold and how they share the cores, and their end with it."""
+"""What a process of ours is before anything else: its streams, its memory, its threads, its modules."""
 
 import contextlib
 import os
 import sys
-from collections.abc import Collection
 
 ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON")
@@ -63,29 +62,6 @@ def share_arenas() -> None:
 def available_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def resident_memory(pids: Collection[int]) -> dict[int, int]:
-    """Return the bytes of memory that processes hold, each with all those that it has begun; needs ``/proc``.
-
-    Pages that processes share count in each of them.
-    """
-    page = os.sysconf("SC_PAGE_SIZE")
-    children: dict[int, list[int]] = {}
-    held: dict[int, int] = {}
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as stat:  # it may end meanwhile
-                fields = stat.read().rpartition(")")[2].split()  # from the third on, as proc(5) counts them
-                children.setdefault(int(fields[1]), []).append(int(name))
-                held[int(name)] = int(fields[21]) * page
-    found = {}
-    for pid in pids:
-        family = [pid]
-        for each in family:
-            family += children.get(each, [])
-        found[pid] = sum(held.get(each, 0) for each in family)
-    return found
 
 
 def import_no_scripts() -> None:

@@ -20,7 +20,7 @@ from toolkit.ingest.web.html import is_binary, parse_content_type, sniffed
 from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
 from toolkit.ingest.web.plain_records import Record
 from toolkit.ingest.web.records import is_sound, sound_records
-from toolkit.runs.isolated import Isolated, Lost
+from toolkit.runs.pool import Isolated, Lost
 
 HTML = ("text/html", "application/xhtml+xml")
 PRESETS = {"dolma": {"main_content": True, "title": False, "layout": "formatted", "list_bullets": True}}

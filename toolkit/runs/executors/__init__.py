@@ -169,8 +169,17 @@ class Executor:
         raise NotImplementedError
 
 
-def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -> Result[Any]:
-    """Return the result of one task; its error is one, too."""
+def attempt(
+    function: Callable[[P, Report], R], task: Task[P], report: Report, *, memory: int | None = None
+) -> Result[Any]:
+    """Return the result of one task; its error is one, too.
+
+    Args:
+        function: of the task.
+        task: to do.
+        report: told of what is done.
+        memory: bytes that this process may hold, for the message of a task that needs more.
+    """
     if not (frozen := current().kept("frozen", list[bool])):
         gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
         atexit.unregister(gc.unfreeze)
@@ -196,6 +205,11 @@ def attempt(function: Callable[[P, Report], R], task: Task[P], report: Report) -
             said = str(error)
         elif isinstance(error, MemoryError):
             said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
+            if memory:
+                said = (
+                    f"it needs more than the {memory / 1e6:,.0f} MB of executor.memory; raise the limit, with fewer "
+                    "processes if need be, and run again"
+                )
         value, failure = None, Failure(f"{task.name}: {said}", details=traceback.format_exc())
     check()
     return Result(task.name, value, failure, reported)

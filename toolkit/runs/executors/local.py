@@ -1,11 +1,10 @@
 """Worker processes on this machine."""
 
-import os
 import pickle
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.connection import Connection
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -13,15 +12,14 @@ import msgspec
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
-from toolkit.runs.child import JOIN_SECONDS, Child, ready, stop
 from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, attempt, largest_first, packed
 from toolkit.runs.executors.in_process import InProcess
-from toolkit.runs.processes import resident_memory
+from toolkit.runs.pool import Call, Died, Limits, Pool, Tell
+from toolkit.storage_options import Duration
 
 REPORT_SECONDS = 0.2
-MEMORY_SECONDS = 0.5
-TIDYING_SECONDS = 5.0
-"""What a worker that holds too much has to delete its temporary files in, unless it comes to hold twice as much."""
+ADMIT_SECONDS = 1.0
+"""After which it is asked again whether a task may begin that had to wait."""
 
 
 class LocalSettings(ConfigStruct):
@@ -33,7 +31,11 @@ class LocalSettings(ConfigStruct):
     ] = None
     memory: Annotated[
         Size | None,
-        Description(description="a worker that holds more memory, with its helpers, is ended; its task fails"),
+        Description(description="a process gets no more memory than this; a task that needs more fails"),
+    ] = None
+    timeout: Annotated[
+        Duration | None,
+        Description(description="a task that takes longer fails; its worker process is replaced"),
     ] = None
 
 
@@ -43,8 +45,7 @@ class Local(Executor):
     A worker that dies (killed for its memory, a crash in native code) costs its task one retry in a new worker, then it
     is a failure that names the task. Workers end when the calling process does, however that ends.
 
-    As a context manager it keeps its workers from one `run` to the next, with the models that they have loaded. A
-    worker that holds more than `memory`, with the processes that it has begun, is ended and its task has failed.
+    As a context manager it keeps its workers from one `run` to the next, with the models that they have loaded.
     """
 
     Settings = LocalSettings
@@ -52,20 +53,19 @@ class Local(Executor):
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._workers: list[_Worker] = []
+        self._pool: Pool | None = None
         self._keeps = False
-        self._looked = 0.0
 
     def __enter__(self) -> Self:
-        if self.settings.memory is not None and not os.path.exists("/proc/self/stat"):
-            raise ConfigError(
-                "executor.memory: expected a system with /proc, which says what processes hold; leave it out"
-            )
+        if self.settings.memory is not None and sys.platform != "linux":
+            raise ConfigError("executor.memory: expected Linux, which bounds what a process holds; leave it out")
         self._keeps = True
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        pool, self._pool = self._pool, None
+        if pool:
+            pool.__exit__()
 
     @property
     def cores(self) -> tuple[int, int]:
@@ -80,142 +80,87 @@ class Local(Executor):
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
         room = min(self.processes, at_once or self.processes)
-        waiting: deque[tuple[Task[P], int]] = deque((task, 1) for task in largest_first(tasks))
+        waiting, running = deque(largest_first(tasks)), list[_Given]()
+        self._pool = self._pool or Pool(
+            _tasks, self.settings.memory, self.processes, tidy=True, recycle=self.settings.recycle,
+            limits=Limits(wall=self.settings.timeout or 0, memory=self.settings.memory),
+        )  # fmt: skip
         finished = False
         try:
-            while waiting or any(worker.task for worker in self._workers):
-                self._give(function, waiting, room)
-                for worker in ready(self._workers):
-                    yield from worker.receive(self.report)
-                    if not worker.process.is_alive():
-                        yield from worker.receive(self.report)  # what it has sent since then, before it ended
-                        worker.take_back(self.report)
-                        self._workers.remove(worker)
-                        if failed := worker.failed():
-                            yield failed
-                        elif worker.task:
-                            waiting.append((worker.task, worker.tries + 1))
-                if self.settings.memory is not None and time.monotonic() - self._looked > MEMORY_SECONDS:
-                    _end_the_large(self._workers, self.settings.memory)
-                    self._looked = time.monotonic()
+            while waiting or running:
+                while waiting and self._may_begin(waiting[0], sum(call.task.processes for call in running), room):
+                    running.append(_Given(function, waiting.popleft(), self))
+                    self._pool.give(running[-1])
+                self._pool.receive(ADMIT_SECONDS)
+                ended, running = [call for call in running if call.done], [call for call in running if not call.done]
+                for call in ended:
+                    yield self._result(call)
             finished = True
         finally:
             if not (finished and self._keeps):
-                self._end()
+                self.__exit__()
 
-    def _give(self, function: Callable[..., Any], waiting: deque[tuple[Task[P], int]], room: int) -> None:
-        """Give away the tasks for which there is room, to idle workers or new ones."""
-        while waiting and (busy := sum(worker.task.processes for worker in self._workers if worker.task)) < room:
-            if busy and busy + waiting[0][0].processes > room:
-                return
-            if not self.admits(waiting[0][0], busy > 0):
-                return
-            idle = next((worker for worker in self._workers if worker.task is None and not worker.leaves), None)
-            if idle is None:
-                self._workers.append(idle := _Worker(self.settings.recycle))
-            self.begun(waiting[0][0].name)
-            idle.give(function, *waiting.popleft())
+    def _may_begin(self, task: Task[Any], busy: int, room: int) -> bool:
+        return busy < room and not (busy and busy + task.processes > room) and self.admits(task, busy > 0)
 
-    def _end(self) -> None:
-        busy = [worker for worker in self._workers if worker.task]
-        stop([worker for worker in self._workers if not worker.task], busy)
-        self._workers.clear()
-
-
-def _end_the_large(workers: list["_Worker"], limit: int) -> None:
-    """End workers that hold too much: by SIGTERM, so that temporary files go, and by SIGKILL if that does not help.
-
-    SIGTERM is sent at each look: a signal that comes in native code, just before a call that waits, is not heard until
-    that call returns or another signal interrupts it.
-    """
-    busy = {worker.process.pid or 0: worker for worker in workers if worker.task is not None}
-    for pid, held in resident_memory(busy).items():
-        worker = busy[pid]
-        if worker.excess:
-            if held > 2 * limit or time.monotonic() - worker.asked > TIDYING_SECONDS:
-                worker.process.kill()
-            else:
-                worker.process.terminate()
-        elif held > limit:
-            worker.excess = (
-                f"its worker process held {held / 1e6:,.0f} MB of memory, more than the {limit / 1e6:,.0f} MB of "
-                "executor.memory, and was ended; raise the limit, with fewer processes if need be, and run again"
-            )
-            worker.leaves = True  # should the task be done first
-            worker.asked = time.monotonic()
-            worker.process.terminate()
-
-
-class _Worker(Child):
-    def __init__(self, recycle: int | None = None) -> None:
-        super().__init__(_work, tidy=True)
-        self.task: Any = None
-        self.tries = 0
-        self.left = recycle
-        self.leaves = False
-        self.excess = ""
-        self.asked = 0.0
-        self._reported = (0, 0)
-
-    def give(self, function: Callable[..., Any], task: Task[Any], tries: int) -> None:
-        self.task, self.tries = task, tries
-        self._reported = (0, 0)
-        self.send((function, task))
-
-    def receive(self, report: Report) -> Iterator[Result[Any]]:
-        """Yield the result if it has arrived, which ends the task; pass reports on."""
+    def _result(self, call: "_Given") -> Result[Any]:
+        name = call.task.name
         try:
-            while self.connection.poll():
-                message = self.connection.recv()
-                if isinstance(message, bytes):
-                    self.task = None
-                    self._reported = (0, 0)
-                    self._count()
-                    yield pickle.loads(message)  # noqa: S301  # from a process of ours
-                else:
-                    documents, size = message
-                    self._reported = (self._reported[0] + documents, self._reported[1] + size)
-                    report(documents, size)
-        except (EOFError, OSError):  # it died, maybe in the middle of a message
-            self.process.join(JOIN_SECONDS)
+            result: Result[Any] = pickle.loads(call.result())  # noqa: S301  # from a process of ours
+        except Died as died:
+            why = f"the worker process {died}, twice"
+            if died.cause == "SIGKILL" or (died.by_signal and self.settings.memory):
+                why += "; was the memory exhausted?"
+            if died.is_late:
+                why = (
+                    f"it took longer than the {self.settings.timeout} of executor.timeout, and its worker process was "
+                    "ended; raise the limit and run again"
+                )
+        except Exception as error:  # it cannot be sent
+            why = f"{type(error).__name__}: {error}"
+        else:
+            return result
+        return Result(name, failure=Failure(f"{name}: {why}"))
 
-    def take_back(self, report: Report) -> None:
-        """Take back what a worker that has died reported of its task, which is done again, or has failed."""
-        documents, size = self._reported
+
+class _Given(Call):
+    """A task that a worker has, and what it has reported of it."""
+
+    def __init__(self, function: Callable[..., Any], task: Task[Any], executor: Local) -> None:
+        super().__init__((function, task))
+        self.task, self._executor = task, executor
         self._reported = (0, 0)
+
+    def begun(self) -> None:
+        self._executor.begun(self.task.name)
+
+    def told(self, news: tuple[int, int]) -> None:
+        self._reported = (self._reported[0] + news[0], self._reported[1] + news[1])
+        self._executor.report(*news)
+
+    def died(self, died: Died) -> None:
+        """Take back what was reported: the task is done again, or has failed."""
+        documents, size = self._reported
         if documents or size:
-            report(-documents, -size)
-
-    def _count(self) -> None:
-        """Count a task that is done; after the last one, tell the worker to leave."""
-        if self.left is not None:
-            self.left -= 1
-            if self.left <= 0:
-                self.leaves = True
-                self.send(None)
-
-    def failed(self) -> Result[Any] | None:
-        """Return why the task failed with which the worker has died; None if there is none, or it is tried again."""
-        if self.task is None or (self.tries == 1 and not self.excess):
-            return None
-        died = self.death()
-        why = f"the worker process {died}, twice" + ("; was the memory exhausted?" if died.cause == "SIGKILL" else "")
-        return Result(self.task.name, failure=Failure(f"{self.task.name}: {self.excess or why}"))
+            self.told((-documents, -size))
+        super().died(died)
 
 
-def _work(connection: Connection) -> None:
-    """Do one task after the other, until told to leave."""
-    reporter = _Reporter(connection)
-    while (message := connection.recv()) is not None:
-        function, task = message
-        result = attempt(function, task, reporter)
+def _tasks(memory: int | None, tell: Tell) -> Callable[[Any], bytes]:
+    """Return what does a task in a worker."""
+
+    def call(given: tuple[Callable[[Any, Report], Any], Task[Any]]) -> bytes:
+        reporter = _Reporter(tell)
+        result = attempt(*given, reporter, memory=memory)
         reporter.flush()
-        connection.send(packed(result))
+        return packed(result)
+
+    return call
 
 
 class _Reporter:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
         self._documents = self._bytes = 0
         self._last = time.monotonic()
 
@@ -226,6 +171,6 @@ class _Reporter:
             self.flush()
 
     def flush(self) -> None:
-        self._connection.send((self._documents, self._bytes))
+        self._tell((self._documents, self._bytes))
         self._documents = self._bytes = 0
         self._last = time.monotonic()
