@@ -8,7 +8,10 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from mixers._token_files import Entry
+from toolkit.text import TraceWriter
 
 WINDOW = 512
 """Sequences whose documents are fitted together."""
@@ -38,18 +41,21 @@ def cut(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]") -
     bounds.append(at)
 
 
-def fit(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]") -> Iterator[Entry]:
+def fit(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]", trace: TraceWriter) -> Iterator[Entry]:
     """Yield sequences of whole documents, which only a document that is longer than a sequence is cut for.
 
     Documents of a window are put where they fit best, the longest first; what is left of a sequence is padded.
-    Arguments as of `cut`; where the padding of a sequence begins is in `bounds`, too.
+    Arguments as of `cut`; where the padding of a sequence begins is in `bounds`, too. The pieces go to the trace.
     """
     at = 0
-    for pieces in _windows(entries, size):
+    for pieces in _windows(entries, size, len(pad), trace):
         for sequence in _fitted(pieces, size):
             tokens = bytearray()
             for i in sequence:
                 bounds.append(at + len(tokens) // len(pad))
+                _, _, _, _, origin, before, start = pieces[i]
+                assert origin is not None
+                trace.add(bounds[-1], len(pieces[i].tokens) // len(pad), origin, start, before)
                 tokens += pieces[i].tokens
             if len(tokens) < size:
                 bounds.append(at + len(tokens) // len(pad))
@@ -59,13 +65,21 @@ def fit(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]") -
     bounds.append(at)
 
 
-def _windows(entries: Iterable[Entry], size: int) -> Iterator[list[Entry]]:
+def _windows(entries: Iterable[Entry], size: int, width: int, trace: TraceWriter) -> Iterator[list[Entry]]:
     """Yield pieces that are no longer than a sequence, together about as long as a window."""
     held: list[Entry] = []
     total = 0
     for entry in entries:
-        for begin in range(0, len(entry.tokens), size):
-            held.append(entry._replace(tokens=entry.tokens[begin : begin + size]))
+        origin, tokens = entry.origin, entry.tokens
+        assert origin is not None
+        start = origin.start
+        for begin in range(0, len(tokens), size):
+            is_last = begin + size >= len(tokens)
+            end = origin.chars if is_last else min(trace.start(origin, tokens[: begin + size]), origin.chars)
+            of_piece = msgspec.structs.replace(origin, chars=end)
+            piece = tokens[begin : begin + size]
+            held.append(entry._replace(tokens=piece, origin=of_piece, before=begin // width, start=start))
+            start = end
             total += len(held[-1].tokens)
             if total >= WINDOW * size:
                 yield held

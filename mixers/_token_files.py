@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import IO, Any, ClassVar, NamedTuple, Protocol
 
 from toolkit import DataError, open_stored
-from toolkit.text import pairs_in, pickled_pairs
+from toolkit.text import Origin, pairs_in, pickled_pairs
 
 HELD = 64 << 20
 """Bytes of tokens that are held in memory where the size of the data stands before them; more go to a temporary file.
@@ -32,12 +32,18 @@ _HEADER = re.compile(rb"\{'descr': '([<>|][a-z]\d)', 'fortran_order': (?:False|T
 
 
 class Entry(NamedTuple):
-    """The tokens of a document (or sequence): their bytes, and what is known of where they come from."""
+    """The tokens of a document (or sequence): their bytes, and what is known of where they come from.
+
+    Of a piece of a document, `before` has its tokens before the piece, and `start` the code points of their text.
+    """
 
     tokens: bytes
     id: str = ""
     source: str = ""
     row: int = 0
+    origin: Origin | None = None
+    before: int = 0
+    start: int = 0
 
 
 class TokenFiles(Protocol):
@@ -47,11 +53,13 @@ class TokenFiles(Protocol):
         SUFFIX: of the file of a part.
         BESIDE: suffixes of the files beside it, in place of the first.
         HOLDS: whether the tokens are in a temporary file until their number is known.
+        OFFSET: bytes before the first token.
     """
 
     SUFFIX: ClassVar[str]
     BESIDE: ClassVar[Sequence[str]]
     HOLDS: ClassVar[bool]
+    OFFSET: ClassVar[int]
 
     @staticmethod
     def width(size: int) -> int:
@@ -98,6 +106,7 @@ class Pbin:
     SUFFIX: ClassVar[str] = ".pbin"
     BESIDE: ClassVar[Sequence[str]] = ()
     HOLDS: ClassVar[bool] = True
+    OFFSET: ClassVar[int] = 12
 
     @staticmethod
     def width(size: int) -> int:
@@ -143,6 +152,7 @@ class Dolma:
     SUFFIX: ClassVar[str] = ".npy"
     BESIDE: ClassVar[Sequence[str]] = (".csv.gz",)
     HOLDS: ClassVar[bool] = False
+    OFFSET: ClassVar[int] = 0
 
     @staticmethod
     def width(size: int) -> int:
@@ -191,6 +201,7 @@ class Megatron:
     SUFFIX: ClassVar[str] = ".bin"
     BESIDE: ClassVar[Sequence[str]] = (".idx",)
     HOLDS: ClassVar[bool] = False
+    OFFSET: ClassVar[int] = 0
     _MAGIC = b"MMIDIDX\0\0"
     _CODES: ClassVar[dict[int, int]] = {2: 8, 4: 4}  # uint16, int32
 
@@ -247,6 +258,7 @@ class Numpy:
     SUFFIX: ClassVar[str] = ".npy"
     BESIDE: ClassVar[Sequence[str]] = (".index.npy",)
     HOLDS: ClassVar[bool] = True
+    OFFSET: ClassVar[int] = 128  # see `npy_header`
 
     @staticmethod
     def width(size: int) -> int:

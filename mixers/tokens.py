@@ -7,7 +7,7 @@ import functools
 import struct
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import IO, Annotated, Literal
+from typing import IO, Annotated, Any, Literal
 
 import msgspec
 
@@ -15,7 +15,7 @@ from mixers._options import By, Labelling, Name
 from mixers._packing import cut, fit
 from mixers._token_files import HELD, KINDS, Entry, TokenFiles, read_offsets, write_offsets
 from toolkit import ConfigError, DataError, Document, Mixed, MixedBatch, Model, Writer
-from toolkit.text import Array, Tokenizer
+from toolkit.text import IDS, TRACE, Array, Origin, Tokenizer, TraceFile, TraceWriter
 
 _HEAD = struct.Struct("<QIQ")  # bytes of the tokens, of the words, and the row
 _BOUNDS = ".documents.npy"
@@ -33,9 +33,12 @@ class Tokens(Labelling, Writer):
     Tokens are uint16, or uint32 if the tokenizer has more than 65,536 (in Megatron's files int32; in Modalities' files
     uint8 if there are at most 256). A document without tokens is counted, and not written. With `sequence_length`, each
     entry is a sequence of this many tokens. ``.documents.npy`` (int64) beside each file then says where documents,
-    pieces of documents and padding begin, and where the file ends. Needs the package tokenizers: `tagmix[tokens]`.
+    pieces of documents and padding begin, and where the file ends. ``FILE.trace`` says which document each token is of,
+    and which stretch of its text it stands for; ``FILE.ids`` has the ids for it (see `toolkit trace`). Needs the
+    package tokenizers: `tagmix[tokens]`.
     """
 
+    VERSION = "2"
     CONCATENATES = False
     HAS_TEXT = False
 
@@ -73,6 +76,10 @@ class Tokens(Labelling, Writer):
         ),
     ] = "cut"
     pad: Annotated[str | None, msgspec.Meta(description="the token that fills sequences; null: `eod`")] = None
+    ids: Annotated[
+        bool,
+        msgspec.Meta(description="whether ``FILE.ids`` is written; without it, `toolkit trace` reads the documents"),
+    ] = True
     by: By = None
     name: Name = "tokens"
     layout: Annotated[
@@ -92,19 +99,20 @@ class Tokens(Labelling, Writer):
         return content, content if KINDS[self.files].HOLDS and content > HELD else 0
 
     def carries(self, fields: Collection[str]) -> Collection[str]:
-        return ["text", *(["id"] if self.files == "dolma" and not self.sequence_length else [])]
+        in_words = ["id"] if self.files == "dolma" and not self.sequence_length else []
+        return ["text", *(("id", "source") if self.ids else in_words)]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         return self.encode_batch(MixedBatch([document], [mixed]))[0]
 
     def encode_batch(self, batch: MixedBatch) -> list[list[tuple[str, bytes]]]:
-        strip = self.files == "dolma" if self.strip is None else self.strip
         texts: list[str] = []
+        odds: dict[int, list[tuple[int, int]]] = {}
         numbers: list[int] = []  # of the text of each document: copies of one, which follow one another, share it
         before = None
         for document in batch.documents:
             if document is not before:
-                texts.append(document.text.strip() if strip else document.text)
+                texts.append(document.text.strip() if self._strips else document.text)
             numbers.append(len(texts) - 1)
             before = document
         tokens, bounds = self._loaded.encode(texts)
@@ -113,37 +121,71 @@ class Tokens(Labelling, Writer):
         for number, (document, mixed) in zip(numbers, batch, strict=True):
             own = encoded[bounds[number] : bounds[number + 1]]
             if len(own):
-                line = self._line(document, mixed, own)
+                if number not in odds:
+                    odds[number] = self._odds(texts[number], tokens[bounds[number] : bounds[number + 1]])
+                line = self._line(document, mixed, own, odds[number])
                 batch.counts["tokens"] += _HEAD.unpack_from(line)[0] // self._width
                 found.append([(self.label_in(mixed), line)])
             else:
                 found.append([])
         return found
 
-    def _line(self, document: Document, mixed: Mixed, tokens: Array) -> bytes:
+    def _odds(self, text: str, tokens: Array) -> list[tuple[int, int]]:
+        """Return `Tokenizer.odds`, of the tokens with that before them, which stands for nothing."""
+        odds = self._loaded.odds(text, tokens)
+        bos = self._number_of("bos")
+        if bos is None:
+            return odds
+        own = -int(self._loaded.widths[0][bos]) + sum(by for at, by in odds if at == 0)
+        return [(1, own), *((at + 1, by) for at, by in odds if at)]
+
+    def _line(self, document: Document, mixed: Mixed, tokens: Array, odds: list[tuple[int, int]]) -> bytes:
         first, last = self._around
         ends = tokens[len(tokens) - 1 :].tobytes() == last
         data = first + tokens.tobytes() + (b"" if ends else last)
-        words = b""
-        if self.files == "dolma":
-            id = f"{document.id}#{mixed.copy}" if mixed.copy > 1 else document.id
-            words = msgspec.json.encode((id, mixed.path))
+        id, source = (document.id, document.source) if self.ids else ("", "")
+        shard, copy = mixed.origin or mixed.shard, max(1, mixed.copy)
+        text = document.text
+        start, chars = (len(text) - len(text.lstrip()), len(text.rstrip())) if self._strips else (0, len(text))
+        origin = Origin(id, source, shard, mixed.row, copy, chars, list(mixed.edits), odds, start)
+        name = f"{document.id}#{mixed.copy}" if mixed.copy > 1 else document.id
+        words = msgspec.json.encode((name if self.files == "dolma" else "", mixed.path, origin))
         return b"".join([_HEAD.pack(len(data), len(words), mixed.row), words, data, b"\n"])
 
     def assemble_files(self, pieces: Iterator[bytes], files: Sequence[IO[bytes]]) -> None:
-        entries = (entry for piece in pieces for entry in _entries(piece))
+        files, ids = (files[:-1], files[-1]) if self.ids else (files, None)
+        *files, out = files
+        head: dict[str, Any] = {"width": self._width, "offset": self._kind.OFFSET, "tokenizer": self.tokenizer}
+        head["sequence"] = self.sequence_length
+        trace = TraceWriter(out, ids, head, self._loaded)
+        read = (entry for piece in pieces for entry in _entries(piece))
+        bounds = array("q", [0])
         if self.sequence_length is None:
-            self._kind.write(entries, self._width, *files)
-            return
-        bounds = array("q")
-        size = self.sequence_length * self._width
-        pack = cut if self.packing == "cut" else fit
-        self._kind.write(pack(entries, size, self._padding, bounds), self._width, *files[:-1])
-        write_offsets(bounds, files[-1])
+            self._kind.write(self._traced(read, trace, bounds), self._width, *files)
+        else:
+            size, starts = self.sequence_length * self._width, array("q")
+            if self.packing == "cut":
+                packed = cut(self._traced(read, trace, bounds), size, self._padding, starts)
+            else:
+                packed = fit(read, size, self._padding, starts, trace)
+            self._kind.write(packed, self._width, *files[:-1])
+            write_offsets(starts, files[-1])
+            bounds = starts
+        trace.close(bounds[-1])
+
+    def _traced(self, entries: Iterable[Entry], trace: TraceWriter, bounds: "array[int]") -> Iterator[Entry]:
+        """Yield documents that follow one another in a file, which are the pieces of its trace."""
+        for entry in entries:
+            count = len(entry.tokens) // self._width
+            assert entry.origin is not None
+            trace.add(bounds[0], count, entry.origin, entry.origin.start)
+            bounds[0] += count
+            yield entry
 
     def beside(self, path: str) -> Sequence[str]:
         stem = path.removesuffix(self._kind.SUFFIX)
-        return [stem + suffix for suffix in (*self._kind.BESIDE, *([_BOUNDS] if self.sequence_length else []))]
+        beside = [stem + suffix for suffix in (*self._kind.BESIDE, *([_BOUNDS] if self.sequence_length else []))]
+        return [*beside, path + TRACE, *([path + IDS] if self.ids else [])]
 
     def is_divided(self) -> bool:
         return self.layout == "one"
@@ -166,12 +208,25 @@ class Tokens(Labelling, Writer):
         beside = self.beside(path)
         try:
             entries = self._kind.check(path, beside)
+            trace = TraceFile(path)
+            for number in range(len(trace)):
+                trace.block(number)
             if self.sequence_length is None and documents is not None and entries != documents:
                 yield None, f"expected {documents:,} documents by the manifest, got {entries:,}"
-            if self.sequence_length is not None and read_offsets(beside[-1])[-1] != entries * self.sequence_length:
+            if (
+                self.sequence_length is not None
+                and read_offsets(self._bounds(path))[-1] != entries * self.sequence_length
+            ):
                 yield None, f"expected {entries:,} sequences of {self.sequence_length} tokens, got others"
         except DataError as error:
             yield error.line, f"{error.message} ({error.path})" if error.path != path else error.message
+
+    def _bounds(self, path: str) -> str:
+        return path.removesuffix(self._kind.SUFFIX) + _BOUNDS
+
+    @property
+    def _strips(self) -> bool:
+        return self.files == "dolma" if self.strip is None else self.strip
 
     @property
     def _kind(self) -> type[TokenFiles]:
@@ -219,6 +274,6 @@ def _entries(piece: bytes) -> Iterator[Entry]:
     while at < len(piece):
         size, words, row = _HEAD.unpack_from(piece, at)
         begin = at + _HEAD.size + words
-        id, source = msgspec.json.decode(piece[at + _HEAD.size : begin]) if words else ("", "")
-        yield Entry(piece[begin : begin + size], id, source, row)
+        id, source, origin = msgspec.json.decode(piece[at + _HEAD.size : begin], type=tuple[str, str, Origin])
+        yield Entry(piece[begin : begin + size], id, source, row, origin)
         at = begin + size + 1

@@ -24,7 +24,7 @@ import toolkit.train
 import toolkit.validate  # noqa: F401
 from toolkit.api.commands import (
     align, annotate, calibrate, compare, dedup, evaluate, fetch, ingest, mix, publish, report, run, sample,
-    stats, status, tag, tokenize, train, validate,
+    stats, status, tag, tokenize, trace, train, validate,
 )  # fmt: skip
 from toolkit.api.dataset import Dataset
 from toolkit.api.rows import Row, Rows
@@ -108,6 +108,7 @@ __all__ = [
     "status",
     "tag",
     "tokenize",
+    "trace",
     "train",
     "try_tagger",
     "validate",

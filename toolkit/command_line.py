@@ -282,7 +282,7 @@ _GROUPS = {
     "prepare": ("init", "run", "ingest", "align"),
     "compute": ("tag", "make", "dedup", "sample", "annotate", "calibrate", "train"),
     "mix": ("mix", "tokenize", "export"),
-    "look": ("status", "view", "head", "stats", "report", "compare", "evaluate", "sql", "validate"),
+    "look": ("status", "view", "head", "trace", "stats", "report", "compare", "evaluate", "sql", "validate"),
     "publish": ("croissant", "card", "publish", "fetch"),
     "more": ("taggers", "models", "config", "clean"),
 }

@@ -51,6 +51,7 @@ def lay_out(project: Project, files: str = "numpy", **output: Any) -> Project:
     project.config["mix"] = {
         "rules": [{"drop": "document.chars == 5", "name": "short"}],
         "output": {"format": "tokens", "path": str(project.out), "tokenizer": TOKENIZER, "eod": "</s>", "files": files}
+        | {"strip": False}
         | output,
     }
     project.config |= {"dataset": str(project.data)}
@@ -83,11 +84,11 @@ def of_pbin(path: Path) -> list[list[int]]:
     return [np.frombuffer(data, kind, length // width, 12 + offset).tolist() for offset, length in index]
 
 
-def of_dolma(path: Path, second: Sequence[str] = ("0-2", "a/0", "3")) -> list[list[int]]:
+def of_dolma(path: Path, second: Sequence[str] = ("0-2", "a/0.jsonl.gz", "3")) -> list[list[int]]:
     data = np.memmap(path, np.uint16, "r")
     with gzip.open(path.with_suffix(".csv.gz"), "rt", newline="") as stream:
         rows = list(csv.reader(stream))
-    assert not second or rows[1][2:] == list(second)
+    assert not second or [rows[1][2], rows[1][3].rpartition("documents/")[2], rows[1][4]] == list(second)
     return [data[int(row[0]) : int(row[1])].tolist() for row in rows]
 
 

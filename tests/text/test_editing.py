@@ -141,4 +141,4 @@ def test_line_starts_are_those_of_the_lines(text: str) -> None:
 @settings(max_examples=50)
 def test_no_edit_changes_nothing(text: str) -> None:
     found = apply(text, [])
-    assert (found.text, found.origins, found.edits) == (text, list(range(len(split_lines(text)))), 0)
+    assert (found.text, found.origins, found.edits) == (text, list(range(len(split_lines(text)))), [])

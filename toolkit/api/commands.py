@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toolkit.commands.publish import Publication
     from toolkit.commands.stats import Statistics
     from toolkit.commands.tag import Tagging
+    from toolkit.commands.trace import Trace
     from toolkit.commands.validate import Validation
     from toolkit.report import facts
 
@@ -491,6 +492,37 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
     Raises:
         Failed: if some shards cannot be read; what the others give is in `Failed.result`.
         ToolkitError: for whatever else is wrong.
+    """
+
+
+@command()
+def trace(
+    configuration: Configuration | None = None,
+    *,
+    tokens: str | None = None,
+    text: str | None = None,
+    id: str | None = None,
+    step: int | None = None,
+    of: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    overrides: Overrides = (),
+    progress: Progress = False,
+    **settings: Any,
+) -> "Trace":
+    """Trace tokens to documents and their texts, or a document to its tokens, as ``toolkit trace`` does.
+
+    Args:
+        configuration: as of `run`; needed for `text` and `id`, and for what is known of documents.
+        tokens: ``FILE:A-B``: tokens of a file, counted from 0, B exclusive.
+        text: a text that documents have, exactly.
+        id: an id or a URL.
+        step: a step of training, from 1.
+        of: how the training program reads: a path of YAML, or the same as a mapping.
+        overrides: as of `run`.
+        progress: as of `run`.
+        **settings: as of `run`.
+
+    Raises:
+        ToolkitError: if there is no trace of the file, no document of the id, or no such step.
     """
 
 

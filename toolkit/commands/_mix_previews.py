@@ -178,7 +178,7 @@ def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: 
     return Outcome(
         text="\n\n".join([*map(_shown, found), *([tracing.show_left_out(items)] if items else [])]) or nothing,
         data={
-            "documents": [_without(msgspec.to_builtins(each), "rank", "way") | each.way for each in found],
+            "documents": [without(msgspec.to_builtins(each), "rank", "way") | each.way for each in found],
             "left_out": msgspec.to_builtins(items),
             "failed": broken,
         },
@@ -206,7 +206,8 @@ def _with_ways(
     return [msgspec.structs.replace(each, way=way) for each, way in zip(found, ways, strict=True)]
 
 
-def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+def without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return fields without some."""
     return {name: value for name, value in fields.items() if name not in names}
 
 
@@ -295,7 +296,7 @@ def compare(
     total.keep_samples(shown.samples, shown.rule)
     broken += _add_texts(context, prepared, total)
     data = msgspec.to_builtins(total)
-    data["samples"] = [_without(each, "rank", "shard", "number") for each in data["samples"]]
+    data["samples"] = [without(each, "rank", "shard", "number") for each in data["samples"]]
     return Outcome(
         text=tables.comparison(context.options.config or "", path, total),
         data={**data, "failed": broken},

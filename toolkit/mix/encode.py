@@ -228,6 +228,7 @@ class Encoder:
             self.counted.rules[i].documents += 1
             self.counted.rules[i].chars += measured[CHARS]
         original, after_values = document, values
+        stretches: Sequence[tuple[int, int, int]] = ()
         wanted: Mapping[str, Any]
         if not rules.edits:
             wanted = _Values(self, document, lines)
@@ -242,7 +243,7 @@ class Encoder:
             if edited and not edited.text and not self.work.settings.output.keep_empty:
                 return self._nothing("documents empty after edits")
             if edited:
-                document = document.with_text(edited.text)
+                document, stretches = document.with_text(edited.text), edited.edits
                 after = self._values_after(edited, document, before, lines)
                 if isinstance(after, str):
                     return self._nothing(after)
@@ -256,6 +257,8 @@ class Encoder:
             self._fields(applied, document, number, lines, after_values) if applied or self.provenance else {},
             self.shard,
             number,
+            origin=self.work.key,
+            edits=stretches,
             path=self.work.path,
         )
         copies = rules.copies(*values, original) if rules.repeats else 1

@@ -59,6 +59,9 @@ class Mixed(msgspec.Struct, frozen=True):
         row: number of the document in its shard, from 1.
         copy: which copy of the document this is, from 1, in a mix with a rule `repeat`; 0 in others. It is among the
             `fields`, too.
+        origin: path of the shard with its suffix, behind ``STREAM/`` where streams have names.
+        edits: stretches of the text that rules have replaced, in order: start and end, and how many code points stand
+            in their place.
     """
 
     values: Mapping[str, Any]
@@ -69,6 +72,8 @@ class Mixed(msgspec.Struct, frozen=True):
     shard: str = ""
     row: int = 0
     copy: int = 0
+    origin: str = ""
+    edits: Sequence[tuple[int, int, int]] = ()
     path: str = ""
 
 

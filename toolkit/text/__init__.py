@@ -53,7 +53,7 @@ from toolkit.text.measures import LineMeasures, WordMeasures
 from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
 from toolkit.text.normal_forms import decomposed
 from toolkit.text.portable_floats import natural_logs, shortest_float32
-from toolkit.text.tokens import Tokenizer
+from toolkit.text.tokens import IDS, TRACE, Origin, Tokenizer, TraceFile, TraceWriter
 from toolkit.text.unicode_table import (
     ALPHA,
     BREAKS,
@@ -93,6 +93,7 @@ __all__ = [
     "HAS_ALNUM",
     "HAS_ALPHA",
     "HAS_ASCII_LETTER",
+    "IDS",
     "IS_LOWER",
     "IS_TITLE",
     "IS_UPPER",
@@ -102,6 +103,7 @@ __all__ = [
     "PUNCTUATION",
     "SPACE",
     "TERMINALS",
+    "TRACE",
     "UPPER",
     "Array",
     "BatchOption",
@@ -126,6 +128,7 @@ __all__ = [
     "LineTable",
     "Linear",
     "ModelFolder",
+    "Origin",
     "Repeated",
     "Repetition",
     "Said",
@@ -134,6 +137,8 @@ __all__ = [
     "Splitter",
     "Tokenizer",
     "Top",
+    "TraceFile",
+    "TraceWriter",
     "UInt8s",
     "UInt32s",
     "UInt64s",

@@ -57,13 +57,13 @@ class Edited:
         text: the result.
         origins: for each of its lines, the line of the original text that it begins in.
         lines: how many lines the original text has.
-        edits: how many stretches were replaced or cut.
+        edits: stretches that were replaced or cut: start and end in the original, and code points in their place.
     """
 
     text: str
     origins: list[int]
     lines: int
-    edits: int
+    edits: list[tuple[int, int, int]]
 
 
 def edits_of_spans(spans: Iterable[Span], by: str, text: str, past_end: PastEnd = "refuse") -> list[Edit]:
@@ -143,6 +143,7 @@ def apply(text: str, edits: Sequence[Edit], overlaps: Overlaps = "union") -> Edi
     """
     merged = merge(edits, overlaps)
     pieces: list[str] = []
+    stretches: list[tuple[int, int, int]] = []
     begins: list[tuple[int, int, bool]] = []  # where a piece begins in the result, in the original; whether it was kept
     position = length = 0
     for edit in merged:
@@ -153,13 +154,14 @@ def apply(text: str, edits: Sequence[Edit], overlaps: Overlaps = "union") -> Edi
                 begins.append((length, origin, moves))
                 pieces.append(piece)
                 length += len(piece)
+        stretches.append((edit.start, edit.end, len(replaced)))
         position = edit.end
     if position < len(text):
         begins.append((length, position, True))
         pieces.append(text[position:])
     result = "".join(pieces)
     old = line_starts(text)
-    return Edited(result, _origins(old, result, begins), len(old), len(merged))
+    return Edited(result, _origins(old, result, begins), len(old), stretches)
 
 
 def _origins(old: list[int], result: str, begins: list[tuple[int, int, bool]]) -> list[int]:

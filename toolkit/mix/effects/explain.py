@@ -123,6 +123,7 @@ class Target(ConfigStruct):
         samples: for each rule.
         rule: name of the only rule that samples are wanted for.
         seed: with which samples are drawn from all that there are; None for those that come first.
+        rows: numbers of the documents, from 1, in place of an id.
     """
 
     work: ShardToMix
@@ -130,6 +131,18 @@ class Target(ConfigStruct):
     samples: int = 0
     rule: str | None = None
     seed: int | None = None
+    rows: list[int] | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Return whether certain documents are asked for."""
+        return self.id is not None or self.rows is not None
+
+    def has(self, document: Document, number: int) -> bool:
+        """Return whether a document is one of them."""
+        if self.rows is not None:
+            return number in self.rows
+        return is_called(document.row, document.id, self.id or "")
 
 
 class RuleStep(ConfigStruct):
@@ -193,18 +206,18 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
             report(1, 0)
             values = [*row, document]
             try:
-                if target.id is None:
+                if not target.asks:
                     concerned = _concerned(rules, document, values, work.stream.past_end) if samples.wanted else []
                     deciding = samples.take(document, number, concerned)
                 else:
-                    deciding = [(-1, 0)] if is_called(document.row, document.id, target.id) else []
+                    deciding = [(-1, 0)] if target.has(document, number) else []
                 for i, rank in deciding:
                     told = _explain(work, rules, document, number, values, i)
-                    attributes = {} if target.id is None else plain_values(work.sets, map(RAW_ATTRIBUTES.decode, lines))
+                    attributes = plain_values(work.sets, map(RAW_ATTRIBUTES.decode, lines)) if target.asks else {}
                     samples.add(msgspec.structs.replace(told, rank=rank, attributes=attributes), number)
             except DataError as error:
                 raise at_document(error, work, number, document.id) from None
-            if target.id is None and samples.are_complete:
+            if (not target.asks and samples.are_complete) or (target.rows and number == max(target.rows)):
                 break
     return samples.found()
 

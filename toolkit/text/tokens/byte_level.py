@@ -8,7 +8,7 @@ a tokenizer may do, it does itself (`Tokens` in ``__init__``).
 Source: Sennrich et al. 2016, arXiv:1508.07909; Radford et al. 2019 (GPT-2) for bytes and the expression.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from toolkit.text.kernels.compiling import Compiled
@@ -226,6 +226,24 @@ def _letters() -> str:
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = iter(range(0x100, 0x200))
     return "".join(chr(byte) if byte in shown else chr(next(others)) for byte in range(256))
+
+
+def bytes_in(vocabulary: Mapping[str, int]) -> Callable[[str], bytes]:
+    """Return what gives the bytes that a token of a model stands for: by letters of bytes, ``<0xE4>``, ``▁`` or ``##``.
+
+    Args:
+        vocabulary: Tokens of the model.
+    """
+    byte_of = {letter: byte for byte, letter in enumerate(_letters())}
+    if all(letter in vocabulary for letter in byte_of):
+        return lambda token: bytes([byte_of[letter] for letter in token if letter in byte_of])
+
+    def spelled(token: str) -> bytes:
+        if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
+            return bytes([int(token[3:5], 16)])
+        return token.removeprefix("##").encode()
+
+    return spelled
 
 
 def _as_letters(utf8: bytes) -> str:

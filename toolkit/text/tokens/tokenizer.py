@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from toolkit.distribution import missing_extra
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, DataError
 from toolkit.storage.models import resolve
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.tokens import byte_level
@@ -43,7 +43,7 @@ class Tokenizer:
         self.library = load_tokenizer(model)
         self.library.encode_special_tokens = literal
         self.size: int = max(self.library.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        self._special = special
+        self._special, self._model = special, model
         file = _read(resolve(model))
         of_file = [each for each in file.get("added_tokens") or () if each.get("content")]
         added = [each for each in of_file if not (literal and each.get("special"))]
@@ -70,6 +70,53 @@ class Tokenizer:
         """Return the tokens that the file adds to its model's, by their numbers: special ones, as a rule."""
         added = self.library.get_added_tokens_decoder()
         return [added[number].content for number in sorted(added)]
+
+    @functools.cached_property
+    def widths(self) -> tuple[Array, Array]:
+        """The code points that begin in the text of each token, int32, and whether it begins inside one, bool."""
+        import numpy as np
+
+        counts, inner = np.zeros(self.size, np.int32), np.zeros(self.size, bool)
+        vocabulary = self.library.get_vocab(with_added_tokens=False)
+        bytes_of = byte_level.bytes_in(vocabulary)
+        added = {number: token.content for number, token in self.library.get_added_tokens_decoder().items()}
+        for token, number in {**vocabulary, **{content: number for number, content in added.items()}}.items():
+            text = token.encode() if number in added else bytes_of(token)
+            counts[number] = sum(byte & 0xC0 != 0x80 for byte in text)
+            inner[number] = text[:1] != b"" and text[0] & 0xC0 == 0x80
+        return counts, inner
+
+    def odds(self, text: str, tokens: Array) -> list[tuple[int, int]]:
+        """Return the tokens before which the text moves by other than their `widths`, and by how many code points more.
+
+        Args:
+            text: Text that was encoded.
+            tokens: Its tokens.
+        """
+        import numpy as np
+
+        counts, inner = self.widths
+        found = counts[tokens]
+        if self._fast is not None and int(found.sum()) == len(text):
+            return []
+        encoded = self._with_places.encode(text, add_special_tokens=self._special)
+        starts = np.array([start for start, _ in encoded.offsets], np.int64)
+        if encoded.ids != tokens.tolist():
+            raise DataError("expected the same tokens of a text again, got others")
+        moved = starts + inner[tokens] - np.concatenate([[0], np.cumsum(found)[:-1]])
+        by = np.diff(moved, prepend=0)
+        return [(int(at), int(by[at])) for at in np.flatnonzero(by)]
+
+    @functools.cached_property
+    def _with_places(self) -> Any:
+        """The tokenizer of the library, whose places have the white space that a token begins with."""
+        from tokenizers import processors
+
+        library = load_tokenizer(self._model)
+        library.encode_special_tokens = self.library.encode_special_tokens
+        if not self._special:
+            library.post_processor = processors.Sequence([])
+        return library
 
     def encode(self, texts: Sequence[str]) -> tuple[Array, Array]:
         """Return the tokens of texts, uint32, and int64 (texts + 1) where those of each begin, and the end."""

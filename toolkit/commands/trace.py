@@ -1,0 +1,358 @@
+"""Trace tokens, a text, an id or a URL to documents, what decided about them, and their tokens; and back."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from toolkit.command_line import Flag, Words, positive
+from toolkit.command_line import Options as CommonOptions
+from toolkit.commands import _mix_budgets as budgets
+from toolkit.commands import _mix_editions as editions
+from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _mix_previews as previews
+from toolkit.commands import _tracing as tracing
+from toolkit.config import settings
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import ConfigError, amount, short
+from toolkit.mix import publish
+from toolkit.mix.effects import explain as explaining
+from toolkit.mix.join import JoinedShard, ShardToMix, joint_rows
+from toolkit.mix.settings import REJECTED, TOKENS
+from toolkit.records.left_out import LeftOut, is_called
+from toolkit.result import CommandResult, absent
+from toolkit.runs.executors import Report, Task
+from toolkit.stages import shards as sharing
+from toolkit.stages.context import Context
+from toolkit.stages.outcome import Outcome, all_values
+from toolkit.storage.addresses import whole
+from toolkit.storage.paths import join
+from toolkit.text.tokens import TraceFile
+from toolkit.text.tokens.orders import FileOfTokens, Order
+from toolkit.text.tokens.trace import Piece
+
+MOST = 1000
+"""Places of a text that are found in a shard."""
+
+EXPLAINED = 100
+"""Documents that are read again and explained."""
+
+
+class TracedTokens(msgspec.Struct, kw_only=True):
+    """Tokens of one document that follow one another in a file.
+
+    Attributes:
+        source, id: Document; null where no file has the ids, and no configuration is given.
+        shard: Relative path of its shard, after ``STREAM/`` where streams have names.
+        row: Row in the shard, from 1.
+        copy: Which copy of the document this is, from 1.
+        span: Stretch of the document's text that the tokens stand for: start and end, in code points.
+        tokens: First token in the file, from 0, and the one after the last.
+        file: File of the tokens.
+        edits: Stretches inside the span that rules have replaced: start, end, and code points that were written.
+        rank, sample: Of a training step, who reads the tokens, as which sample.
+    """
+
+    source: str | None
+    id: str | None
+    shard: str
+    row: int
+    copy: int
+    span: tuple[int, int]
+    tokens: tuple[int, int]
+    file: str
+    edits: list[tuple[int, int, int]] = absent()
+    rank: int = absent()
+    sample: int = absent()
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """A place of a text in a document; fields as of `TracedTokens`."""
+
+    source: str
+    id: str
+    shard: str
+    row: int
+    span: tuple[int, int]
+
+
+class Trace(CommandResult, kw_only=True):
+    """The result of `trace`.
+
+    Attributes:
+        pieces: Tokens in the order of their files; of a step in that of reading.
+        matches: Places of the text.
+        documents: With a configuration, each document with its input, attributes, rules, edits and parts.
+        left_out: Items with that id or URL that ingest has left out, and why.
+    """
+
+    pieces: list[TracedTokens]
+    matches: list[Match] = absent()
+    documents: list[dict[str, Any]] = absent()
+    left_out: list[LeftOut] = absent()
+
+
+class Options(CommonOptions, frozen=True, kw_only=True):
+    """Options of ``toolkit trace``."""
+
+    EXAMPLES: ClassVar = ("toolkit trace --tokens data/tokens/tokens.pbin:1000-1100",)
+
+    config: Annotated[str | None, Flag("the configuration (YAML)", "-c", "--config", metavar="FILE")] = None
+    overrides: Annotated[tuple[str, ...], Words("settings that override the file's", "KEY=VALUE")] = ()
+    tokens: Annotated[
+        str | None, Flag("these tokens of a file that `tokenize` wrote, counted from 0", metavar="FILE:A-B")
+    ] = None
+    text: Annotated[str | None, Flag("documents with exactly this text, and its tokens (needs -c)")] = None
+    id: Annotated[
+        str | None, Flag("the document with this id or URL, and its tokens (needs -c)", metavar="ID|URL", parse=whole)
+    ] = None
+    step: Annotated[
+        int | None, Flag("tokens that a training program reads in this step, from 1", parse=positive, metavar="N")
+    ] = None
+    of: Annotated[str | None, Flag("with --step: YAML that says how the program reads", metavar="CONFIG")] = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("tokens", "text", "id", "step") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ConfigError(f"expected one of --tokens, --text, --id and --step, got {' and '.join(given) or 'none'}")
+        if (self.step is None) != (self.of is None):
+            raise ConfigError("expected --step N together with --of CONFIG")
+        if given[0] in ("text", "id") and self.config is None:
+            raise ConfigError(f"expected a configuration (-c FILE) with --{given[0]}")
+        if self.text == "":
+            raise ConfigError("expected a text of at least one character with --text, got none")
+
+    @property
+    def only_shows(self) -> bool:
+        return True
+
+
+def run(context: Context, options: Options) -> Outcome:
+    """Trace what is asked for."""
+    if options.tokens is not None or options.step is not None:
+        pieces = list(_of_tokens(options.tokens) if options.tokens else _of_step(options.step or 0, options.of or ""))
+        if options.config is None:
+            return _outcome(Trace(pieces=pieces))
+        corpus = _Corpus(context)
+        rows = {(piece.shard, piece.row): None for piece in pieces}
+        documents = corpus.explained(list(rows)[:EXPLAINED])
+        names = {(each["shard"], each["row"]): (each["source"], each["id"]) for each in documents}
+        for piece in pieces:
+            if piece.id is None and (piece.shard, piece.row) in names:
+                piece.source, piece.id = names[piece.shard, piece.row]
+        return _outcome(Trace(pieces=pieces, documents=documents))
+    corpus = _Corpus(context)
+    if options.text is not None:
+        tasks = [Task(work.name, Search(work=work, text=options.text), key=work.key) for work in corpus.works]
+        matches = [match for found in all_values(context.run("explain", find_text, tasks)) for match in found]
+        pieces = [piece for match in matches for piece in corpus.tokens([(match.shard, match.row)], match.span)]
+        rows = {(match.shard, match.row): None for match in matches}
+        return _outcome(Trace(pieces=pieces, matches=matches, documents=corpus.explained(list(rows)[:EXPLAINED])))
+    assert options.id is not None
+    tasks = [Task(work.name, Search(work=work, id=options.id), key=work.key) for work in corpus.works]
+    found = [match for each in all_values(context.run("explain", find_text, tasks)) for match in each]
+    datasets = {work.dataset.bookkeeping: work.dataset for work in corpus.works}
+    items = tracing.items_left_out(datasets.values(), options.id, amount(len(tasks), "shard"), known=bool(found))
+    rows = {(match.shard, match.row): None for match in found}
+    documents = corpus.explained(list(rows))
+    places = tracing.in_output(context, [each["id"] for each in documents]) or {}
+    documents = [each | ({"output": places[each["id"]]} if each["id"] in places else {}) for each in documents]
+    return _outcome(Trace(pieces=list(corpus.tokens(list(rows))), documents=documents, left_out=items))
+
+
+# --- from tokens ------------------------------------------------------------------------------------------------------
+
+
+def _of_tokens(given: str) -> Iterator[TracedTokens]:
+    path, _, numbers = given.rpartition(":")
+    first, _, end = numbers.partition("-")
+    if not (path and first.isdecimal() and end.isdecimal() and int(first) < int(end)):
+        raise ConfigError(f"--tokens: expected FILE:A-B with A below B, such as tokens.pbin:0-100, got {given}")
+    trace = TraceFile(path)
+    if int(end) > trace.tokens:
+        raise ConfigError(f"--tokens: expected tokens of {path} from 0 to {trace.tokens:,}, got {numbers}")
+    return _traced(trace, int(first), int(end))
+
+
+def _of_step(step: int, given: str) -> Iterator[TracedTokens]:
+    """Yield the tokens of a training step, by rank and in the order in which each is read."""
+    node = settings.parse(given, "--of") if given.startswith("{") else settings.load_source(given, [])
+    settings.refuse_unknown(node, Order, (), "an order")
+    order = settings.convert(node, Order)
+    traces = [TraceFile(path) for path in order.files]
+    for read in order.step(step, [FileOfTokens(trace.tokens, trace.lengths) for trace in traces]):
+        for piece in _traced(traces[read.file], read.first, read.end):
+            yield msgspec.structs.replace(piece, rank=read.rank, sample=read.sample)
+
+
+def _traced(trace: TraceFile, first: int, end: int) -> Iterator[TracedTokens]:
+    for piece in trace.pieces(first, end):
+        yield _one(trace, piece, max(first, piece.first), min(end, piece.end))
+
+
+def _one(trace: TraceFile, piece: Piece, first: int, end: int) -> TracedTokens:
+    start, behind, edits = trace.span(piece, first, end)
+    origin = piece.origin
+    return TracedTokens(
+        source=origin.source if trace.has_ids else None,
+        id=origin.id if trace.has_ids else None,
+        shard=origin.shard,
+        row=origin.row,
+        copy=origin.copy,
+        span=(start, behind),
+        tokens=(first, end),
+        file=trace.path,
+        edits=edits or msgspec.UNSET,  # type: ignore[arg-type]  # see `absent`
+    )
+
+
+# --- from documents ---------------------------------------------------------------------------------------------------
+
+
+class Search(ConfigStruct, kw_only=True):
+    """A shard in which documents are looked for: by a text that they have, or by their id or URL."""
+
+    work: JoinedShard
+    text: str | None = None
+    id: str | None = None
+
+
+def find_text(search: Search, report: Report) -> list[Match]:
+    """Return the places of a text in a shard, or its documents of an id or a URL."""
+    found: list[Match] = []
+    work = msgspec.structs.replace(search.work, sets=[] if search.work.stream.text is None else search.work.sets)
+    with ExitStack() as stack:
+        for document, number, _, _ in joint_rows(work, stack, set()):
+            report(1, 0)
+            if search.text is None:
+                is_it = is_called(document.row, document.id, search.id or "")
+                spans = [(0, document.chars)] if is_it else []
+            else:
+                spans = list(_places(document.text, search.text))
+            found += [
+                Match(source=document.source, id=document.id, shard=work.key, row=number, span=span) for span in spans
+            ]
+            if len(found) >= MOST:
+                break
+    return found[:MOST]
+
+
+def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    at = text.find(wanted)
+    while at >= 0:
+        yield at, at + len(wanted)
+        at = text.find(wanted, at + 1)
+
+
+class _Corpus:
+    """The documents of a configuration, as its mix has them, and the files with their tokens."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._of_mix: dict[str, ShardToMix] = {}
+        tokens = editions.with_tokens(context) if context.has(editions.SECTION) else None
+        of_mix = context if context.has("mix") else tokens
+        self._outputs = [each for each in (tokens, of_mix, *(editions.of(context).values())) if each]
+        if of_mix is None:
+            shards = sharing.shards(context, context.dataset)[0]
+            limit = context.config.max_document_bytes
+            self.works: Sequence[JoinedShard] = [JoinedShard.of(context.dataset, [], each, limit) for each in shards]
+            return
+        prepared = budgets.fill(of_mix, preparation.prepare(of_mix, preparation.settings_of(of_mix, writes=False)))
+        context.warn(prepared.unreadable.values())
+        self._of_mix = {work.key: work for work in prepared.works}
+        self.works = prepared.works
+
+    def explained(self, rows: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+        """Return what is known of documents: input, attributes, and rules and edits where there is a mix."""
+        works = {work.key: work for work in self.works}
+        by_shard: dict[str, list[int]] = {}
+        for shard, row in rows:
+            by_shard.setdefault(shard, []).append(row)
+        if unknown := next((shard for shard in by_shard if shard not in works), None):
+            raise ConfigError(f"expected documents of the configuration, got tokens of {unknown}; give the one of them")
+        found = {}
+        if self._of_mix:
+            tasks = [
+                Task(works[shard].name, explaining.Target(self._of_mix[shard], rows=numbers), key=shard)
+                for shard, numbers in by_shard.items()
+            ]
+            for task, explanations in zip(
+                tasks, all_values(self._context.run("explain", explaining.explain_shard, tasks)), strict=True
+            ):
+                for each in explanations:
+                    row = int(each.place.rpartition(":")[2])
+                    found[task.key, row] = previews.without(msgspec.to_builtins(each), "rank", "way", "deciding")
+        else:
+            for shard, numbers in by_shard.items():
+                source = self._context.source_of(works[shard].dataset, [shard])
+                for document, _, raw, number in source.raw_rows(shard, self._context.config.max_document_bytes):
+                    if number in numbers:
+                        attributes = {name: msgspec.json.decode(each) for name, each in raw.items()}
+                        found[shard, number] = {"id": document.id, "source": document.source, "attributes": attributes}
+        return [
+            {"shard": shard, "row": row, **found[shard, row]}
+            | tracing.origin(works[shard].dataset, works[shard].shard, row)
+            for shard, row in rows
+            if (shard, row) in found
+        ]
+
+    def tokens(self, rows: Sequence[tuple[str, int]], span: tuple[int, int] | None = None) -> Iterator[TracedTokens]:
+        """Yield the tokens of documents in all outputs; with a span, those that have code points of it."""
+        by_shard: dict[str, set[int]] = {}
+        for shard, row in rows:
+            by_shard.setdefault(shard, set()).add(row)
+        for trace in self._traces():
+            for shard, numbers in by_shard.items():
+                for piece in trace.rows(shard, numbers):
+                    first, end = (piece.first, piece.end) if span is None else _within(trace, piece, *span)
+                    if first < end:
+                        yield _one(trace, piece, first, end)
+
+    def _traces(self) -> Iterator[TraceFile]:
+        for output in self._outputs:
+            section = output.config.mix.get("output", {})
+            manifest = publish.load_manifest(section["path"]) if section.get("format") == TOKENS else None
+            for part in manifest.parts if manifest else ():
+                if part.label != REJECTED:
+                    yield TraceFile(join(section["path"], part.path))
+
+
+def _within(trace: TraceFile, piece: Piece, start: int, end: int) -> tuple[int, int]:
+    """Return the tokens of a piece that stand for code points of a stretch of its text."""
+    tokens = range(piece.first, piece.end)
+    first = bisect_right(tokens, start, key=lambda token: trace.span(piece, token, token + 1)[1])
+    behind = bisect_left(tokens, end, key=lambda token: trace.span(piece, token, token + 1)[0])
+    return piece.first + first, piece.first + behind
+
+
+# --- for people -------------------------------------------------------------------------------------------------------
+
+
+def _outcome(trace: Trace) -> Outcome:
+    lines = list(map(_line, trace.pieces))
+    if "matches" in trace.data:
+        places = [f"{each.shard}:{each.row}  {each.span[0]}-{each.span[1]}  {short(each.id)}" for each in trace.matches]
+        lines = [f"{amount(len(places), 'place')} in documents", *places, "", *lines]
+    for document in trace.documents or ():
+        place = f"{document['shard']}:{document['row']}"
+        lines += ["", f"{place}  id {short(document['id'])}, source {short(document['source'])}"]
+        lines += tracing.show_origin(document)
+        if "steps" in document:
+            dropped = document["dropped"]
+            lines.append(f"  dropped by {dropped!r}" if dropped else "  stays")
+            lines += [f"    {step['rule']}  {step['verdict']}" for step in document["steps"]]
+        lines += [f"    {name} = {short(value, 200)}" for name, value in document.get("attributes", {}).items()]
+    if trace.left_out:
+        lines += ["", tracing.show_left_out(trace.left_out)]
+    return Outcome(text="\n".join(lines) or "these tokens are of no document: they fill a sequence", data=trace)
+
+
+def _line(piece: TracedTokens) -> str:
+    who = f"rank {piece.rank}, sample {piece.sample:,}: " if isinstance(piece.rank, int) else ""
+    name = "" if piece.id is None else f"  {short(piece.id)}, source {short(piece.source)}"
+    copy = f" copy {piece.copy}" if piece.copy > 1 else ""
+    tokens, span = (f"{a:,}-{b:,}" for a, b in (piece.tokens, piece.span))
+    return f"{who}{piece.file}:{tokens}  {piece.shard}:{piece.row}{copy}, characters {span}{name}"

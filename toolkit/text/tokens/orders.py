@@ -1,0 +1,207 @@
+"""The order in which training programs read files of tokens: a pure function of seed, epoch and ranks.
+
+Sources: Modalities 0.5, ``samplers.py`` and ``dataset.py``; OLMo-core 2, ``data_loader.py`` and ``numpy_dataset.py``;
+Megatron-LM core 0.16, ``gpt_dataset.py``, ``helpers.cpp`` and ``data_samplers.py``.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NamedTuple
+
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.errors import ConfigError
+from toolkit.text.kernels.signatures import Array
+
+
+class Read(NamedTuple):
+    """Tokens that a rank reads: a stretch of a file, by the number of the file."""
+
+    rank: int
+    sample: int
+    file: int
+    first: int
+    end: int
+
+
+class FileOfTokens(NamedTuple):
+    """The tokens of a file, and the lengths of its entries, which Megatron calls documents."""
+
+    tokens: int
+    lengths: Callable[[], Array]
+
+
+class Order(ConfigStruct, kw_only=True):
+    """The file of ``--of``: how a training program reads files of tokens."""
+
+    reader: Annotated[Literal["megatron", "olmo_core", "modalities"], Description(description="the program")]
+    files: Annotated[list[str], Description(description="files of tokens, in the order of the program")]
+    sequence_length: Annotated[
+        int, Description(description="tokens of a sample; `block_size` of Modalities (its `sequence_length` + 1)")
+    ]
+    batch: Annotated[int, Description(description="samples of a step, over all ranks")]
+    seed: Annotated[int, Description(description="of the data: `random_seed`, `data_loader.seed`, sampler `seed`")] = 0
+    epoch: Annotated[
+        int | None, Description(description="OLMo-core (from 1) and Modalities (from 0); null: the first")
+    ] = None
+    ranks: Annotated[int, Description(description="data parallel ranks")] = 1
+    micro_batch: Annotated[
+        int | None, Description(description="Megatron: samples of a rank at a time; null: all of its step at once")
+    ] = None
+    samples: Annotated[
+        int | None, Description(description="Megatron: samples that the data set was built for; null: one epoch")
+    ] = None
+    share: Annotated[float, Description(description="Megatron: part of the documents that train, the first")] = 1.0
+    shuffle: Annotated[bool, Description(description="OLMo-core and Modalities: whether samples are shuffled")] = True
+    drop_last: Annotated[bool, Description(description="Modalities: whether the last incomplete round goes")] = True
+    skip: Annotated[int, Description(description="Modalities: `skip_num_global_samples`")] = 0
+    reuse_last_target: Annotated[bool, Description(description="Modalities: whether samples overlap by one token")] = (
+        True
+    )
+
+    def step(self, number: int, files: Sequence[FileOfTokens]) -> list[Read]:
+        """Return what all ranks read in a step, counted from 1, each in its order.
+
+        Raises:
+            ConfigError: If there is no such step, or the batch cannot be divided.
+        """
+        local = self.batch // self.ranks
+        if self.batch < 1 or self.batch % self.ranks or local % (self.micro_batch or local):
+            raise ConfigError(f"batch: expected a multiple of ranks × micro_batch, got {self.batch}")
+        order, pieces = getattr(self, f"_{self.reader}")(files)
+        begin, found = (number - 1) * local, list[Read]()
+        for rank, samples in enumerate(order):
+            if begin < 0 or begin + local > len(samples):
+                steps = len(samples) // local
+                raise ConfigError(f"--step: expected a step from 1 to {steps:,}, got {number:,}")
+            for sample in samples[begin : begin + local].tolist():
+                found += [Read(rank, sample, *piece) for piece in pieces(sample)]
+        return found
+
+    def _modalities(self, files: Sequence[FileOfTokens]) -> tuple[list[Array], Callable[[int], list[Any]]]:
+        size = self.sequence_length
+        stride = size - 1 if self.reuse_last_target else size
+        counts = [(file.tokens - size) // stride + 1 for file in files]
+        order = modalities_order(
+            sum(counts), self.seed, self.epoch or 0, self.ranks, self.shuffle, self.drop_last, self.skip
+        )
+        return order, _chunks(counts, stride, size)
+
+    def _olmo_core(self, files: Sequence[FileOfTokens]) -> tuple[list[Array], Callable[[int], list[Any]]]:
+        counts = [file.tokens // self.sequence_length for file in files]
+        epoch = 1 if self.epoch is None else self.epoch
+        order = olmo_core_order(sum(counts), self.seed, epoch, self.ranks, self.batch, self.shuffle)
+        return order, _chunks(counts, self.sequence_length, self.sequence_length)
+
+    def _megatron(self, files: Sequence[FileOfTokens]) -> tuple[list[Array], Callable[[int], list[Any]]]:
+        import numpy as np
+
+        if len(files) != 1:
+            raise ConfigError(f"files: expected one file: blends of Megatron are not known here, got {len(files)}")
+        lengths = files[0].lengths()
+        begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        taken = lengths[: round(self.share * len(lengths))]
+        documents, order = megatron_order(taken, self.sequence_length, self.seed, self.samples)
+        ends = np.cumsum(lengths[documents])
+
+        def pieces(sample: int) -> list[tuple[int, int, int]]:
+            first = sample * self.sequence_length
+            last = min(first + self.sequence_length + 1, int(ends[-1]))
+            found = []
+            while first < last:
+                i = int(np.searchsorted(ends, first, "right"))
+                length = int(lengths[documents[i]])
+                at = int(begins[documents[i]]) + first - (int(ends[i]) - length)
+                count = min(int(ends[i]), last) - first
+                found.append((0, at, at + count))
+                first += count
+            return found
+
+        rows = order[: len(order) // self.batch * self.batch]
+        rows = rows.reshape(-1, self.ranks, self.micro_batch or self.batch // self.ranks)
+        return [rows[:, rank].reshape(-1) for rank in range(self.ranks)], pieces
+
+
+def _chunks(counts: Sequence[int], stride: int, size: int) -> Callable[[int], list[Any]]:
+    import numpy as np
+
+    bounds = np.cumsum([0, *counts])
+
+    def pieces(sample: int) -> list[tuple[int, int, int]]:
+        file = int(np.searchsorted(bounds, sample, "right")) - 1
+        first = (sample - int(bounds[file])) * stride
+        return [(file, first, first + size)]
+
+    return pieces
+
+
+def modalities_order(  # the arguments of their sampler
+    samples: int, seed: int, epoch: int, ranks: int, shuffle: bool, drop_last: bool = True, skip: int = 0
+) -> list[Array]:
+    """Return the samples of each rank, as `ResumableDistributedSampler` of Modalities has them."""
+    import numpy as np
+
+    full = torch_randperm(samples, seed + epoch) if shuffle else np.arange(samples)
+    left = full[skip:]
+    if drop_last:
+        left = left[: len(left) // ranks * ranks]
+    elif samples:
+        left = np.concatenate([left, np.resize(full, -len(left) % ranks)])
+    return [left[rank::ranks] for rank in range(ranks)]
+
+
+def olmo_core_order(  # the arguments of their loader
+    samples: int, seed: int, epoch: int, ranks: int, batch: int, shuffle: bool = True
+) -> list[Array]:
+    """Return the samples of each rank, as `NumpyFSLDataLoader` of OLMo-core has them."""
+    import numpy as np
+
+    indices = np.arange(samples, dtype=np.uint32)
+    if shuffle:
+        np.random.Generator(np.random.PCG64(seed=seed + epoch)).shuffle(indices)
+    rows = indices[: samples // batch * batch].reshape(-1, batch)
+    return [rows[:, rank::ranks].reshape(-1) for rank in range(ranks)]
+
+
+def megatron_order(lengths: Array, size: int, seed: int, samples: int | None = None) -> tuple[Array, Array]:
+    """Return the documents in the order in which they are cut into samples, and the samples in that of training.
+
+    As `GPTDataset` of Megatron has them (`document_index` and `shuffle_index`), with one more token for each sample.
+
+    Args:
+        lengths: Tokens of each document.
+        size: Tokens of a sample.
+        seed: Seed.
+        samples: Samples that are asked for; None for one epoch.
+    """
+    import numpy as np
+
+    tokens = int(np.sum(lengths))
+    epochs = 1 if samples is None else max(1, -(-(samples * size + 1) // tokens))
+    before = ((epochs - 1) * tokens - 1) // size if epochs > 1 else 0
+    is_apart = epochs > 1 and (samples or 0) - before < int(0.80 * ((tokens - 1) // size))
+    state = np.random.RandomState(seed)
+
+    def shuffled(times: int) -> Array:
+        documents = np.tile(np.arange(len(lengths), dtype=np.int32), times)
+        state.shuffle(documents)
+        return documents
+
+    documents = np.concatenate([shuffled(epochs - 1), shuffled(1)]) if is_apart else shuffled(epochs)
+    total = (epochs * tokens - 1) // size
+    order = list[Array]()
+    for first, end in pairwise([0, before, total] if is_apart else [0, total]):
+        order.append(np.arange(first, end, dtype=np.uint32))
+        state.shuffle(order[-1])
+    return documents, np.concatenate(order)
+
+
+def torch_randperm(items: int, seed: int) -> Array:
+    """Return ``torch.randperm`` of so many items, on a CPU, with a generator of this seed."""
+    import numpy as np
+
+    random = np.random.RandomState(seed & 0xFFFFFFFF)._bit_generator.random_raw(items).astype(np.int64)  # noqa: SLF001
+    steps = (random % np.arange(items, 0, -1)).tolist()
+    found = list(range(items))
+    for i, step in enumerate(steps):
+        found[i], found[i + step] = found[i + step], found[i]
+    return np.array(found, np.int64)
