@@ -23,7 +23,7 @@ def add(one: T, other: T) -> T:
         for key, value in other.items():
             one[key] = add(one[key], value) if key in one else copy.deepcopy(value)
     elif isinstance(one, list) and isinstance(other, list):
-        one[:] = [add(*pair) for pair in zip(one, other, strict=True)]
+        one[:] = [a + b if type(a) is type(b) is int else add(a, b) for a, b in zip(one, other, strict=True)]
     elif isinstance(one, set) and isinstance(other, set):
         one.update(other)
     elif isinstance(one, msgspec.Struct):
