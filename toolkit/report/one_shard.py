@@ -21,22 +21,12 @@ from toolkit.aggregate.histogram import Cells
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
-from toolkit.errors import DataError
-from toolkit.mix.effects.counts import (
-    GroupCount,
-    RuleCount,
-    Totals,
-    count_group,
-    count_nulls,
-    count_repeats,
-    finish,
-)
-from toolkit.mix.effects.preview import Block, blocks
-from toolkit.mix.join import ShardToMix, at_document, inputs_of
+from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals
+from toolkit.mix.effects.preview import Block, Decided, Effects, blocks
+from toolkit.mix.join import ShardToMix, inputs_of
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, Attributes, DuplicateCounts, Pair, key_of
 from toolkit.report.fields import Fields
-from toolkit.rules import Outcome
 from toolkit.runs.executors import Report
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
@@ -190,62 +180,37 @@ class _Counting:
         self._lines, self._words = columns.array(columns.lines), columns.array(columns.words)
         self._places = {kind: columns.array(data) for kind, data in columns.places.items()}
         self._hashes = row_index.hashes(task.work.dataset, task.work.shard)
-        self._labels: dict[str, int] = {}
-        self._effects = [RuleCount() for _ in self._rules.rules]
-        self._by_label: list[Any] = []
-        self._sizes: list[Any] = []
+        self._effects = Effects(task.work, self._rules, self._copies)
+        self._labels, self._rows = self._effects.labels, 0
+        self._sizes = [_zeros(64, len(SIZES)) for _ in range(2)]
         self._least = Least[Rank]()
         self._attributes = Attributes(task.work.sets, task.fields, self._least, self._rules, self._labels)
-        self._met: dict[int, list[int]] = {}
-        self._budget: dict[str, GroupCount] = {}
-        self._totals = Totals()
-        self._unlike_dolma = 0
         self._sums = {kind: _zeros(len(values), 6) for kind, values in columns.values.items()}
 
     def run(self) -> None:
         for block in blocks(self._work, self._rules):
             self._add(block)
         self.fates = self._copies.taken()
-        finish(self._effects, self._rules.rules, self._totals)
 
     def _add(self, block: Block) -> None:
         import numpy as np
 
-        begin = self._totals.rows
-        here = slice(begin, begin + len(block.chars))
-        rows = np.arange(begin + 1, begin + 1 + len(block.chars))
+        begin = self._rows
+        self._rows += len(block.chars)
+        here = slice(begin, self._rows)
+        rows = np.arange(begin + 1, self._rows + 1)
         chars, sizes = np.array(block.chars, dtype=np.int64), np.array(block.bytes, dtype=np.int64)
-        labels = np.array([self._label(label or "") for label in block.labels], dtype=np.int64)
-        dropped = np.array([each if isinstance(each, int) else -1 for each in block.outcomes], dtype=np.int64)
-        unique, copies = self._each(block, begin, labels)
-        kept = dropped < 0
-        self._decided(block, labels, chars, dropped, unique)
+        decided = self._effects.add(block, map(_shown, block.labels))
+        labels, dropped, copies = decided[:3]
         tokens = self._attributes.tokens(block)
         measured = np.stack([np.ones_like(chars), chars, sizes, self._lines[here], self._words[here], tokens], axis=1)
-        for number, weight in enumerate((1, copies)):
-            np.add.at(self._sizes_of(number), labels, measured * np.reshape(weight, (-1, 1)))
-        after = measured[:, :3] * copies[:, None]
+        written = measured * copies[:, None]
+        for number, counts in enumerate((measured, written)):
+            np.add.at(self._sizes_of(number), labels, counts)
         for kind, place in self._places.items():
-            np.add.at(self._sums[kind], place[here], np.hstack([measured[:, :3], after]))
-        self._totals.rows += len(chars)
-        self._totals.chars += int(chars.sum())
-        self._totals.kept += int(kept.sum())
-        self._totals.kept_chars += int(chars[kept].sum())
-        self._totals.copies += int((copies[kept] - 1).sum())
-        self._totals.copy_chars += int(((copies - 1) * chars)[kept].sum())
-        self._choose(labels, dropped, self._hashes[here], rows)
+            np.add.at(self._sums[kind], place[here], np.hstack([measured[:, :3], written[:, :3]]))
+        self._choose(decided, self._hashes[here], rows)
         self._attributes.add(block, labels, dropped, self._hashes[here], rows)
-
-    def _label(self, label: str) -> int:
-        if len(label) > LABEL_CHARS:
-            label = label[: LABEL_CHARS - 1] + "…"
-        if label not in self._labels:
-            self._labels[label] = len(self._labels)
-            self._by_label.append(_zeros(len(self._rules.rules), len(EFFECT)))
-            for number in (0, 1):
-                if len(self._sizes) <= number:
-                    self._sizes.append(_zeros(64, len(SIZES)))
-        return self._labels[label]
 
     def _sizes_of(self, number: int) -> Any:
         import numpy as np
@@ -254,78 +219,11 @@ class _Counting:
             self._sizes[number] = np.vstack([self._sizes[number], np.zeros_like(self._sizes[number])])
         return self._sizes[number]
 
-    def _each(self, block: Block, begin: int, labels: Any) -> tuple[Any, Any]:
-        """Return for each document whether a rule alone drops it, and how often it is written; count what rules do."""
-        import numpy as np
-
-        rules, effects = self._rules, self._effects
-        unique, copies = [False] * len(block.chars), [1] * len(block.chars)
-        for i, (values, outcome) in enumerate(zip(block.values(), block.outcomes, strict=True)):
-            if rules.compares_nulls:
-                count_nulls(effects, rules, outcome, values)
-            if rules.may_differ:
-                self._unlike_dolma += rules.differs(outcome, *values)
-            if self._copies.rules:
-                self._note(outcome, begin + 1 + i, values)
-            if isinstance(outcome, int):
-                unique[i], copies[i] = rules.only_drop(outcome, *values), 0
-                continue
-            try:
-                if rules.applies or rules.edits:
-                    self._change(values, block.chars[i], int(labels[i]), i)
-                if rules.repeats:
-                    copies[i] = rules.copies(*values)
-                    count_repeats(effects, rules, copies[i], values)
-                elif rules.budget:
-                    copies[i] = rules.copies(*values)
-                if rules.budget:
-                    count_group(self._budget, *rules.budget.of(values, block.chars[i], block.bytes[i]), copies[i])
-            except DataError as error:
-                raise at_document(error, self._work, begin + 1 + i, values[-1].id) from None
-        return np.array(unique, dtype=bool), np.array(copies, dtype=np.int64)
-
-    def _note(self, outcome: Outcome, number: int, values: tuple[Any, ...]) -> None:
-        try:
-            self._copies.note(outcome, number, values)
-        except DataError as error:
-            raise at_document(error, self._work, number, values[-1].id) from None
-
-    def _change(self, values: tuple[Any, ...], chars: int, label: int, place: int) -> None:
-        """Count the rules that give a document which stays a field, route it or edit it."""
-        for i in self._rules.applied(*values) if self._rules.applies else ():
-            self._applied(i, label, place, chars)
-        for i, rule in enumerate(self._rules.compiled) if self._rules.edits else ():
-            spans, cut = rule.preview(values)
-            if spans:
-                self._effects[i].spans += spans
-                self._applied(i, label, place, cut or 0)
-
-    def _applied(self, rule: int, label: int, place: int, chars: int) -> None:
-        self._effects[rule].documents += 1
-        self._effects[rule].chars += chars
-        self._by_label[label][rule] += (1, chars, 0)
-        self._met.setdefault(rule, []).append(place)
-
-    def _decided(self, block: Block, labels: Any, chars: Any, dropped: Any, unique: Any) -> None:
-        import numpy as np
-
-        drops = dropped >= 0
-        for label, rule in set(zip(labels[drops].tolist(), dropped[drops].tolist(), strict=True)):
-            here = drops & (labels == label) & (dropped == rule)
-            found = np.array([here.sum(), chars[here].sum(), unique[here].sum()])
-            self._by_label[label][rule] += found
-            self._effects[rule].documents += int(found[0])
-            self._effects[rule].chars += int(found[1])
-        for i, (outcome, size) in enumerate(zip(block.outcomes, block.chars, strict=True)):
-            if not isinstance(outcome, int):
-                for rule in outcome:
-                    self._applied(rule, int(labels[i]), i, size)
-
-    def _choose(self, labels: Any, dropped: Any, hashes: Any, rows: Any) -> None:
-        names = list(self._labels)
-        for rule, met in self._met.items():
+    def _choose(self, decided: Decided, hashes: Any, rows: Any) -> None:
+        names, labels, dropped = list(self._labels), decided.labels, decided.dropped
+        for rule in set(decided.rules.tolist()):
+            met = decided.places[decided.rules == rule]
             add_ranks(self._least, key_of("applied", rule), APPLIED, hashes[met], rows[met])
-        self._met = {}
         for label in set(labels.tolist()):
             here = labels == label
             add_ranks(self._least, key_of("label", names[label]), DRAWN, hashes[here], rows[here])
@@ -336,17 +234,16 @@ class _Counting:
     def counts(self, content: str, inputs: dict[str, str]) -> ShardCounts:
         """Return what was counted."""
         of, names = self._attributes, list(self._labels)
-        before, after = (
-            dict(zip(names, self._sizes_of(number).tolist(), strict=False)) if names else {} for number in (0, 1)
-        )
+        before, after = (dict(zip(names, self._sizes_of(number).tolist(), strict=False)) for number in (0, 1))
+        totals, effects, _ = self._effects.counted()
         sums = Sums(
-            totals=self._totals,
-            effects=self._effects,
-            by_label=dict(zip(names, (each.tolist() for each in self._by_label), strict=True)),
+            totals=totals,
+            effects=effects,
+            by_label={label: of_rules for label, (_, of_rules) in self._effects.by_label().items()},
             before=before,
             after=after,
-            budget=self._budget,
-            unlike_dolma=self._unlike_dolma,
+            budget=self._effects.groups,
+            unlike_dolma=self._effects.unlike_dolma,
             marks=of.marks,
             spans=of.spans,
             duplicates=of.duplicates,
@@ -374,6 +271,11 @@ class _Counting:
                     before = found.get(key, [0] * len(sums))
                     found[key] = [a + b for a, b in zip(before, sums, strict=True)]
         yield from sorted(found.items())
+
+
+def _shown(label: str | None) -> str:
+    """Return a label as documents are counted by it: the beginning of a long one."""
+    return label[: LABEL_CHARS - 1] + "…" if label and len(label) > LABEL_CHARS else label or ""
 
 
 def _tld(host: str) -> str:

@@ -1,13 +1,12 @@
 """Previews a mix from attributes and row indexes alone: no text is read, nothing is written."""
 
 import os
-from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -39,10 +38,13 @@ from toolkit.mix.join import (
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.writer import not_carried
-from toolkit.rules import Outcome, RuleSet, rules_in
+from toolkit.rules import Outcome, RuleSet
 from toolkit.runs.executors import Report
 from toolkit.runs.progress import Share
 from toolkit.storage.stores.local.scratch import move_scratch, open_scratch
+
+if TYPE_CHECKING:
+    from toolkit.text.kernels.signatures import Array
 
 
 class LabelCount(Totals):
@@ -136,131 +138,159 @@ def preview_shard(
 
     state, _ = inputs_of(work)
     rules = work.compile_rules()
-    effects = [RuleCount() for _ in rules.rules]
-    only = [0] * len(effects)
-    cells, groups, seen = _Cells(), dict[str, GroupCount](), dict[str, int]()
-    number = unlike_dolma = 0
-    kept = bytearray()
+    effects, seen, kept = Effects(work, rules, copies), dict[str, int](), bytearray()
     done = Share(report, state.rows, state.size)
     for block in blocks(work, rules):
-        cells.add(block)
+        effects.add(block, [label or NO_LABEL for label in block.labels])
         rules.occurrence.note_all(seen, block.columns)
         kept.extend(not isinstance(outcome, int) for outcome in block.outcomes)
-        if rules.may_differ:
-            unlike_dolma += sum(map(rules.differs, block.outcomes, *block.columns))
-        for values, chars, size, outcome, label in zip(
-            block.values(), block.chars, block.bytes, block.outcomes, block.labels, strict=True
-        ):
-            number += 1
-            if rules.compares_nulls:
-                count_nulls(effects, rules, outcome, values)
-            if copies:
-                _note(copies, work, number, outcome, values)
-            if isinstance(outcome, int):
-                only[outcome] += rules.only_drop(outcome, *values)
-            elif rules.applies or rules.edits or rules.repeats:
-                try:
-                    again = _count_kept(effects, rules, values, chars)
-                    cells.add_copies(label, again, again * chars)
-                    if rules.budget:
-                        count_group(groups, *rules.budget.of(values, chars, size), again + 1)
-                except DataError as error:
-                    raise at_document(error, work, number, values[-1].id) from None
         if copies:
             noted(copies.taken())
         done(len(block.chars))
-    totals, labels = _added(cells, effects)
-    finish(effects, rules.rules, totals)
-    matched = {i: sorted(watch.matched) for i, watch in rules.blocklists.items()}
-    texts = _reads_documents(work, rules)
+    totals, counts, only = effects.counted()
+    drops = [rule.drops for rule in rules.rules]
+    labels = {
+        label: LabelCount(
+            **msgspec.structs.asdict(found), dropped=[of[0] * drop for of, drop in zip(of_rules, drops, strict=True)]
+        )
+        for label, (found, of_rules) in effects.by_label().items()
+    }
     return Preview(
         totals=totals,
-        effects=effects,
+        effects=counts,
         only=only,
         labels=labels,
-        matched=matched,
-        texts=texts,
+        matched={i: sorted(watch.matched) for i, watch in rules.blocklists.items()},
+        texts=_reads_documents(work, rules),
         not_carried=not_carried(work.settings.writer(), state.all_fields),
-        unlike_dolma=unlike_dolma,
+        unlike_dolma=effects.unlike_dolma,
         kept=np.packbits(np.frombuffer(kept, np.uint8)).tobytes() if work.settings.notes_ids else b"",
-        groups=groups,
+        groups=effects.groups,
         seen=seen,
     )
 
 
-def _added(cells: "_Cells", effects: list[RuleCount]) -> tuple[Totals, dict[str, LabelCount]]:
-    """Return the totals, and those of each label; add what rules do to their effects."""
-    labels: dict[str, LabelCount] = {}
-    totals = Totals()
-    for label, outcome, documents, chars in cells.found():
-        found = labels.setdefault(label or NO_LABEL, LabelCount(dropped=[0] * len(effects)))
-        dropped = isinstance(outcome, int)
-        for each in (totals, found):
-            each.rows += documents
-            each.chars += chars
-            each.kept += 0 if dropped else documents
-            each.kept_chars += 0 if dropped else chars
-        for i in rules_in(outcome):
-            effects[i].documents += documents
-            effects[i].chars += chars
-            found.dropped[i] += documents if dropped else 0
-    for label, (copies, chars) in cells.copies.items():
-        for each in (totals, labels[label or NO_LABEL]):
-            each.copies += copies
-            each.copy_chars += chars
-    return totals, labels
+class Decided(NamedTuple):
+    """What rules decided of the documents of a block.
+
+    Attributes:
+        labels: numbers of their labels.
+        dropped: rules that drop them, -1 of those that stay.
+        copies: how often they are written.
+        places, rules: documents, by their places, that rules are applied to which do not drop them, and these rules.
+    """
+
+    labels: "Array"
+    dropped: "Array"
+    copies: "Array"
+    places: "Array"
+    rules: "Array"
 
 
-def _note(copies: Copies, work: ShardToMix, number: int, outcome: Outcome, values: tuple[Any, ...]) -> None:
-    try:
-        copies.note(outcome, number, values)
-    except DataError as error:
-        raise at_document(error, work, number, values[-1].id) from None
+class Effects:
+    """Counts what rules do to the documents of a shard, by label, block by block.
 
+    Args:
+        work: the shard.
+        rules: that decide.
+        copies: notes which documents are dropped as copies.
 
-class _Cells:
-    """Documents and their code points, by label and outcome."""
+    Attributes:
+        labels: their numbers.
+        groups: what a budget takes of each group.
+        unlike_dolma: documents of which Dolma decides otherwise.
+    """
 
-    def __init__(self) -> None:
-        self._codes: dict[tuple[str | None, Outcome], int] = defaultdict(lambda: len(self._codes))
-        self._documents: Counter[int] = Counter()
-        self._chars: Counter[int] = Counter()
-        self.copies: dict[str | None, tuple[int, int]] = {}
-
-    def add_copies(self, label: str | None, documents: int, chars: int) -> None:
-        """Add a document of a label that is written again so often, and the code points of that."""
-        before = self.copies.get(label, (0, 0))
-        self.copies[label] = before[0] + documents, before[1] + chars
-
-    def add(self, block: "Block") -> None:
+    def __init__(self, work: ShardToMix, rules: RuleSet, copies: Copies | None = None) -> None:
         import numpy as np
 
-        codes = list(map(self._codes.__getitem__, zip(block.labels, block.outcomes, strict=True)))
-        self._documents.update(codes)
-        for code, chars in enumerate(np.bincount(codes, weights=block.chars)):  # exact below 2^53
-            self._chars[code] += int(chars)
+        self._work, self._rules, self._copies = work, rules, copies if copies and copies.rules else None
+        self.labels: dict[str, int] = {}
+        self.groups: dict[str, GroupCount] = {}
+        self.unlike_dolma = self._rows = 0
+        self._counts = [RuleCount() for _ in rules.rules]
+        self._sizes = np.zeros((64, len(Totals.__struct_fields__)), dtype=np.int64)
+        self._of_rules = np.zeros((64, len(rules.rules), 3), dtype=np.int64)
 
-    def found(self) -> Iterator[tuple[str | None, Outcome, int, int]]:
-        """Yield label, outcome, documents, code points."""
-        for (label, outcome), code in self._codes.items():
-            yield label, outcome, self._documents[code], self._chars[code]
+    def add(self, block: "Block", labels: Iterable[str]) -> Decided:
+        """Add documents with their labels.
 
+        Raises:
+            DataError: naming the document of which a rule cannot use the values.
+        """
+        import numpy as np
 
-def _count_kept(effects: list[RuleCount], rules: RuleSet, values: tuple[Any, ...], chars: int) -> int:
-    """Add what rules do to a document that stays; return how often it is written again."""
-    for i in rules.applied(*values) if rules.applies else ():
-        effects[i].documents += 1
-        effects[i].chars += chars
-    for effect, rule in zip(effects, rules.compiled, strict=True) if rules.edits else ():
-        spans, cut = rule.preview(values)
-        if spans:
-            effect.documents += 1
-            effect.spans += spans
-            effect.chars += cut or 0
-    copies = rules.copies(*values)
-    if rules.repeats:
-        count_repeats(effects, rules, copies, values)
-    return copies - 1
+        numbers = np.array([self.labels.setdefault(label, len(self.labels)) for label in labels], dtype=np.int64)
+        while len(self._sizes) < len(self.labels):
+            self._sizes, self._of_rules = (
+                np.concatenate([each, np.zeros_like(each)]) for each in (self._sizes, self._of_rules)
+            )
+        unique, copies, applied = self._each(block)
+        chars, often = np.array(block.chars, dtype=np.int64), np.array(copies, dtype=np.int64)
+        dropped = np.array([each if isinstance(each, int) else -1 for each in block.outcomes], dtype=np.int64)
+        one, drops, stays = np.ones_like(chars), dropped >= 0, (dropped < 0).astype(np.int64)
+        again = (often - 1) * stays
+        np.add.at(self._sizes, numbers, np.stack([one, chars, stays, stays * chars, again, again * chars], axis=1))
+        places, rules, sizes = np.array(applied, dtype=np.int64).reshape(-1, 3).T
+        by_rule = (numbers[drops], dropped[drops]), (numbers[places], rules)
+        counts = np.stack([one, chars, unique], axis=1)[drops], np.stack([one[places], sizes, 0 * sizes], axis=1)
+        for place, found in zip(by_rule, counts, strict=True):
+            np.add.at(self._of_rules, place, found)
+        self._rows += len(chars)
+        return Decided(numbers, dropped, often, places, rules)
+
+    def _each(self, block: "Block") -> tuple[list[bool], list[int], list[tuple[int, int, int]]]:
+        """Return whether a rule alone drops a document, how often it is written; and place, rule and code points.
+
+        The last are of documents which rules are applied to that do not drop them.
+        """
+        rules, counts = self._rules, self._counts
+        unique, copies, applied = [False] * len(block.chars), [1] * len(block.chars), list[tuple[int, int, int]]()
+        for i, (values, outcome, chars) in enumerate(zip(block.values(), block.outcomes, block.chars, strict=True)):
+            try:
+                if rules.compares_nulls:
+                    count_nulls(counts, rules, outcome, values)
+                if rules.may_differ:
+                    self.unlike_dolma += rules.differs(outcome, *values)
+                if self._copies:
+                    self._copies.note(outcome, self._rows + 1 + i, values)
+                if isinstance(outcome, int):
+                    unique[i], copies[i] = rules.only_drop(outcome, *values), 0
+                    continue
+                applied += [(i, rule, chars) for rule in outcome]
+                applied += [(i, rule, cut) for rule, cut in self._applied(values, chars)]
+                if rules.repeats or rules.budget:
+                    copies[i] = rules.copies(*values)
+                if rules.repeats:
+                    count_repeats(counts, rules, copies[i], values)
+                if rules.budget:
+                    count_group(self.groups, *rules.budget.of(values, chars, block.bytes[i]), copies[i])
+            except DataError as error:
+                raise at_document(error, self._work, self._rows + 1 + i, values[-1].id) from None
+        return unique, copies, applied
+
+    def _applied(self, values: tuple[Any, ...], chars: int) -> Iterator[tuple[int, int]]:
+        """Yield the rules that change a document which stays, and the code points that count for each."""
+        for i in self._rules.applied(*values) if self._rules.applies else ():
+            yield i, chars
+        for i, rule in enumerate(self._rules.compiled) if self._rules.edits else ():
+            spans, cut = rule.preview(values)
+            if spans:
+                self._counts[i].spans += spans
+                yield i, cut or 0
+
+    def counted(self) -> tuple[Totals, list[RuleCount], list[int]]:
+        """Return the totals, the effect of each rule, and the documents that it alone drops."""
+        totals, of_rules = Totals(*self._sizes.sum(axis=0).tolist()), self._of_rules.sum(axis=0).tolist()
+        for count, (documents, chars, _) in zip(self._counts, of_rules, strict=True):
+            count.documents, count.chars = documents, chars
+        finish(self._counts, self._rules.rules, totals)
+        return totals, self._counts, [unique for _, _, unique in of_rules]
+
+    def by_label(self) -> dict[str, tuple[Totals, list[list[int]]]]:
+        """Return the totals of each label; of each rule documents, code points, and documents that it alone drops."""
+        found = zip(map(Totals, *self._sizes.T.tolist()), self._of_rules.tolist(), strict=True)
+        return dict(zip(self.labels, found, strict=False))
 
 
 # --- blocks of documents ----------------------------------------------------------------------------------------------
