@@ -235,4 +235,4 @@ def test_commands_come_to_their_rows_by_the_same_few_modules(tmp_path: Path) -> 
     }
     for name, walk in walks(tmp_path).items():
         assert {station: [*stack][-1] for station, stack in walk.stations.items()} == ends, name
-        assert len(walk.modules) <= 10, (name, walk.modules)
+        assert len(walk.modules) <= 8, (name, walk.modules)

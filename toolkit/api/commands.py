@@ -19,10 +19,10 @@ from toolkit.session import Session
 
 if TYPE_CHECKING:
     from toolkit.api import results
-    from toolkit.commands._whole_sets import SetsOfWhole
     from toolkit.commands.align import Alignment
     from toolkit.commands.annotate import AnnotatedSets
     from toolkit.commands.compare import SetComparison
+    from toolkit.commands.dedup import SetsOfWhole
     from toolkit.commands.evaluate import Evaluation
     from toolkit.commands.fetch import Download
     from toolkit.commands.publish import Publication

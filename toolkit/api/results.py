@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from toolkit.commands._whole_sets import SetsOfWhole
 from toolkit.commands.align import Alignment
 from toolkit.commands.annotate import AnnotatedSets
+from toolkit.commands.dedup import SetsOfWhole
 from toolkit.commands.tag import Tagging
 from toolkit.mix.effects.counts import RuleEffect, Totals
 from toolkit.mix.effects.explain import Sample

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.commands import _tag_sample as using
-from toolkit.commands._stats_files import LABELS_AT
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.evaluating.rows import NAMED, WHERE, Question
+from toolkit.inspect.counting import LABELS_AT
 from toolkit.mix.join import JoinedShard
 from toolkit.records import sets as records
 from toolkit.rules import expressions

@@ -3,7 +3,7 @@
 from typing import Annotated, ClassVar
 
 from toolkit.command_line import Configured, Flag, Stage
-from toolkit.commands import _whole_sets as whole_sets
+from toolkit.commands.dedup import make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
@@ -23,12 +23,12 @@ def run(context: Context, options: Options) -> Outcome:
     Raises:
         ConfigError: as for all stages, and if nothing can be fitted anew.
     """
-    plan = context.whole("calibrate")
+    plan = plan_of(context, "calibrate")
     if options.refit and not any(entry.configured().FITTED for entry in plan.entries):
         raise ConfigError("--refit: expected a set of `kind: map` in the section `calibrate:`, got none")
     if options.refit and options.shard is not None:
         raise ConfigError("--refit: expected a run of all shards, got a share: a map is fitted on all shards together")
-    return whole_sets.run(context, options, plan, refit=options.refit)
+    return make_sets(context, options, plan, refit=options.refit)
 
 
-STAGE = whole_sets.stage("calibrate")
+STAGE = stage_of("calibrate")

@@ -11,7 +11,7 @@ from toolkit.aggregate.tables import Table
 from toolkit.aggregate.thresholds import compared
 from toolkit.command_line import Flag
 from toolkit.commands._description import DescriptionOptions, facts_of, is_replaced, note_origin, section
-from toolkit.commands._stats_files import Counting, prepare, prepare_dataset
+from toolkit.commands.stats import Counting, prepare, prepare_dataset
 from toolkit.describe import card, card_head, card_marks, croissant
 from toolkit.describe.about import About, read_about
 from toolkit.describe.card_numbers import PICTURE, Numbers, Picture, attributes_of, picture_of, root

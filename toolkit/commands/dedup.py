@@ -1,173 +1,39 @@
-"""Find duplicates, and write what each document is a duplicate of as attributes."""
+"""Find duplicates, and write what each document is a duplicate of as attributes.
 
-import difflib
-import re
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+Sets of `dedup`, `sample` and `calibrate` are made here: signatures per shard, resolution, attributes per shard.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage
 from toolkit.commands import _dolma as dolma
-from toolkit.commands import _whole_sets as whole_sets
-from toolkit.data.alignment import MAX_ROW, missing_file
+from toolkit.commands._duplicate_pairs import explain
+from toolkit.commands._mix_preparation import shared_ids
+from toolkit.data import journals
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.excerpts import escaped
-from toolkit.errors import ConfigError, amount
+from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.records import identity
+from toolkit.records.failures import FailureRecords
+from toolkit.result import CommandResult, absent
+from toolkit.runs.executors import Report, Task
+from toolkit.runs.room import Needs
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome
+from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.running import in_words
+from toolkit.stages.sections import before
+from toolkit.stages.stage import Declaration, Look, Progress
 from toolkit.storage.addresses import whole
-from toolkit.storage.paths import exists
-from toolkit.storage.reading import Lines
+from toolkit.storage.paths import no_folder
+from toolkit.whole import resolve, section, sign
+from toolkit.whole.records import Model, fates_folder, load_resolved
+from toolkit.whole.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
 from toolkit.whole.section import Entry, Plan
-
-PAIRS = 3
-"""Pairs that are shown of each set."""
-
-_EDITS, _AROUND, _CHARS = 8, 4, 120
-_MOST_WORDS = 20_000  # of both texts; finding what differs takes time by their product
-_WORD = re.compile(r"\S+")
-
-
-Name = tuple[str, ...]
-"""Source and id; and shard and row, where ids are not unique."""
-
-
-class Pair(NamedTuple):
-    """A document with what a set says of it, and the one that is kept in its place."""
-
-    set: str
-    name: Name
-    kept: Name
-    value: dict[str, Any]
-
-
-class _Row(msgspec.Struct):
-    source: str
-    id: str
-    attributes: dict[str, Any]
-
-
-_ROW = msgspec.json.Decoder(_Row)
-
-
-def _name(row: _Row | DocumentRow, place: str) -> Name:
-    return (row.source, row.id, place) if place else (row.source, row.id)
-
-
-def explain(dataset: Dataset, plan: Plan, shards: Sequence[str], wanted: str, max_bytes: int) -> Outcome:
-    """Show pairs of duplicates that a document is in, with what differs.
-
-    Args:
-        dataset: of the documents.
-        plan: of the sets.
-        shards: that are looked at.
-        wanted: id of the document.
-        max_bytes: of a document.
-
-    Raises:
-        ConfigError: if no document has the id.
-    """
-    said: list[str] = []
-    data: list[dict[str, Any]] = []
-    for entry in plan.entries:
-        value, pairs = _pairs(dataset, entry, shards, wanted)
-        if value is None:
-            raise ConfigError(f"expected a document with the id {wanted!r}, got none in {amount(len(shards), 'shard')}")
-        if "duplicate_of" not in value:
-            continue  # a set of lines or paragraphs
-        if not pairs:
-            said.append(f"{entry.set}: {wanted} is not a duplicate, and has none")
-        for pair in pairs:
-            texts = _texts([dataset, *entry.against], {pair.name, pair.kept}, max_bytes)
-            edits = differences(texts[pair.kept], texts[pair.name]) if texts.keys() >= {pair.name, pair.kept} else []
-            said.append(_shown(pair, edits))
-            data.append({**pair._asdict(), "differences": edits})
-    return Outcome(text="\n\n".join(said), data={"pairs": data})
-
-
-def _pairs(dataset: Dataset, entry: Entry, shards: Sequence[str], wanted: str) -> tuple[Any, list[Pair]]:
-    """Return what the set says of the document, and the pairs that it is in."""
-    mine: Any = None
-    pairs: list[Pair] = []
-    within = msgspec.json.encode(wanted)
-    for shard in shards:
-        path = dataset.attribute_path(entry.set, shard)
-        if not exists(path):
-            raise missing_file(path, dataset, shard, "dedup")
-        with Lines(path, MAX_ROW) as lines:
-            for line in lines:
-                if within not in line:
-                    continue
-                row = _ROW.decode(line)
-                value = row.attributes[entry.key]
-                of = value.get("duplicate_of")
-                if row.id == wanted:
-                    mine = value
-                if of and wanted in (row.id, of[1]) and (len(pairs) < PAIRS or row.id == wanted):
-                    name = _name(row, dataset.place_of(shard, lines.number))
-                    pairs.append(Pair(entry.set, name, tuple(of), value))
-    return mine, pairs
-
-
-def _texts(datasets: Sequence[Dataset], names: set[Name], max_bytes: int) -> dict[Name, str]:
-    """Return the texts of documents; reading ends where all have been found."""
-    found: dict[Name, str] = {}
-    for row, place in (each for dataset in datasets for each in _rows(dataset, names, max_bytes)):
-        if (name := _name(row, place)) in names:
-            found.setdefault(name, row.text)
-            if len(found) == len(names):
-                break
-    return found
-
-
-def _rows(dataset: Dataset, names: set[Name], max_bytes: int) -> Iterator[tuple[DocumentRow, str]]:
-    ids = [msgspec.json.encode(name[1]) for name in names]
-    for shard in dataset.shards():
-        path = dataset.shard_path(shard)
-        with dataset.lines(shard, max_bytes) as lines:
-            for line in lines:
-                if any(id_ in line for id_ in ids):
-                    row, _ = next(Rows(iter([line]), DOCUMENT_DECODER, path, lines.number - 1))
-                    yield row, dataset.place_of(shard, lines.number)
-
-
-def differences(kept: str, other: str) -> list[str]:
-    """Return the first places where two texts differ, with some words around: ``[-kept-]{+other+}``."""
-    old, new = _WORD.findall(kept), _WORD.findall(other)
-    if len(old) + len(new) > _MOST_WORDS:
-        old, new = kept.splitlines(), other.splitlines()
-    found = []
-    for what, a, a_end, b, b_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if what == "equal":
-            continue
-        gone = f"[-{_cut(old[a:a_end])}-]" if a_end > a else ""
-        come = f"{{+{_cut(new[b:b_end])}+}}" if b_end > b else ""
-        before, behind = " ".join(old[max(0, a - _AROUND) : a]), " ".join(old[a_end : a_end + _AROUND])
-        found.append(" ".join(filter(None, (before, gone + come, behind))))
-        if len(found) == _EDITS:
-            break
-    return found
-
-
-def _cut(words: Sequence[str]) -> str:
-    text = " ".join(words)
-    return text if len(text) <= _CHARS else text[:_CHARS] + "…"
-
-
-def _shown(pair: Pair, edits: list[str]) -> str:
-    of, kept = (f"{escaped(id_)} ({escaped(', '.join((source, *at)))})" for source, id_, *at in (pair.name, pair.kept))
-    said = [f"{pair.set}: {of} is a duplicate of {kept}"]
-    evidence = [
-        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
-        for key, value in pair.value.items()
-        if isinstance(value, int | float)
-    ]
-    said += [f"  {', '.join(evidence)}"] if evidence else []
-    said += [f"  {edit}" for edit in edits] or ["  no word differs"]
-    return "\n".join(said)
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -189,12 +55,324 @@ def run(context: Context, options: Options) -> Outcome:
     """Make the sets of the section ``dedup:``: signatures per shard, resolution of the whole, attributes per shard."""
     if context.is_dolma:
         return dolma.dedup(context, options, run)
-    dataset, plan = context.dataset, context.whole("dedup")
+    dataset, plan = context.dataset, plan_of(context, "dedup")
     if options.explain is not None:
         shards = context.limited(sharing.shards(context, dataset, judges=True)[0])
         context.source_of(dataset, shards).check([entry.set for entry in plan.entries], "warn")
         return explain(dataset, plan, shards, options.explain, context.config.max_document_bytes)
-    return whole_sets.run(context, options, plan)
+    return make_sets(context, options, plan)
 
 
-STAGE = whole_sets.stage("dedup")
+# --- sets of the whole dataset ----------------------------------------------------------------------------------------
+
+
+class SampleCopy(msgspec.Struct, kw_only=True):
+    """A copy of a sample: its path, rows, and files."""
+
+    path: str
+    rows: int
+    files: int
+
+
+class SetOfWhole(msgspec.Struct, kw_only=True):
+    """A set of duplicates, a sample, or a calibration.
+
+    Attributes:
+        kind: Kind of the set.
+        documents, compared: Number of documents, and of those that compete.
+        counts: Counts of the kind, by name.
+        notes: Remarks on the set.
+        written: Number of shards that were written.
+        groups: Of a calibration, numbers of each group of documents.
+        curve: Of a map that is fitted on labels, means of scores, labels and values, from the lowest scores on.
+        model: Of a calibration, the map that was fitted.
+        copies: Of a sample, its copies by what they are of: ``ids``, ``documents``.
+    """
+
+    kind: str
+    documents: int
+    compared: int
+    counts: dict[str, int]
+    notes: list[str]
+    written: int
+    groups: list[dict[str, Any]] = absent()
+    curve: list[dict[str, Any]] = absent()
+    model: Model = absent()
+    copies: dict[str, SampleCopy] = absent()
+
+
+class SetsOfWhole(CommandResult, kw_only=True):
+    """The result of `dedup`, `sample` and `calibrate`.
+
+    Attributes:
+        attributes: Folder of the sets.
+        shards: Number of shards that were worked on.
+        sets: Results by set.
+        failed: Messages of shards and steps that failed.
+    """
+
+    attributes: str
+    shards: int
+    sets: dict[str, SetOfWhole] = absent()
+    failed: list[str]
+
+
+def plan_of(context: Context, name: str) -> Plan:
+    """Return the plan of a section whose sets are made of the whole dataset, over the sets that are on disk.
+
+    Raises:
+        ConfigError: naming the place in the file; if there is no such section, too.
+    """
+    if name not in context.plans:
+        dataset, known = context.dataset, context.known_sets(name)
+        try:
+            context.plans[name] = section.read_section(
+                context.section(name), dataset, known, name, context.own_types_known(), external=context.external
+            )
+        except ConfigError as error:
+            for command in before(name):
+                if missing := [made for made in getattr(context.config, command) if made not in known]:
+                    lacks = f"`toolkit {command}` has not made {', '.join(missing)} yet"
+                    raise ConfigError(f"{error}; {lacks}{no_folder(dataset.documents)}") from None
+            raise
+    return context.plans[name]
+
+
+def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = False) -> Outcome:
+    """Make the sets of a section; `refit` has what was fitted before fitted anew."""
+    dataset = context.dataset
+    mine, unfinished = sharing.shards(context, dataset, judges=True)
+    shards = context.limited(mine)
+    sharing.check_compression(context, dataset, shards)
+    section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
+    context.check_sets_read(shards, plan.schemas)
+    _check_limit(context, dataset, plan, shards)
+    if context.share and not shards:
+        nothing = SetsOfWhole(attributes=dataset.attributes, shards=0, failed=[])
+        return Outcome(text=context.share.nothing(), data=nothing)
+    if options.dry_run:
+        shared_ids(context, ((dataset, shard) for shard in shards))
+        return show_plan(context, {plan.section: {e.set: _todo(dataset, e, shards, refit=refit) for e in plan.entries}})
+    context.sweep(dataset.attributes, dataset.bookkeeping)
+    # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either
+    holds = section.holds(plan) if context.share else dict.fromkeys(section.holds(plan), "")
+    with context.claimed(dataset.bookkeeping, dataset.attributes, holds):
+        section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
+        journals.of(dataset)  # merged when the command ends, also where only its workers have asked for it
+        outcome = _Making(context, dataset, plan, shards, refit=refit).outcome()
+    outcome.text += unfinished
+    return outcome
+
+
+def _check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
+    """Check that `--limit` does not make duplicates among some shards of those among all.
+
+    Raises:
+        ConfigError: if it would.
+    """
+    if context.options.limit is None or context.options.shard is not None or context.options.overwrite:
+        return
+    for entry in plan.entries:
+        found = load_resolved(dataset, entry.set)
+        if len(found) > len(shards):
+            raise ConfigError(
+                f"--limit: expected all {len(found)} shards of which {entry.set} was made, got "
+                f"{len(shards)}: the set would be made again from only these; leave --limit out, or add --overwrite"
+            )
+
+
+def waves(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Return the entries in groups whose signatures are made in one pass: none of a group reads a set of it."""
+    found: list[list[Entry]] = []
+    for entry in entries:
+        after = max((i for i, wave in enumerate(found) for each in wave if each.set in entry.reads), default=-1)
+        if after + 1 == len(found):
+            found.append([])
+        found[after + 1].append(entry)
+    return found
+
+
+_WHOLE = {
+    "dedup": "What is a duplicate of what",
+    "sample": "What is in a sample",
+    "calibrate": "What a score comes to",
+}
+
+
+class _Making:
+    """Makes the sets of a plan."""
+
+    def __init__(self, context: Context, dataset: Dataset, plan: Plan, shards: list[str], *, refit: bool) -> None:
+        self.context, self.dataset, self.plan, self.shards = context, dataset, plan, shards
+        self._refit = refit
+        self.failed: list[str] = []
+        self.rows = [["set", "kind", "documents", "compared", "shards written", "up to date", "found"]]
+        self.data: dict[str, SetOfWhole] = {}
+        self.notes: list[str] = []
+        self.tables: list[str] = []
+        self._noted = FailureRecords(dataset, plan.section)
+        self._keys: set[str] = set()
+
+    def outcome(self) -> Outcome:
+        done: set[str] = set()
+        context, only_signs = self.context, self.context.only_per_shard
+        for wave in waves([entry for entry in self.plan.entries if not context.waiting & {*entry.reads}]):
+            try:
+                self._sign(wave)
+                if only_signs:
+                    done |= {entry.set for entry in wave}
+                    break
+                for entry in wave:
+                    self._finish(entry)
+                    done.add(entry.set)
+            except StepFailed as error:
+                self.failed += error.messages
+                break
+        if not context.in_part:
+            self._noted.keep_only(self._keys)
+        left = [entry.set for entry in self.plan.entries if entry.set not in done]
+        text = f"{amount(len(self.shards), 'shard')}, {len(self.failed)} failed -> {self.dataset.attributes}\n"
+        if only_signs or self.failed:
+            context.waiting |= {entry.set for entry in self.plan.entries if self._waits(entry)}
+        if only_signs and not self.failed:
+            ready = f"the signatures of {', '.join(sorted(done))} are ready. " if done else ""
+            text += f"{context.named}{ready}{_WHOLE[self.plan.section]} depends on all shards: {context.next_step}"
+        elif len(self.rows) > 1:
+            text += table(self.rows, right=[2, 3, 4, 5])
+        text += "".join(f"\n{each}" for each in (*map(escaped, self.notes), *self.tables))
+        if left and self.failed:
+            text += f"\nnot made: {', '.join(left)}"
+        data = SetsOfWhole(
+            attributes=self.dataset.attributes, shards=len(self.shards), sets=self.data, failed=self.failed
+        )
+        return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
+
+    def _waits(self, entry: Entry) -> bool:
+        """Return whether attributes of the run's shards are not there, or not what they will be."""
+        return any(states_of(self.dataset, entry, self.shards, whole=False).values())
+
+    def _sign(self, wave: list[Entry]) -> None:
+        what = f"sign {', '.join(entry.set for entry in wave)}"
+        options, limit = self.context.options, self.context.config.max_document_bytes
+        tasks = sign.works(self.dataset, wave, self.shards, limit)
+        tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
+        self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.of_signatures(tasks))
+
+    def _finish(self, entry: Entry) -> None:
+        dataset, limit = self.dataset, self.context.config.max_document_bytes
+        try:
+            identity.check_unique(dataset, self.shards, limit)
+            signed = resolve.signed_shards(dataset, entry, self.shards)
+            run = partial(self._run, of=entry.set)
+            resolution = resolve.resolve(dataset, entry, signed, run, refit=self._refit)
+        except StepFailed:
+            raise
+        except ToolkitError as error:
+            raise StepFailed(str(error)) from None
+        fates = fates_folder(dataset, entry.set, resolution.key)
+        tasks = works_to_write(dataset, entry, signed, fates)
+        written = [bool(each.written) for each in self._run(f"write {entry.set}", write_shard, tasks, noted=True)]
+        documents = sum(each.record.rows for each in signed if each.own)
+        compared = sum(each.record.compared for each in signed if each.own)
+        found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
+        counts = [str(sum(written)), str(len(written) - sum(written))]
+        self.rows.append([entry.set, entry.kind, f"{documents:,}", f"{compared:,}", *counts, found])
+        self.notes += [f"{entry.set}: {note}" for note in resolution.notes]
+        self.tables += [f"\n{entry.set}, {name}\n{_shown(rows)}" for name, rows in resolution.tables.items() if rows]
+        self.data[entry.set] = SetOfWhole(
+            kind=entry.kind,
+            documents=documents,
+            compared=compared,
+            counts=resolution.counts,
+            notes=resolution.notes,
+            written=sum(written),
+        )
+        for name, rows in resolution.tables.items():
+            setattr(self.data[entry.set], name, rows)
+        if resolution.model:
+            self.tables.append(f"{entry.set}: map {resolution.model.path}, digest {resolution.model.digest[:16]}…")
+            self.data[entry.set].model = resolution.model
+
+    def _run(
+        self,
+        what: str,
+        function: Callable[[Any, Report], Any],
+        tasks: Sequence[Task[Any]],
+        *,
+        noted: bool = False,
+        of: str = "",
+        needs: Needs | None = None,
+    ) -> list[Any]:
+        unit = "shards" if noted else "tasks"
+        if noted:
+            self._keys |= {task.key for task in tasks}
+        failed = self._noted if noted else None
+        results = self.context.run(what, function, tasks, unit, failed=failed, needs=needs)
+        try:
+            return all_values(results)
+        except StepFailed as error:
+            raise StepFailed(*(_told(each, what, of) for each in error.messages)) from None
+
+
+def _told(message: str, step: str, of: str) -> str:
+    """Return what went wrong in a step, with the set that it is of."""
+    message = message.removeprefix(f"{step}: ")  # the name of its only task
+    return message if of in message else f"{of}: {in_words(step)}: {message}"
+
+
+def _shown(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a table for people; of many rows, those with most documents."""
+    first = rows if len(rows) <= _ROWS else sorted(rows, key=lambda row: -row["documents"])[:_ROWS]
+    more = f"\n… and {len(rows) - _ROWS:,} more, which --json has" if len(rows) > _ROWS else ""
+    numbers = [i for i, value in enumerate(rows[0].values()) if not isinstance(value, str)]
+    names = [name.replace("_", " ") for name in rows[0]]
+    return table([names, *([_cell(value) for value in row.values()] for row in first)], right=numbers) + more
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value) or "(all)"
+
+
+_ROWS = 20
+
+
+def _todo(dataset: Dataset, entry: Entry, shards: Sequence[str], *, refit: bool) -> dict[str, list[str]]:
+    """Return what is to be done for an entry: for which shards."""
+    found: dict[str, list[str]] = {}
+    fits = refit and entry.configured().FITTED
+    for shard, state in states_of(dataset, entry, shards).items():
+        if why := state or (UNRESOLVED if fits else ""):
+            found.setdefault(_STEPS[why], []).append(shard)
+    return found
+
+
+_STEPS = {
+    UNSIGNED: "signatures, resolve, write",
+    UNRESOLVED: "resolve, write where something has changed",
+    UNWRITTEN: "write",
+}
+
+
+def stage_of(command: str) -> Declaration:
+    """Return the stage of a section over the whole dataset."""
+
+    def progress(look: Look) -> Iterator[Progress]:
+        context, dataset = look.context, look.context.dataset
+        try:
+            plan = plan_of(context, command)
+            shards = look.shards(dataset)
+            section.prepare(plan, dataset, overwrite=False, write=False)
+        except ToolkitError as error:
+            names = getattr(context.config, command)
+            yield from (Progress(f"{command} {name}", unknown=str(error)) for name in names)
+            return
+        for entry in plan.entries:
+            causes = states_of(dataset, entry, shards, whole=not context.in_part)
+            yield Progress(f"{command} {entry.set}", command, causes)
+
+    return Declaration("whole", progress)
+
+
+STAGE = stage_of("dedup")

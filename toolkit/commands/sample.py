@@ -7,7 +7,7 @@ import msgspec
 import xxhash
 
 from toolkit.command_line import Configured, Stage
-from toolkit.commands import _whole_sets as whole_sets
+from toolkit.commands.dedup import SampleCopy, make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError, amount
 from toolkit.runs.executors import Task
 from toolkit.stages import shards as sharing
@@ -29,11 +29,11 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Make the sets of the section ``sample:`` and their copies."""
-    plan = context.whole("sample")
+    plan = plan_of(context, "sample")
     kinds = {entry.set: _sample(entry) for entry in plan.entries}
     _check_paths(context, kinds)
     note_roots(_folder(copy) for kind in kinds.values() for _, copy in copies.wanted(kind))
-    outcome = whole_sets.run(context, options, plan)
+    outcome = make_sets(context, options, plan)
     if outcome.exit_code or options.dry_run or context.only_per_shard:
         return outcome
     copied = [entry for entry in plan.entries if copies.wanted(kinds[entry.set])]
@@ -107,9 +107,7 @@ def _copy(
     files = f"{amount(len(copied.files), 'file')}" if copy.layout == "inputs" else "one file"
     outcome.text += f"\n{entry.set}: {rows:,} {what} in {files}: {copy.path}"
     made = outcome.data.sets[entry.set]
-    made.copies = (made.copies or {}) | {
-        what: whole_sets.SampleCopy(path=copy.path, rows=rows, files=len(copied.files))
-    }
+    made.copies = (made.copies or {}) | {what: SampleCopy(path=copy.path, rows=rows, files=len(copied.files))}
 
 
-STAGE = whole_sets.stage("sample")
+STAGE = stage_of("sample")

@@ -1,36 +1,57 @@
 """Count documents, lines, characters, bytes and words; show how attributes are distributed."""
 
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from toolkit.aggregate import drawing, tables
-from toolkit.aggregate.distributions import Distribution, together
-from toolkit.aggregate.drawing import Bars, text
-from toolkit.aggregate.histogram import Histogram, merged
-from toolkit.aggregate.keys import LABELS
-from toolkit.aggregate.tables import LengthsByLabel
-from toolkit.aggregate.thresholds import thresholds
+from toolkit.aggregate.columns import folder_of
+from toolkit.aggregate.distributions import leaves
 from toolkit.command_line import Flag, Limited, Looking, Words
-from toolkit.commands._stats_files import prepare
+from toolkit.commands._stats_tables import (
+    FORMATS,
+    before_and_after,
+    deliver,
+    draw_sizes,
+    histogram_of,
+    render,
+    text_format_of,
+)
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.inspect.counting import Merged, Settings, count_file, merged_groups, merged_records
+from toolkit.ingest import inputs, own_types
+from toolkit.inspect import counting
+from toolkit.inspect import targets as inspected
+from toolkit.inspect.counting import LABELS_AT, CountJob, Part, Settings, count_file, merged_groups, merged_records
+from toolkit.inspect.documents import expected_format, merged_types
+from toolkit.inspect.targets import Format, recorded_format
+from toolkit.interop.foreign import ForeignRows, ForeignTable
 from toolkit.mix import publish
-from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
+from toolkit.mix import settings as mix_settings
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.mix.settings import Stream
+from toolkit.mix.writer import Writer
+from toolkit.records import ingested, rejected
 from toolkit.result import CommandResult, FailedResult, absent
-from toolkit.rules import Rule, kind_called
+from toolkit.rules import Rule
+from toolkit.rules.checker import Name
 from toolkit.runs.executors import Task
+from toolkit.session import current
+from toolkit.source import Resolved
+from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
+from toolkit.storage import compression
 from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import join, not_in, size_of
-from toolkit.text.counting import Counts
-
-FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
+from toolkit.storage.paths import check_writable, join, size_of, strip_suffix
+from toolkit.text.languages.labels import label_of_path
 
 _REMEDIES = {
     "--mix": ": it shows what the mix has noted, and reads nothing",
@@ -60,23 +81,6 @@ class Statistics(CommandResult, kw_only=True):
     attributes: list[dict[str, Any]]
     lengths: dict[str, Any] = absent()
     rejected: dict[str, int]
-
-
-class MixStatistics(CommandResult, kw_only=True):
-    """The result of `stats --mix`: sizes before and after a mix, or in two outputs.
-
-    Attributes:
-        labels, total: Sizes by label, and of all documents.
-        output: Path of the output.
-        rejected: Documents that each rule dropped.
-        other: Path of the other output.
-    """
-
-    labels: list[dict[str, Any]]
-    total: dict[str, dict[str, int]]
-    output: str
-    rejected: dict[str, int] = absent()
-    other: str = absent()
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
@@ -144,7 +148,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
                     "--histogram for a picture of an attribute" if self.attributes else ".md, .csv or .json with --mix"
                 )
                 raise ConfigError(f"--output {self.output}: expected {what}")
-            if self.format not in (None, _format_of(self.output)):
+            if self.format not in (None, text_format_of(self.output)):
                 raise ConfigError(
                     f"expected --output or --format, got both: --output {self.output} says another format "
                     f"than --format {self.format}"
@@ -156,7 +160,7 @@ def run(context: Context, options: Options) -> Outcome:
     _check_installed(options)
     output = NamedOutput(options.output, "--output") if options.output else None
     if options.mix:
-        return _before_and_after(context, options, output)
+        return before_and_after(context, options.format, output)
     settings = Settings(
         by=list(options.by or (["label"] if not (options.attributes or options.histogram or options.lengths) else [])),
         label=options.label,
@@ -179,7 +183,7 @@ def run(context: Context, options: Options) -> Outcome:
         if options.histogram and not documents:
             raise ConfigError(f"--histogram {options.histogram}: expected values, got no documents")
         if options.histogram:
-            return _histogram(output, options.histogram, merged.distributions, counting.rules)
+            return histogram_of(options.histogram, merged.distributions, counting.rules, output)
         top = options.top or TOP
         found = [
             tables.Table.of(
@@ -203,24 +207,9 @@ def run(context: Context, options: Options) -> Outcome:
     if counting.rejected:
         notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {_listed(counting.rejected)}"
     if output and output.path.endswith(drawing.PICTURES):
-        _draw(output, found, merged.lengths)
+        draw_sizes(output, found, merged.lengths)
         return Outcome(text=output.path + notes, data=data)
-    return _delivered(options, output, _rendered(found, merged, lengths=options.lengths), data, notes)
-
-
-def _draw(output: NamedOutput, found: list[tables.Table], lengths: LengthsByLabel) -> None:
-    """Draw the sizes of the first table's groups, beside them the lengths of labels; or the lengths of all."""
-    suffix = output.path.rpartition(".")[2]
-    if not found:
-        output.save(drawing.lengths_of_all(merged(lengths.values()), suffix))
-        return
-    number, others = found[0].others
-    rows = [(tables.shown(group), counts.bytes) for group, counts in found[0].groups]
-    rows += [(f"{number:,} more", others.bytes)] if number and len(rows) <= drawing.MOST else []
-    by_group: list[Histogram] = []
-    if lengths and found[0].by in LABELS and not number:
-        by_group = [lengths.get(msgspec.json.encode(group).decode(), Histogram()) for group, _ in found[0].groups]
-    output.save(drawing.sizes_and_lengths(rows, by_group, suffix))
+    return deliver(render(found, merged, lengths=options.lengths), data, notes, options.format, output)
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -263,112 +252,253 @@ def _check_together(options: Options) -> None:
             raise ConfigError(f"expected {option} without {found}, which has no effect here{_REMEDIES[option]}")
 
 
-def _rendered(found: list[tables.Table], merged: Merged, *, lengths: bool) -> dict[str, str]:
-    """Return the tables in each format of text."""
-    labels = len(tables.by_attribute(merged.distributions)) == 1
-    some = [tables.table_markdown(table) for table in found]
-    some += [tables.distributions_markdown(merged.distributions, labels=labels)] if merged.distributions else []
-    some += [tables.lengths_markdown(merged.lengths)] if lengths else []
-    rows = [tables.table_csv(table) for table in found]
-    rows += [tables.distributions_csv(merged.distributions)] if merged.distributions else []
-    rows += [tables.lengths_csv(merged.lengths)] if lengths else []
-    return {"markdown": "\n\n".join(some) + "\n", "csv": "\n".join(rows)}
+# --- what is counted --------------------------------------------------------------------------------------------------
 
 
-def _delivered(
-    options: Options, output: NamedOutput | None, rendered: dict[str, str], data: CommandResult, notes: str = ""
-) -> Outcome:
-    """Return the outcome on standard output, or write it in a file."""
-    rendered["json"] = msgspec.json.format(msgspec.json.encode(data), indent=1).decode() + "\n"
-    format_ = options.format or "markdown"
-    if output is None and format_ == "markdown":
-        return Outcome(text=(rendered[format_] + notes).strip("\n"), data=data)
-    if output is None:
-        print(notes.strip(), end="\n" if notes else "", file=sys.stderr)  # programs read the other formats
-        return Outcome(text=rendered[format_].rstrip(), data=data, for_programs=True)
-    output.save(rendered[_format_of(output.path)].encode())
-    return Outcome(text=output.path + notes, data=data)
+@dataclass
+class Counting:
+    """Files that are to be counted.
+
+    Attributes:
+        works: files.
+        rules: of the configuration's mix.
+        unit: what files are.
+        notes: what is to be said of inputs that are not in it.
+        rejected: items that ingests of these datasets have rejected, by reason.
+    """
+
+    works: list[CountJob] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    unit: str = "files"
+    notes: str = ""
+    rejected: Counter[str] = field(default_factory=Counter)
 
 
-def _format_of(path: str) -> str:
-    return next((kind for suffix, kind in FORMATS.items() if path.endswith(suffix)), "")
+def prepare(
+    context: Context, targets: Sequence[str], settings: Settings, temporary: str, *, keep: bool = True
+) -> Counting:
+    """Return the files that the paths name, or those of the configuration.
+
+    Args:
+        context: of the command.
+        targets: the paths; none for the configuration.
+        settings: what is counted.
+        temporary: folder for results that cannot be kept where they belong.
+        keep: whether they are kept there.
+
+    Raises:
+        ConfigError: if there is nothing to count, or it cannot be counted so.
+    """
+    finder = _Finder(context, settings, temporary, keep=keep)
+    for target in targets:
+        finder.add_target(target.rstrip("/"))
+    if not targets:
+        finder.add_configured()
+    if not finder.found.works and not finder.emptied:
+        raise ConfigError("expected documents to count, got none")
+    _check_attributes(settings, finder.found.works)
+    return finder.found
 
 
-# --- histograms -------------------------------------------------------------------------------------------------------
+def prepare_dataset(
+    context: Context, dataset: Dataset, settings: Settings, temporary: str, *, keep: bool = True
+) -> Counting:
+    """Return the shards of one dataset, with all its sets; otherwise as `prepare`."""
+    finder = _Finder(context, settings, temporary, keep=keep)
+    finder.add_dataset(dataset)
+    return finder.found
 
 
-def _histogram(output: NamedOutput | None, attribute: str, found: list[Distribution], rules: list[Rule]) -> Outcome:
-    listed = tables.by_attribute(found)
-    if attribute not in listed:
-        hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
-        raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
-    histogram = Bars.of(together(listed[attribute]), thresholds(rules, attribute))
-    shown = text(histogram)
-    if output:
-        drawing.draw(histogram, output)
-        shown += f"\n\n{output.path}"
-    return Outcome(text=shown, data=histogram.data())
+class _Finder:
+    """Finds the files, and where what is counted in each is kept.
+
+    Attributes:
+        found: so far.
+        emptied: whether there is an output of a mix that kept nothing.
+    """
+
+    def __init__(self, context: Context, settings: Settings, temporary: str, *, keep: bool) -> None:
+        self.found = Counting()
+        self.emptied = False
+        self._context = context
+        self._settings = settings
+        self._temporary = temporary
+        self._keep = keep
+        self._not_kept = 0
+
+    def add_target(self, target: str) -> None:
+        found = inspected.expected(target)
+        if found.kind == "dataset":
+            self.add_dataset(Dataset(join(target, "documents"), join(target, "attributes")))
+        else:
+            self._add_files(found)
+
+    def add_dataset(self, dataset: Dataset) -> None:
+        """Add all that there is; a key that two sets have cannot be named."""
+        names, shards = [], set(dataset.shards())
+        for name in dataset.sets():
+            covered = inputs.carried_shards(dataset, name)
+            if covered is None or shards <= covered:
+                names.append(name)
+            else:
+                self.found.notes += f"\n{name}: left out, because it has attributes of some shards only"
+        self._add_stream(Stream.over(dataset, names, "stats"), self._settings)
+
+    def add_configured(self) -> None:
+        context, settings = self._context, self._settings
+        if not context.has("mix"):
+            self.add_dataset(context.dataset)
+            return
+        mix = context.mix
+        if not settings.label and mix.label:
+            settings = msgspec.structs.replace(settings, label=mix.label)
+        for stream in mix.streams:
+            self.found.rules += stream.rules
+            self._add_stream(stream, settings, mix.writer().label())
+
+    def _kept(self, find: Callable[[], str]) -> tuple[str, str]:
+        """Return the folders for results, and for columns, below one that a function gives; else for this run only."""
+        if self._keep:
+            try:
+                folder = find()
+                check_writable(counting.counts_folder(folder), "stats")
+                return counting.counts_folder(folder), folder_of(folder)
+            except ConfigError as error:
+                if not self._context.options.quiet:
+                    print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
+        self._not_kept += 1
+        kept = join(self._temporary, f"kept-{self._not_kept}")
+        return kept, kept
+
+    def _add_files(self, target: inspected.Target) -> None:
+        """Add the files of a folder, or one file."""
+        home = inspected.home_of(target.path)
+        manifest = publish.load_manifest(home.root) if home.kind == "output" else None
+        labels = {part.path: part.label for part in manifest.parts} if manifest else {}
+        found = [join(target.folder, path) for path in target.files]
+        self.emptied = self.emptied or (target.kind == "output" and not found)
+        types = merged_types(manifest) if manifest else {}
+        root = home.root if home.kind == "files" else ""
+        about = [home.kind, root, types, *(current().columns if current().columns[0] else ())]
+        kept, _ = self._kept(lambda: counting.base_folder(home))
+        paths = {home.name(path): path for path in found}
+        for name in self._context.limited(list(paths)):
+            path, label = paths[name], labels.get(name)
+            format_ = _format_of(path, label, manifest)
+            writer = format_.writer() if format_ else None
+            settings = _with_label_of(writer, self._settings)
+            work = CountJob(
+                settings=settings,
+                parts=[Part(part, join(kept, part.digest(*about)), []) for part in settings.split],
+                name=name,
+                file=path,
+                format=format_,
+                types=types,
+                label=_label(path, name, writer) if label is None else label,
+                max_document_bytes=2 * self._context.config.max_document_bytes,
+            )
+            counting.keys_of(work)
+            self.found.works.append(work)
+
+    def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
+        shards, notes = sharing.shards(self._context, stream.dataset)
+        self.found.notes += notes
+        self.found.rejected.update(rejected.by_reason(ingested.load_all(stream.dataset).values()))
+        self.found.unit = "shards"
+        shards = self._context.limited(shards)
+        own = own_types.of_documents(stream.dataset, shards)
+        stream = msgspec.structs.replace(stream, own=own, text=None)  # sizes are those of the documents' own text
+        source = self._context.source_of(stream.dataset, shards)
+        resolved = source.typed(stream)
+        try:
+            settings = _labelled(settings, names_for_rules(resolved.sets, stream.own), label)
+            needed = [_needed(part, resolved) for part in settings.split]
+        except ConfigError:
+            resolved.refuse_unreadable()
+            raise
+        used = {each.set for some in needed for each in some}
+        joined = [each for each in resolved.sets if each.set in used]
+        if not all(each.ours for each in joined):
+            resolved.refuse_unreadable()
+        source.check([each.set for each in joined], "warn")
+        kept, columns = self._kept(lambda: stream.dataset.bookkeeping)
+        limit, lineage = self._context.config.max_document_bytes, stream.dataset.lineage.items()
+        parts = [
+            Part(part, join(kept, part.digest(some, *lineage)), [each.set for each in some])
+            for part, some in zip(settings.split, needed, strict=True)
+        ]
+        self.found.works += [
+            CountJob(
+                settings=settings, parts=parts, columns=columns, name=one.shard, shard=one, max_document_bytes=limit
+            )
+            for one in Resolved(stream, shards, joined).joined(limit)
+        ]
 
 
-# --- before and after a mix -------------------------------------------------------------------------------------------
+# --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _before_and_after(context: Context, options: Options, named: NamedOutput | None) -> Outcome:
-    """Show what the manifest says, or those of two editions; no data are read."""
-    if len(options.targets) == 2:  # an original and another edition
-        return _editions(options, named, *(folder.rstrip("/") for folder in options.targets))
-    folder = context.output
-    manifest = _noted(folder)
-    statistics = manifest.statistics
-    dropped: dict[str, int] = {}
-    for effect in manifest.rules:
-        if kind_called(effect.kind).ROLE.drops:
-            dropped[effect.name] = dropped.get(effect.name, 0) + effect.documents
-    data = _mix_statistics(statistics, output=folder, rejected=dropped)
-    rendered = {"markdown": tables.mix_markdown(statistics) + "\n", "csv": tables.mix_csv(statistics)}
-    lines = [f"  {name}: {count:,}" for name, count in dropped.items() if count]
-    return _delivered(options, named, rendered, data, "\n".join(["\n\ndropped by rule", *lines]) if lines else "")
+def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) -> Format | None:
+    """Return the format of a file of an output; None for documents, as those are that a mix has dropped."""
+    if manifest is None or label is None:
+        return expected_format(path)
+    return None if label == mix_settings.REJECTED else recorded_format(manifest.settings)
 
 
-def _editions(options: Options, named: NamedOutput | None, original: str, other: str) -> Outcome:
-    """Show what is in two outputs, by label."""
-    first, second = _noted(original).statistics, _noted(other).statistics
-    statistics = {
-        label: BeforeAfter(*(each[label].after if label in each else Counts() for each in (first, second)))
-        for label in {**first, **second}
-        if any(label in each and each[label].after.documents for each in (first, second))
-    }
-    names = ("original", os.path.basename(other))
-    rendered = {
-        "markdown": tables.mix_markdown(statistics, names) + "\n",
-        "csv": tables.mix_csv(statistics, ("original", names[1])),
-    }
-    data = _mix_statistics(statistics, output=original, other=other)
-    return _delivered(options, named, rendered, data)
+def _with_label_of(writer: Writer | None, settings: Settings) -> Settings:
+    """Return the settings with the label that a format's rows have, if no other is asked for."""
+    if writer and writer.READING.label and settings.label is None:
+        return msgspec.structs.replace(settings, label=writer.READING.label)
+    return settings
 
 
-def _noted(folder: str) -> publish.Manifest:
-    """Return what a mix has noted, with statistics."""
-    manifest = publish.load_manifest(folder)
-    if manifest is None:
-        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
-    if not manifest.statistics and manifest.totals.rows:
-        raise ConfigError(
-            f"{publish.manifest_path(folder)}: expected statistics, got the manifest of an earlier version; "
-            "delete it with the output, and run `toolkit mix`"
-        )
-    return manifest
+def _label(path: str, name: str, writer: Writer | None) -> str | None:
+    """Return the label of all rows of a file, by its name; None if rows have their own, or it is not known."""
+    if writer and writer.READING.label:
+        return None
+    label = label_of_path(name)
+    if label is None and writer and not isinstance(writer, ForeignRows | ForeignTable):
+        return _stem(path, writer.SUFFIX)
+    return label
 
 
-def _mix_statistics(statistics: SizesByLabel, **more: Any) -> MixStatistics:
-    rows, _ = tables.mix_rows(statistics)
-    labels = [
-        {"label": label, "before": _numbers(each.before), "after": _numbers(each.after)}
-        for label, each in statistics.items()
-    ]
-    total = {"before": _numbers(rows[-1][1]), "after": _numbers(rows[-1][2])}
-    return MixStatistics(labels=labels, total=total, **more)
+def _stem(path: str, suffix: str) -> str:
+    """Return the name of a file without number and suffix, which is the label where the path says no other."""
+    name = strip_suffix(strip_suffix(os.path.basename(path), tuple(compression.SUFFIXES)), [suffix])
+    return re.sub(r"_part_\d+$", "", name)
 
 
-def _numbers(counts: Any) -> dict[str, int]:
-    return {name: value for name, value in msgspec.to_builtins(counts).items() if value is not None}
+# --- datasets ---------------------------------------------------------------------------------------------------------
+
+
+def _labelled(settings: Settings, names: Mapping[str, Name], label: str | None) -> Settings:
+    """Return the settings with the label that is asked for, or that of the mix, or the first that there is."""
+    if settings.label is None:
+        one_label = label is None or label.startswith(("'", '"'))  # a format that has but one says nothing of documents
+        found = (null_safe(path, names) for path in (LABELS_AT if one_label else (label,)))
+        return msgspec.structs.replace(settings, label=next((path for path in found if path), None))
+    return msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
+
+
+def _needed(settings: Settings, resolved: Resolved) -> list[JoinedSet]:
+    """Return the sets that are needed for some settings."""
+    work = CountJob(settings=settings, name="", shard=resolved.joined_to(""), max_document_bytes=1)
+    used = counting.keys_of(work).rules.needs.keys | set(counting.leaves_of(work))
+    _check_attributes(settings, [work])
+    return [joined for joined in resolved.sets if any(key.name in used for key in joined.keys)]
+
+
+def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:
+    """Raise ConfigError for an attribute of which nothing is known."""
+    if not settings.attributes or not listed:
+        return
+    types = {key: type_ for work in listed[:1] for key, type_ in counting.types_of(work).items()}
+    paths = [leaf.path for key, type_ in types.items() for leaf in leaves(key, type_)]
+    for wanted in settings.attributes:
+        if not any(counting.is_part(path, wanted) for path in paths):
+            hint = did_you_mean(wanted, [*types, *paths]) or f"; there are: {', '.join(paths) or 'none'}"
+            if wanted in types:
+                hint = f", of type {types[wanted]}; there are: {', '.join(paths) or 'none'}"
+            elif not types and not listed[0].shard:
+                hint = "; files by themselves have none that are known: count their dataset, or an output of a mix"
+            raise ConfigError(f"expected an attribute with values that can be counted, got {wanted!r}{hint}")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from toolkit.command_line import Flag, Limited, Looking, Shared, Words
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands._description import Seen, describer
+from toolkit.commands.dedup import plan_of
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.describe import dataset as of_dataset
@@ -319,7 +320,7 @@ class _Checks:
     def _check_whole(self, section_name: str) -> None:
         """Check that the sets of a section, made of the whole dataset, were made as the configuration says."""
         try:
-            plan, dataset = self.context.whole(section_name), self.context.dataset
+            plan, dataset = plan_of(self.context, section_name), self.context.dataset
             declared.check_made(dataset, plan.schemas, plan.schemas, section_name)
         except ConfigError as error:
             self.findings.append(str(error))

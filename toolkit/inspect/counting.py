@@ -56,6 +56,9 @@ from toolkit.storage.reading import version_read
 from toolkit.text.batch import in_blocks
 from toolkit.text.counting import COLUMNS, measure, measure_json
 
+LABELS_AT = ("language.label", "oscar.identification.label")
+"""Expressions for the label of documents, if no mix has one."""
+
 VERSION = 4
 """Of what is counted; files that were counted by another version are counted anew."""
 

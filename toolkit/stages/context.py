@@ -35,7 +35,7 @@ from toolkit.stages.disk import Disk
 from toolkit.stages.running import Running, merge
 from toolkit.stages.sections import MAKING, REMAKES, WRITES, before
 from toolkit.stages.state import state_of
-from toolkit.storage.paths import is_folder, no_folder, not_in, remove_stale_temporaries
+from toolkit.storage.paths import is_folder, not_in, remove_stale_temporaries
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.declared import check_made, check_section, what_to_declare
@@ -54,6 +54,7 @@ class Context(Running):
         failed: shards of the dataset that have failed in an earlier stage, which later ones leave out.
         faults: what is wrong with settings that are left out; a command that only looks goes on without them.
         written: the configuration with all outputs, if this one is of an edition, or of tokens.
+        plans: plans of sections whose sets are made of the whole dataset, that have been read.
     """
 
     waiting: set[str] = field(default_factory=set)
@@ -62,7 +63,7 @@ class Context(Running):
     faults: list[str] = field(default_factory=list)
     written: Config | None = None
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
-    _whole: dict[str, dedup_section.Plan] = field(default_factory=dict)
+    plans: dict[str, dedup_section.Plan] = field(default_factory=dict)
     _external: dict[str, list[Seen]] = field(default_factory=dict)
     _before: str = ""
 
@@ -155,26 +156,6 @@ class Context(Running):
         """Return the schemas of the sets that inputs carry, and in a run of those that ``align:`` makes."""
         aligned = self.aligned if self.options.command == "run" else {}
         return ingest_section.set_schemas(self.entries) | aligned
-
-    def whole(self, name: str) -> dedup_section.Plan:
-        """Return the plan of a section whose sets are made of the whole dataset, over the sets that are on disk.
-
-        Raises:
-            ConfigError: naming the place in the file; if there is no such section, too.
-        """
-        if name not in self._whole:
-            known = self.known_sets(name)
-            try:
-                self._whole[name] = dedup_section.read_section(
-                    self.section(name), self.dataset, known, name, self.own_types_known(), external=self.external
-                )
-            except ConfigError as error:
-                for command in before(name):
-                    if missing := [each for each in getattr(self.config, command) if each not in known]:
-                        lacks = f"`toolkit {command}` has not made {', '.join(missing)} yet"
-                        raise ConfigError(f"{error}; {lacks}{no_folder(self.dataset.documents)}") from None
-                raise
-        return self._whole[name]
 
     @cached_property
     def aligned(self) -> dict[str, sets.SetSchema]:
