@@ -7,6 +7,7 @@ The commands behind it find that done, and do what is left: of other shards, and
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -19,8 +20,8 @@ from toolkit.ingest import section as ingest_section
 from toolkit.mix import join, publish
 from toolkit.mix.settings import MixSettings
 from toolkit.one_pass import InputToPass
-from toolkit.records import sets as records
 from toolkit.stages.context import Context
+from toolkit.stages.sections import MAKING
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
 from toolkit.whole import section as whole_section
@@ -78,18 +79,18 @@ class Passing:
             yield
 
 
-def plan(context: Context, tagged: Mapping[str, records.SetSchema], wholes: list[whole_section.Plan]) -> Passing | None:
+def plan(context: Context, plans: Mapping[str, Any]) -> Passing | None:
     """Return what can be done with documents while they are made; None if nothing can.
 
     All sections have been checked. A run of some inputs goes stage by stage: its first shards need not be theirs.
 
     Args:
         context: of the configuration.
-        tagged: the schemas of the sets that are tagged.
-        wholes: the plans of the sections over the whole dataset.
+        plans: what each section comes to, by the name of its stage.
     """
     if context.options.limit is not None:
         return None
+    tagged, wholes = plans.get("tag", {}), [each for each in plans.values() if isinstance(each, whole_section.Plan)]
     made = {**ingest_section.set_schemas(context.entries), **tagged}
     tag = context.to_tag(context.tags, tagged) if tagged else None
     mix = None
@@ -157,7 +158,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
             "expected no section `tokenize:` with --per-shard, which deletes the documents after "
             "the mix; make tokens the output of the mix: `output: {format: tokens, …}`",
         )
-    for name in (*(["align"] if context.has("align") else []), *context.in_order):
+    for name in (each for each in MAKING if each != "tag" and context.has(each)):
         raise context.section(name).error(
             (),
             f"expected no section `{name}:` with --per-shard: its sets need the documents of all "

@@ -22,7 +22,7 @@ from toolkit.runs.executors import Report, Task
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
-from toolkit.stages.stage import Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import json_files
 from toolkit.storage.paths import join, remove_tree, size_of
 
@@ -304,4 +304,8 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-STAGE = Declaration("whole", _progress, _folder)
+def _check(context: Context, checked: Checked) -> None:
+    checked.sets |= context.aligned
+
+
+STAGE = Declaration("whole", _progress, _check, _folder)

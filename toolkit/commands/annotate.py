@@ -26,7 +26,7 @@ from toolkit.runs.grouped import ShardDone
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
-from toolkit.stages.stage import Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import build
@@ -326,4 +326,10 @@ def _spent(spent: ledger.Spending) -> dict[str, str]:
     return {**dict(zip(columns, counts, strict=True)), "cost": f"{spent.cost:,.6f}"}
 
 
-STAGE = Declaration("per shard", _progress)
+def _check(context: Context, checked: Checked) -> None:
+    if not checked.faults:  # or else sets are not known
+        plans, overwrite = context.annotations(checked.sets), context.options.overwrite
+        checked.sets |= section.schemas_of(plans, context.dataset, checked.sets, overwrite=overwrite)
+
+
+STAGE = Declaration("per shard", _progress, _check)

@@ -9,7 +9,6 @@ from toolkit.annotate import section as annotate_section
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.commands import _mix_editions as editions
-from toolkit.commands._conflicts import Faults
 from toolkit.config.settings import ConfigNode
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, Type
@@ -20,6 +19,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, show_settings
+from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
 from toolkit.train import section as train_section
 from toolkit.whole import section as whole_section

@@ -27,7 +27,7 @@ from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.running import in_words
 from toolkit.stages.sections import before
-from toolkit.stages.stage import Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import no_folder
 from toolkit.whole import resolve, section, sign
@@ -372,7 +372,19 @@ def stage_of(command: str) -> Declaration:
             causes = states_of(dataset, entry, shards, whole=not context.in_part)
             yield Progress(f"{command} {entry.set}", command, causes)
 
-    return Declaration("whole", progress)
+    def check(context: Context, checked: Checked) -> Plan | None:
+        if checked.faults:  # sets are not known
+            return None
+        own, dataset = context.own_types_known(), context.dataset
+        place, external = context.section(command), context.external
+        plan = section.read_section(place, dataset, checked.sets, command, own, external=external)
+        section.prepare(plan, dataset, overwrite=context.options.overwrite, write=False)
+        section.try_first(plan, dataset, context.config.max_document_bytes)
+        checked.sets |= plan.schemas
+        checked.holds |= section.holds(plan)
+        return plan
+
+    return Declaration("whole", progress, check, goes_on=True)
 
 
 STAGE = stage_of("dedup")

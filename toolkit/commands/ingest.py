@@ -32,7 +32,7 @@ from toolkit.runs.room import Need
 from toolkit.stages import places
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
-from toolkit.stages.stage import Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import store_of
 from toolkit.storage.threads import for_each
 
@@ -429,4 +429,11 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-STAGE = Declaration("per shard", _progress, _folder)
+def _check(context: Context, checked: Checked) -> PlannedIngest:
+    found = plan(context)
+    checked.sets |= ingest_section.set_schemas(found.entries)
+    checked.holds |= ingest_section.holds(found.entries)
+    return found
+
+
+STAGE = Declaration("per shard", _progress, _check, _folder)

@@ -19,7 +19,7 @@ from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.sections import before
-from toolkit.stages.stage import Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger
@@ -202,4 +202,9 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-STAGE = Declaration("per shard", _progress, _folder)
+def _check(context: Context, checked: Checked) -> None:
+    if not checked.faults:  # or else sets are not known
+        checked.sets |= schemas_of(context, checked.sets, overwrite=context.options.overwrite)
+
+
+STAGE = Declaration("per shard", _progress, _check, _folder, goes_on=True)

@@ -36,7 +36,7 @@ from toolkit.runs.grouped import shard_tasks
 from toolkit.stages import shards
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
-from toolkit.stages.stage import Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
 from toolkit.storage.addresses import whole
@@ -527,4 +527,25 @@ def _folder(context: Context) -> str:
     return work_folder(preparation.settings_of(context, writes=False).output.path)
 
 
-STAGE = Declaration("per shard", _progress, _folder)
+def check(context: Context, checked: Checked) -> MixSettings:
+    """Return the settings of a mix, checked; its rules only where all sets are known."""
+    settings = preparation.settings_of(context, writes=not context.options.dry_run)
+    preparation.check_output(context, settings)
+    if not checked.faults:  # or else sets are not known, and what is said of them would be wrong
+        preparation.check(context, settings, checked.sets)
+    return settings
+
+
+def _check_all(context: Context, checked: Checked) -> None:
+    settings = checked.output = check(context, checked)
+    if context.options.limit is not None and context.options.shard is None:  # of the documents that there are already
+        known = 0
+        for stream in settings.streams:
+            with suppress(ConfigError):  # there are none yet
+                known += len(stream.dataset.shards())
+        publishing.check_limit(context, settings.output.path, min(context.options.limit, known), known)
+    for edition in editions.of(context).values():
+        check(edition, checked)
+
+
+STAGE = Declaration("per shard", _progress, _check_all, _folder, goes_on=True)

@@ -6,7 +6,6 @@ from typing import Annotated, Any, cast
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage
-from toolkit.commands import _conflicts as conflicts
 from toolkit.commands import _mix_previews as previews
 from toolkit.commands import _one_pass as one_pass
 from toolkit.commands import _per_shard as per_shard
@@ -16,8 +15,8 @@ from toolkit.config import settings
 from toolkit.errors import ConfigError
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
-from toolkit.stages.sections import PER_SHARD, STAGES
-from toolkit.stages.stage import Look, plan
+from toolkit.stages.sections import STAGES
+from toolkit.stages.stage import Look, check, plan
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -46,13 +45,13 @@ def run(context: Context, options: Options) -> Outcome:
             (), "expected a run of all shards, because `align:` needs all ids, got a part of them; run `toolkit "
             "ingest`, `align` (of all), `tag` and `mix` one by one"
         )  # fmt: skip
-    checked = conflicts.check(context, shares_output=options.per_shard or options.shard is not None)
+    plans = check(context, shares_output=options.per_shard or options.shard is not None).plans
+    inputs, ahead = plans.get("ingest"), None
     if options.per_shard:
-        return per_shard.run(context, options.as_of(ingest.Options), checked.inputs or ingest.plan(context))
-    ahead = None
-    if context.has("ingest") and not options.dry_run:
-        ahead = one_pass.plan(context, checked.tagged, checked.wholes)
-    known: dict[str, tuple[Any, ...]] = {"ingest": (checked.inputs, ahead), "tag": (ahead.tagged if ahead else (),)}
+        return per_shard.run(context, options.as_of(ingest.Options), inputs or ingest.plan(context))
+    if inputs and not options.dry_run:
+        ahead = one_pass.plan(context, plans)
+    known: dict[str, tuple[Any, ...]] = {"ingest": (inputs, ahead), "tag": (ahead.tagged if ahead else (),)}
     outcome, texts, left_out = Outcome(), list[str](), list[str]()
     for name in present:
         if options.dry_run and name != present[0]:
@@ -90,9 +89,9 @@ def _stage(context: Context, options: Options, name: str, known: tuple[Any, ...]
     Raises:
         ConfigError: if the configuration is not what it should be, and no stage has failed.
     """
-    if context.is_broken and name not in PER_SHARD:
-        return None
     command = importlib.import_module(f"toolkit.commands.{name}")  # only of stages that there are
+    if context.is_broken and not command.STAGE.goes_on:
+        return None
     try:
         return cast("Outcome", command.run(context, options.as_of(command.Options), *known))
     except ConfigError as error:

@@ -19,13 +19,14 @@ from toolkit.data.schema import SPANS, Type
 from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.records.failures import FailureRecords
+from toolkit.records.sets import SetSchema
 from toolkit.result import CommandResult, absent
 from toolkit.runs.executors import Result
 from toolkit.runs.grouped import ShardDone, shard_tasks
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
-from toolkit.stages.stage import Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
@@ -323,4 +324,12 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-STAGE = Declaration("per shard", lambda look: progress(look, "tag", look.context.tags), _folder)
+def _check(context: Context, checked: Checked) -> dict[str, SetSchema]:
+    overwrite = context.options.overwrite
+    schemas = declared.prepare(context.tags, context.dataset, checked.sets, overwrite=overwrite, write=False)
+    checked.sets |= schemas
+    checked.holds |= tagging.holds(tagging.settings_of(schemas))
+    return schemas
+
+
+STAGE = Declaration("per shard", lambda look: progress(look, "tag", look.context.tags), _check, _folder, goes_on=True)

@@ -7,7 +7,7 @@ from toolkit.commands import mix
 from toolkit.commands.mix import Locking
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
-from toolkit.stages.stage import Declaration
+from toolkit.stages.stage import Checked, Declaration
 
 
 class Options(Locking, frozen=True, kw_only=True):
@@ -25,4 +25,8 @@ def run(context: Context, options: Options) -> Outcome:
         return mix.run(tokens, options.as_of(mix.Options))
 
 
-STAGE = Declaration("per shard", lambda look: ())
+def _check(context: Context, checked: Checked) -> None:
+    mix.check(editions.with_tokens(context), checked)
+
+
+STAGE = Declaration("per shard", lambda look: (), _check)

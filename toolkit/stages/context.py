@@ -190,11 +190,6 @@ class Context(Running):
         """Return the sections that the configuration has whose sets are made of the whole dataset, in order."""
         return [name for name in dedup_section.SECTIONS if self.has(name)]
 
-    @property
-    def in_order(self) -> list[str]:
-        """Return those sections, ``make`` and ``annotate``, that the configuration has, in the order of a run."""
-        return [name for name in MAKING if name in ("make", *dedup_section.SECTIONS, "annotate") and self.has(name)]
-
     def known_sets(self, name: str) -> dict[str, sets.SetSchema]:
         """Return the schemas of the sets on disk that inputs carry, and that sections before one make."""
         made = [each for command in before(name) for each in getattr(self.config, command)]

@@ -17,9 +17,6 @@ annotated, and scores of annotations calibrated."""
 STAGES = ("ingest", *MAKING, "mix", "tokenize")
 """The stages of a run, in order."""
 
-PER_SHARD = ("tag", "make", *_WHOLE, "mix")
-"""Those that go on with the others when shards have failed: a part of them, or all, is done per shard."""
-
 WRITES = ("run", *STAGES, "train", "validate", "evaluate", "export", "clean")
 """Commands that write records of datasets."""
 

@@ -1,9 +1,9 @@
-"""Stages as their commands declare them: how far each is, and so what a run has left to do."""
+"""Stages as their commands declare them: how far each is, what a run has left to do, and whether it can begin."""
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -12,10 +12,13 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere
 from toolkit.mix import stage as mix_stage
 from toolkit.mix.publish import Published
+from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
+from toolkit.runs import claims
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.sections import STAGES
+from toolkit.storage.paths import check_writable
 
 Kind = Literal["per shard", "whole"]
 """Whether a stage makes something of each shard by itself, or of all shards together."""
@@ -108,6 +111,52 @@ def _records_of_dataset(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
+class Faults:
+    """Collects what is wrong, section by section.
+
+    Attributes:
+        messages: each once: what is wrong with the dataset is met by every section.
+    """
+
+    def __init__(self) -> None:
+        self.messages: dict[str, None] = {}
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note a ConfigError and go on behind the block."""
+        try:
+            yield
+        except ConfigError as error:
+            self.messages[str(error)] = None
+
+    def __bool__(self) -> bool:
+        return bool(self.messages)
+
+    def tell(self) -> None:
+        """Raise ConfigError if anything is wrong, a line (or more) each."""
+        if self.messages:
+            raise ConfigError("\n".join(self.messages))
+
+
+@dataclass
+class Checked:
+    """What sections come to, one after the other in the order of a run.
+
+    Attributes:
+        faults: Faults so far; if there are any, `sets` need not be complete.
+        sets: Schemas of the sets that the sections make.
+        holds: What a run works on in the dataset, with digests of the settings, for `toolkit.runs.claims`.
+        output: Settings of the mix.
+        plans: What each section comes to, by the name of its stage.
+    """
+
+    faults: Faults = field(default_factory=Faults)
+    sets: dict[str, records.SetSchema] = field(default_factory=dict)
+    holds: dict[str, str] = field(default_factory=dict)
+    output: MixSettings | None = None
+    plans: dict[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Declaration:
     """A stage, as the module of its command declares it by the name `STAGE`.
@@ -115,12 +164,55 @@ class Declaration:
     Attributes:
         kind: Kind of the stage.
         progress: Yields how far it is with each thing that it makes; writes nothing.
+        check: Compares its section with sections before it and with what is on disk, and adds what it makes of them;
+            returns what the section comes to. Raises ConfigError, and writes nothing.
         folder: Reads the section; returns the folder of the stage's records.
+        goes_on: True if it does what is per shard of it when shards have failed before.
     """
 
     kind: Kind
     progress: Callable[["Look"], Iterable[Progress]]
+    check: Callable[[Context, Checked], Any]
     folder: Callable[[Context], str] = _records_of_dataset
+    goes_on: bool = False
+
+
+def declared(context: Context) -> dict[str, Declaration]:
+    """Return the stages for which the configuration has a section, by name, in the order of a run."""
+    present = [name for name in STAGES if context.has(name)]
+    return {name: importlib.import_module(f"toolkit.commands.{name}").STAGE for name in present}
+
+
+def check(context: Context, *, shares_output: bool = False) -> Checked:
+    """Check the sections against each other, what is on disk, and other runs; write nothing.
+
+    Args:
+        context: Context of the configuration.
+        shares_output: True if other runs of the same mix may work on the output at the same time.
+
+    Raises:
+        ConfigError: with all that is wrong.
+    """
+    found, stages, is_real = Checked(), declared(context), not context.options.dry_run
+    for name, stage in stages.items():
+        with found.faults.noted():
+            found.plans[name] = stage.check(context, found)
+    if is_real and (context.has_dataset or {*stages} - {"mix", "tokenize"}):
+        with found.faults.noted():
+            dataset = context.dataset
+            for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
+                check_writable(root, context.options.config or "")
+    found.faults.tell()
+    if is_real and found.holds:
+        with found.faults.noted():
+            dataset = context.dataset
+            claims.check(claims.folder_in(dataset.bookkeeping), dataset.documents, found.holds)
+    if is_real and found.output:
+        output, digest = found.output.output.path, found.output.stage_digest() if shares_output else ""
+        with found.faults.noted():
+            claims.check(claims.folder_in(work_folder(output)), output, {"the output": digest})
+    found.faults.tell()
+    return found
 
 
 class Look:
@@ -139,9 +231,7 @@ class Look:
         self.context = context
         self.dataset = context.dataset if context.has_dataset or not context.has("mix") else None
         self.faults = list(context.faults)
-        self.stages: dict[str, Declaration] = {
-            name: importlib.import_module(f"toolkit.commands.{name}").STAGE for name in STAGES if context.has(name)
-        }
+        self.stages = declared(context)
         self.folders: dict[str, str] = {}
         for name, stage in self.stages.items():
             try:
