@@ -184,42 +184,22 @@ class _Making:
         names = "`shard:`" if reader.source else "`source:` or `shard:`"
         by_shard = reader.shard or getattr(reader, "SHARD", "")
         apart = "" if by_shard else f" ({names} names a field that distinguishes them)"
-        faults = [
-            (
-                counts["missing"],
-                common.missing == "error",
-                "missing",
-                (f"document has no values in {listed}", f"documents have no values in {listed}"),
-                "missing: null",
-            ),
-            (
-                counts["surplus"],
-                common.surplus == "error",
-                "surplus",
-                ("id is of no document", "ids are of no document"),
-                "surplus: ignore",
-            ),
-            (
-                counts["repeated"],
-                common.duplicates == "error",
-                "repeated",
-                ("row repeats an id", "rows repeat an id"),
+        none, shares = f"no values in {listed}", f"id with another{apart}"
+        faults = {
+            "missing": (common.missing, f"document has {none}", f"documents have {none}", "missing: null"),
+            "surplus": (common.surplus, "id is of no document", "ids are of no document", "surplus: ignore"),
+            "repeated": (common.duplicates, "row repeats an id", "rows repeat an id", "duplicates: first"),
+            "shared": (
+                *(common.duplicates, f"document shares its {shares}", f"documents share their {shares}"),
                 "duplicates: first",
             ),
-            (
-                counts["shared"],
-                common.duplicates == "error",
-                "shared",
-                (f"document shares its id with another{apart}", f"documents share their id with another{apart}"),
-                "duplicates: first",
-            ),
-        ]
+        }
         found = [
-            f"{entry.set}: expected values for each document, and each id once; {count:,} {what[count > 1]}: "
+            f"{entry.set}: expected values for each document, and each id once; {count:,} {(one, many)[count > 1]}: "
             f"{', '.join(sums.examples[kind])}{', …' if count > len(sums.examples[kind]) else ''}; correct that, or "
             f"choose `{remedy}`"
-            for count, is_fault, kind, what, remedy in faults
-            if count and is_fault
+            for kind, (setting, one, many, remedy) in faults.items()
+            if (count := counts[kind]) and setting == "error"
         ]
         if found:
             self._tell(entry, counts, 0)

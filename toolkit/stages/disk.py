@@ -4,7 +4,7 @@ Expectations are about text: how much of it an input holds, and how many bytes a
 (docs/scaling.md#disk). What earlier runs made of inputs, by their records, takes the place of the first two.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from toolkit.mix.settings import TOKENS as FORMAT
 from toolkit.mix.stage import load_stage
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
-from toolkit.runs.executors import Task
+from toolkit.runs.executors import P, Task
 from toolkit.runs.room import NOTHING, Need, Needs, NoRoom, Room, most_of
 from toolkit.storage import store_of
 from toolkit.storage.compression import compression_of
@@ -232,46 +232,34 @@ class Disk:
             ToolkitError: if they cannot.
         """
 
-        def need(task: Task[ShardToTag]) -> Need:
-            work = task.payload
+        def kept(work: ShardToTag, text: float) -> float:
             done = (sets.is_recorded(work.dataset, name, work.shard) for name in work.plan.sets)
-            if all(done) and not overwrite:
-                return NOTHING
-            size = round(_text_of(task) * self._attributes) + FILES
-            return Need(size, size)
+            return 0.0 if all(done) and not overwrite else text * self._attributes + FILES
 
-        return self._checked(tasks, need)
+        return self._kept(tasks, kept)
 
     def of_made(self, tasks: Iterable[Task[ShardToMake]]) -> Needs:
         """Return what tells what a stage of the section ``make:`` needs of a shard, as `of_tags`."""
-
-        def need(task: Task[ShardToMake]) -> Need:
-            if task.known:
-                return NOTHING
-            size = round(_text_of(task) * (DOCUMENTS if task.payload.entry.root else ATTRIBUTES)) + FILES
-            return Need(size, size)
-
-        return self._checked(tasks, need)
+        return self._kept(tasks, lambda work, text: text * (DOCUMENTS if work.entry.root else ATTRIBUTES) + FILES)
 
     def of_signatures(self, tasks: Iterable[Task[ShardToSign]]) -> Needs:
         """Return what tells what the signatures of a shard need, with what comes of them, as `of_tags`."""
 
-        def need(task: Task[ShardToSign]) -> Need:
-            work = task.payload
-            text = _text_of(task)
+        def kept(work: ShardToSign, text: float) -> float:
             left = [each for each in work.entries if load_signatures(work.dataset, each.set, work.shard) is None]
-            size = sum(round(text * entry.configured().kept) + FILES for entry in left)
-            return Need(size, size)
+            return sum(text * entry.configured().kept + FILES for entry in left)
 
-        return self._checked(tasks, need)
+        return self._kept(tasks, kept)
 
     def of_draws(self, tasks: Iterable[Task[ShardToDraw]]) -> Needs:
         """Return what tells what a budget keeps of a shard, as `of_tags`."""
+        return self._kept(tasks, lambda work, text: 0.0 if exists(work.path) else text * DRAWN / DOCUMENT + FILES)
 
-        def need(task: Task[ShardToDraw]) -> Need:
-            if exists(task.payload.path):
-                return NOTHING
-            size = round(_text_of(task) * DRAWN / DOCUMENT) + FILES
+    def _kept(self, tasks: Iterable[Task[P]], kept: Callable[[P, float], float]) -> Needs:
+        """Return what tells what tasks need that keep so many bytes, by payload and bytes of text."""
+
+        def need(task: Task[P]) -> Need:
+            size = 0 if task.known else round(kept(task.payload, _text_of(task)))
             return Need(size, size)
 
         return self._checked(tasks, need)

@@ -1,16 +1,6 @@
 """The stages of a run, each a section of the configuration and a command; and which commands write records."""
 
-from toolkit.whole import section as dedup_section
-
-_WHOLE = dedup_section.SECTIONS
-MAKING = (
-    "align",
-    "tag",
-    "make",
-    *_WHOLE[: _WHOLE.index("calibrate")],
-    "annotate",
-    *_WHOLE[_WHOLE.index("calibrate") :],
-)
+MAKING = ("align", "tag", "make", "dedup", "sample", "annotate", "calibrate")
 """The sections that make attribute sets, which are commands as well, in the order of a run: documents of a sample are
 annotated, and scores of annotations calibrated."""
 
