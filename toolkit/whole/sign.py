@@ -285,7 +285,8 @@ class _EntrySigning:
         self.files.add(NAMES, self.names)
         kind, checked = entry.configured(), entry.checked()
         self.signer = kind.signer(self.files)
-        asks = any("document" in each.expression.names for each in checked)
+        of_sets = {key.name for joined in entry.joined for key in joined.keys}
+        asks = any({*each.expression.names} - of_sets for each in checked)  # `metadata`, too, is the document's
         self.reads_documents = kind.TEXTS or asks or entry.text is not None
         self.keys = {name for each in checked for name in each.expression.names if name != "document"}
         self._edits = RowOutput(self.files.path(EDITS)) if edits_in(entry.text) else None
