@@ -7,26 +7,14 @@ in the text.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 
+from taggers._rights import Notice, links
 from toolkit import Document, Example, Tagger
 from toolkit.text import url_of
 
-_LINK = re.compile(
-    r"""
-    creativecommons\.org/
-    (?: licenses/ (?P<kind> (?:by|nc|nd|sa) (?:-(?:by|nc|nd|sa)){0,3} | publicdomain )
-      | publicdomain/ (?P<public> zero|mark|certification )
-    ) (?![\w-])
-    (?: / (?P<version> [0-9]{1,2}\.[0-9]{1,2} ) (?![\w.-]) )?
-    (?: / (?P<country> [a-z]{2}|igo|scotland ) (?![\w-]) )?
-    (?: / (?: (?:deed|legalcode)\. (?P<language> [a-z]{2} ) (?![\w-]) )? )?
-    """,
-    re.ASCII | re.VERBOSE,
-)
 _NAME = re.compile(
     r"""
     CC (?<!\wCC)
@@ -36,26 +24,6 @@ _NAME = re.compile(
     """,
     re.ASCII | re.VERBOSE,
 )
-
-
-class Notice(msgspec.Struct, frozen=True):
-    """A licence, and where it is named: `start` and `end` are offsets in the text, in the HTML, or in the URL.
-
-    Attributes:
-        license: The licence, such as `by-sa` or `zero`.
-        version: The version of the licence; null if none is given.
-        language: The language of the deed, or the country that the licence is adapted to; null if none is given.
-        place: Where it is named: `text`, `html` or `url`.
-        start: Offset in that place, in code points, where the name or address begins.
-        end: Offset in that place, in code points, behind the name or address.
-    """
-
-    license: str
-    version: str | None
-    language: str | None
-    place: str
-    start: int
-    end: int
 
 
 class LicenseNotice(Tagger):
@@ -94,7 +62,7 @@ class LicenseNotice(Tagger):
     html: Annotated[str, msgspec.Meta(description="key of the page's HTML in the metadata, if it is there")] = "html"
 
     def tag(self, document: Document) -> list[Notice]:
-        found = list(_links(document.text, "text"))
+        found = list(links(document.text, "text"))
         if self.names and "CC" in document.text:
             for match in _NAME.finditer(document.text):
                 license = "zero" if match["zero"] else match["kind"].lower()
@@ -102,12 +70,6 @@ class LicenseNotice(Tagger):
             found.sort(key=lambda notice: notice.start)
         metadata = document.metadata
         html = metadata.get(self.html)
-        found += _links(html if isinstance(html, str) else "", "html")
-        found += _links(url_of({"metadata": metadata}) or "", "url")
+        found += links(html if isinstance(html, str) else "", "html")
+        found += links(url_of({"metadata": metadata}) or "", "url")
         return found
-
-
-def _links(text: str, place: str) -> Iterator[Notice]:
-    for match in _LINK.finditer(text) if "creativecommons.org/" in text else ():
-        license = match["kind"] or match["public"]
-        yield Notice(license, match["version"], match["language"] or match["country"], place, *match.span())

@@ -143,7 +143,7 @@ def test_a_page_becomes_a_document(project: Project) -> None:
                     "content-type": "application/http",
                     "content-length": found[0]["metadata"]["warc_headers"]["content-length"],
                 },
-                "http": {"content_type": "Text/HTML; charset=UTF-8", "charset": "utf-8"},
+                "http": {"content_type": "Text/HTML; charset=UTF-8", "charset": "utf-8", "headers": {}, "meta": {}},
             },
         }
     ]

@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any, ClassVar, TypeVar, cast, overload
+from typing import IO, Any, ClassVar, NamedTuple, TypeVar, cast, overload
 
 import msgspec
 
@@ -422,6 +422,24 @@ class _InputLines(Lines):
         return line.removeprefix(codecs.BOM_UTF8)
 
 
+class Capture(NamedTuple):
+    """An answer of a server.
+
+    Attributes:
+        url: Address that was asked for.
+        date: WARC-Date.
+        status: HTTP status.
+        headers: All values of each header, by lower-case name.
+        body: Content without HTTP's codings; empty if it has one that is not known, or is too large.
+    """
+
+    url: str
+    date: str
+    status: int
+    headers: Mapping[str, Sequence[str]]
+    body: bytes
+
+
 class Reader(msgspec.Struct, **FROZEN):
     """Reads one input format: extend it. Its fields are its options, given beside ``format:`` in the configuration."""
 
@@ -451,6 +469,13 @@ class Reader(msgspec.Struct, **FROZEN):
 
     OPTIONS: ClassVar[tuple[str, ...]] = ()
     """Names of the options of that plugin, in the class that `with_options` returns."""
+
+    @staticmethod
+    def captures(path: str, limit: int) -> Iterator[Capture]:
+        """Yield what servers answered, as WARC files have it; see `toolkit.ingest.web.captures.captures`."""
+        from toolkit.ingest.web.captures import captures
+
+        return captures(path, limit)
 
     @classmethod
     def with_options(cls, options: ConfigNode) -> "type[Reader]":

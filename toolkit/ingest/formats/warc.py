@@ -25,6 +25,9 @@ from toolkit.runs.pool import Isolated, Lost
 HTML = ("text/html", "application/xhtml+xml")
 PRESETS = {"dolma": {"main_content": True, "title": False, "layout": "formatted", "list_bullets": True}}
 """Options of resiliparse with which texts are those of other programs, by the name of the preset."""
+KEPT = ("x-robots-tag", "tdm-reservation", "tdm-policy", "link", "content-signal", "content-usage")
+"""Headers that documents have, by lower-case name."""
+
 EXTRACTED = "extracted"
 """Key of the texts of other extractors."""
 
@@ -46,8 +49,9 @@ class Warc(Reader):
 
     ``id`` is WARC-Record-ID, ``added`` WARC-Date, ``metadata.warc_headers`` all headers of the record, as in a WET
     file. ``created`` is the ``Date`` that the server sent, in UTC, or else WARC-Date. ``metadata.http`` has the
-    ``content_type`` as the server sent it and the ``charset`` that was used; ``metadata.page`` has the title and other
-    facts of the page, if the extractor gives them apart from the text.
+    ``content_type`` as the server sent it and the ``charset`` that was used; its ``headers`` and ``meta`` have what the
+    server and the page say about the use of the page, for the taggers of rights, by name. ``metadata.page`` has the
+    title and other facts of the page, if the extractor gives them apart from the text.
 
     The reader counts everything that becomes no document: other records by type, responses by status and content type,
     empty pages. If the extractor needs too long for a page (``lost.timeout``) or crashes on it (``lost.crash``), only
@@ -56,7 +60,7 @@ class Warc(Reader):
     the next record. A page that ``extract`` loses stays a document: the value in that set is null, and counted.
     """
 
-    VERSION = "2"  # since 2: `created`
+    VERSION = "3"  # since 2: `created`; since 3: `http.headers` and `http.meta`
     SUFFIXES = (".warc",)
     MEMBERS = True
 
@@ -181,7 +185,12 @@ class Warc(Reader):
                     created=http_date(answer.last("date"), record.date) or record.date,
                     metadata={
                         "warc_headers": record.headers,
-                        "http": {"content_type": answer.last("content-type") or None, "charset": found.charset},
+                        "http": {
+                            "content_type": answer.last("content-type") or None,
+                            "charset": found.charset,
+                            "headers": {name: values for name in KEPT if (values := answer.headers.get(name))},
+                            "meta": found.meta,
+                        },
                         **({"page": found.page} if found.page else {}),
                     },
                 )

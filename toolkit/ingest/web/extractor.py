@@ -13,7 +13,7 @@ import msgspec
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import FROZEN, ConfigNode, ConfigStruct, convert, plain
-from toolkit.ingest.web.html import decode_page
+from toolkit.ingest.web.html import decode_page, stated
 from toolkit.plugins import Kind
 
 DEFAULT = "resiliparse"
@@ -124,6 +124,7 @@ class ReadPage(msgspec.Struct):
         guessed: True if the encoding is neither declared nor UTF-8, but recognised from the bytes.
         disbelieved: True if another encoding was declared.
         replaced: True if there are invalid bytes.
+        meta: What elements of the page say about its use (see `stated`).
     """
 
     text: str
@@ -132,6 +133,7 @@ class ReadPage(msgspec.Struct):
     guessed: bool
     disbelieved: bool
     replaced: bool
+    meta: dict[str, list[str]] = {}
 
 
 def page_reader(spec: ExtractorSpec) -> Callable[[SentPage], ReadPage]:
@@ -150,8 +152,9 @@ def page_reader(spec: ExtractorSpec) -> Callable[[SentPage], ReadPage]:
             found = extractor.extract(Page(sent.body, sent.url, sent.headers, decoded.text))
             check_extracted(found)
         about = ({} if found.title is None else {"title": found.title}) | dict(found.metadata or {})
+        meta = stated(decoded.text) if sent.is_html else {}
         return ReadPage(
-            found.text, about or None, decoded.charset, decoded.guessed, decoded.disbelieved, decoded.replaced
+            found.text, about or None, decoded.charset, decoded.guessed, decoded.disbelieved, decoded.replaced, meta
         )
 
     with contextlib.suppress(Exception):  # it may expect more of a page; this only imports what it needs

@@ -16,6 +16,7 @@ Source: WHATWG MIME Sniffing standard, as far as it tells HTML, plain text and b
 """
 
 import codecs
+import html
 import re
 
 import msgspec
@@ -217,3 +218,47 @@ def is_binary(body: bytes, charset: str = "") -> bool:
         return False
     head = body[:_SEEN]
     return len(_BINARY.findall(head)) > max(2, len(head) // 50)
+
+
+_RIGHTS = ("license", "licence", "copyright", "rights", "dc.rights", "dc.rights.license", "dcterms.rights")
+STATED = frozenset((*_RIGHTS, "dcterms.license", "robots", "x-robots-tag", "tdm-reservation", "tdm-policy"))
+"""Names of ``meta`` elements that say how a page may be used; others count if their content has ``noai``."""
+
+LICENSE_LINK = "link rel=license"
+"""The name that ``stated`` gives to links with ``rel="license"``."""
+
+_ELEMENT = re.compile(r"<(meta|link|a)\b([^<>]{0,4000})>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([a-zA-Z:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_MOST_STATED, _LONGEST_STATED = 20, 1000
+
+
+def stated(text: str) -> dict[str, list[str]]:
+    """Return the contents of ``meta`` elements that say how a page may be used, by name, and its licence links.
+
+    Comments do not count. Each name has at most 20 values, of at most 1,000 code points.
+    """
+    found: dict[str, list[str]] = {}
+    for kind, inside in _ELEMENT.findall(_without_comments(text)):
+        lowered = inside.lower()
+        if kind.lower() != "meta" and "license" not in lowered:
+            continue
+        given = {
+            match[1].lower(): html.unescape(match[2] or match[3] or match[4] or "")
+            for match in _ATTRIBUTE.finditer(inside)
+        }
+        if kind.lower() == "meta":
+            name = (given.get("name") or given.get("property") or given.get("http-equiv") or "").strip().lower()
+            value = given.get("content", "").strip()
+            is_stated = name in STATED or "noai" in value.lower() or "noimageai" in value.lower()
+        else:
+            name, value = LICENSE_LINK, given.get("href", "").strip()
+            is_stated = "license" in given.get("rel", "").lower().split()
+        values = found.setdefault(name[:100], []) if name and value and is_stated else None
+        if values is not None and len(values) < _MOST_STATED:
+            values.append(value[:_LONGEST_STATED])
+    return found
+
+
+def _without_comments(text: str) -> str:
+    first, *others = text.split("<!--")
+    return first + "".join(part.partition("-->")[2] for part in others)
