@@ -238,3 +238,15 @@ def test_labels_of_which_a_model_knows_little_get_their_even_probabilities(tmp_p
     """Of output that is almost 0, from below."""
     pair = pair_of(trained(tmp_path / "m.bin", loss=loss, labels=200, lr=1e-7, dim=16, epoch=1))
     check(pair, KNOWN[:500], 200)
+
+
+@pytest.mark.parametrize("loss", ["ns", "ova"])
+def test_of_equal_probabilities_the_last_is_the_label(tmp_path: Path, loss: str) -> None:
+    """Their sigmoid is a table, so that outputs which differ little are equal."""
+    pair = pair_of(trained(tmp_path / "m.bin", loss=loss, labels=200, lr=1e-7, dim=16, epoch=1))
+    texts = KNOWN[:100]
+    ours, library = pair.ours.predict(texts, k=1), of_library(pair.library, texts, 1, 0.0)
+    different = [
+        text for text, a, b in zip(texts, ours, library, strict=True) if [p.label for p in a] != [p for p, _ in b]
+    ]
+    assert len(different) <= 1  # see `check`

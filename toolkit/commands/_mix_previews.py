@@ -24,7 +24,7 @@ from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
 from toolkit.mix.effects.counts import Totals, added
-from toolkit.mix.effects.preview import LabelCount
+from toolkit.mix.effects.preview import LabelCount, uneven_losses
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
@@ -89,6 +89,8 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         if labels := by_stream[stream.name]:
             text += f"\n\n{stream.name}" if stream.name else "\n"
             text += "\n" + tables.labels_table(labels, rules)
+            by_label = {label: (each.rows, each.kept, max(each.dropped, default=0)) for label, each in labels.items()}
+            context.warn(uneven_losses(by_label))
     return Outcome(
         text=text
         + tables.blocklists(counts, left)

@@ -27,6 +27,7 @@ from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
 from toolkit.mix import plan, publish, stage
 from toolkit.mix.effects.counts import Totals, added
+from toolkit.mix.effects.preview import uneven_losses
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import unchanged_manifest
 from toolkit.mix.settings import MixSettings, OutputSettings, Stream
@@ -362,6 +363,11 @@ def run(context: Context, options: Options) -> Outcome:
         languages=languages_of(labels),
         runs=made,
     )
+    for each in made:
+        drops = [rule.labels for rule in each.rules if rule.role == "drops"]
+        most = {size.label: max((by.get(size.label, (0,))[0] for by in drops), default=0) for size in each.labels}
+        counts = {size.label: (size.before.documents, size.after.documents, most[size.label]) for size in each.labels}
+        each.notes += uneven_losses(counts)
     if file:
         encoded = msgspec.json.encode(report)
         is_json = file.path.endswith(".json")

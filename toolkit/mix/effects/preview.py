@@ -1,7 +1,7 @@
 """Previews a mix from attributes and row indexes alone: no text is read, nothing is written."""
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -51,6 +51,31 @@ class LabelCount(Totals):
     """Documents of a label, and how many of them each rule drops."""
 
     dropped: list[int] = msgspec.field(default_factory=list)
+
+
+_ENOUGH, _FACTOR, _LEAST = 100, 3, 10
+"""Documents of a label that is looked at, how many times the share of the others it may lose, and documents lost."""
+
+
+def uneven_losses(labels: Mapping[str, tuple[int, int, int]]) -> list[str]:
+    """Return sentences about labels of which the rules drop a far larger share than of all others.
+
+    A label that one rule drops as a whole is left out: a recipe for some languages means that.
+
+    Args:
+        labels: by label its documents, those that stay, and the most that one rule drops.
+    """
+    known = {label: (rows, kept) for label, (rows, kept, most) in labels.items() if most < rows}
+    all_rows, all_kept = (sum(column) for column in zip(*known.values(), strict=True)) if known else (0, 0)
+    found = []
+    for label, (rows, kept) in sorted(known.items()):
+        others, lost, lost_of_others = all_rows - rows, rows - kept, all_rows - all_kept - rows + kept
+        if rows >= _ENOUGH and lost >= _LEAST and lost * others > _FACTOR * lost_of_others * rows:
+            found.append(
+                f"the rules drop {lost / rows:.0%} of {rows:,} documents of {label or 'no label'}, and "
+                f"{lost_of_others / others:.1%} of the others: do they fit this language? `--explain ID` shows why"
+            )
+    return found
 
 
 class Preview(ConfigStruct):

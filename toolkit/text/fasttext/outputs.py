@@ -40,8 +40,13 @@ def _exp(x: Any) -> Any:
 
 @_inline
 def _insert(best: Best, label: Any, prob: Any, n: Any, first: Any) -> Any:
-    """Put a label among the k best, which are sorted and stand from `first`; return how many there are then."""
-    if n == best.k and prob <= best.probs[first + best.k - 1]:
+    """Put a label among the k best, which are sorted and stand from `first`; return how many there are then.
+
+    Of equal ones for which there is no room the first stays; if k is 1 the last, as in fastText, whose heap of one
+    replaces its only element.
+    """
+    least = best.probs[first + best.k - 1]
+    if n == best.k and (prob < least or (prob == least and best.k > 1)):
         return n
     at = first + (n if n < best.k else best.k - 1)
     while at > first and best.probs[at - 1] < prob:
