@@ -149,7 +149,8 @@ class Tokens(Labelling, Writer):
         start, chars = (len(text) - len(text.lstrip()), len(text.rstrip())) if self._strips else (0, len(text))
         origin = Origin(id, source, shard, mixed.row, copy, chars, list(mixed.edits), odds, start)
         name = f"{document.id}#{mixed.copy}" if mixed.copy > 1 else document.id
-        words = msgspec.json.encode((name if self.files == "dolma" else "", mixed.path, origin))
+        names = (name, mixed.path) if self.files == "dolma" else ("", "")  # of others the bytes depend on no folder
+        words = msgspec.json.encode((*names, origin))
         return b"".join([_HEAD.pack(len(data), len(words), mixed.row), words, data, b"\n"])
 
     def assemble_files(self, pieces: Iterator[bytes], files: Sequence[IO[bytes]]) -> None:
