@@ -45,7 +45,7 @@ def test_the_bound_is_where_the_amounts_up_to_it_are_nearest_to_the_goal(
     try:
         with tempfile.TemporaryDirectory() as folder:
             sources = [_Given(copies=shard) for shard in shards] or [_Given(copies=[])]
-            listed = find_bounds(run_here, folder, sources, [[goal, goal / 2] for goal in goals.values()])
+            listed = find_bounds(run_here, "bounds", folder, sources, [[goal, goal / 2] for goal in goals.values()])
     finally:
         thresholds.CELLS = cells
     several = dict(zip(goals, listed, strict=True))

@@ -104,7 +104,7 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
             return all_values(context.run(what, function, tasks, "tasks"))
         return [function(task.payload, lambda documents, size: None) for task in tasks]  # files are on this machine
 
-    listed = bounds.find_bounds(run, os.path.dirname(paths[0]), sources, [[goals[group]] for group in names])
+    listed = bounds.find_bounds(run, "bounds", os.path.dirname(paths[0]), sources, [[goals[group]] for group in names])
     around = {group: found[0] for group, found in zip(names, listed, strict=True)}
     nearest = {group: found[0] for group, found in around.items()}
     chosen = nearest if budget.targets else bounds.settled(around, goals)

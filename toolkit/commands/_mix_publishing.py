@@ -101,7 +101,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         noted.note(output, FailureRecord(task=output, message=why))
         return failed(output, [*omitted.values(), why])
     settings = msgspec.structs.replace(settings, columns=_columns(prepared, stages.values()))
-    parts = plan.plan_parts(stages, settings, lambda *step: all_values(context.run(*step)))
+    parts = plan.plan_parts(stages, settings, lambda what, do, tasks: all_values(context.run(what, do, tasks, "tasks")))
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
     grouped = assemble.in_groups(parts, context.cores)
     listed = [assemble.PartsToWrite(settings=settings, digest=digest, parts=group) for group in grouped]

@@ -17,8 +17,8 @@ from toolkit.text.kernels.signatures import Array
 
 Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 
-CELLS = 1 << 22
-"""Bins of all ranges together, at most: 64 MiB of sums and counts."""
+CELLS = 1 << 20
+"""Bins of all ranges together, at most: 16 MiB of sums and counts."""
 
 _MOST_BINS, _BITS = 1 << 16, 64
 _ITEM = 64

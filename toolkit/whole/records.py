@@ -16,6 +16,8 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
+from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
+from toolkit.session import cached
 from toolkit.storage.artifact import Artifact, FileRecord, state, stored_sha256
 from toolkit.storage.journal import Place
 from toolkit.storage.paths import absolute, join, parent_of
@@ -130,23 +132,33 @@ class SignedShard(ConfigStruct):
         return join(self.folder, self.shard, name)
 
 
-def movable(path: str, folder: str) -> str:
-    """Return a path as it is stored in a folder of a set: of what is beside that folder, only where it is from there.
+def save_layout(path: str, layout: Any) -> None:
+    """Write what is resolved in a folder of a set: a Struct with runs of shards.
 
-    So it is true also when the dataset has been moved or copied.
+    Paths beside the folder are stored as they are from there, so that the dataset can be moved or copied.
     """
-    beside = _beside(folder)
-    return path.removeprefix(beside) if path.startswith(beside) else absolute(path)
+    beside = parent_of(parent_of(path)) + "/"
+    paths = [
+        run.path.removeprefix(beside) if run.path.startswith(beside) else absolute(run.path) for run in layout.runs
+    ]
+    runs = [msgspec.structs.replace(run, path=each) for run, each in zip(layout.runs, paths, strict=True)]
+    write_sealed(path, msgspec.msgpack.encode(msgspec.structs.replace(layout, runs=runs)))
+    load_layout.cache_clear()
 
 
-def moved(path: str, folder: str) -> str:
-    """Return what `movable` has made of a path as it is now."""
-    beside = _beside(folder)
-    return path if path == absolute(path) or path.startswith(beside) else beside + path
-
-
-def _beside(folder: str) -> str:
-    return parent_of(folder) + "/"
+@cached(8)
+def load_layout(path: str, type: Any) -> Any:
+    """Return what `save_layout` has written, with the paths of now; read once in a process."""
+    try:
+        found = msgspec.msgpack.decode(read_sealed(path), type=type)
+    except FileNotFoundError:
+        raise damaged(path) from None
+    beside = parent_of(parent_of(path)) + "/"
+    runs = [
+        run if run.path == absolute(run.path) else msgspec.structs.replace(run, path=beside + run.path)
+        for run in found.runs
+    ]
+    return msgspec.structs.replace(found, runs=runs)
 
 
 def set_folder(dataset: Dataset, set_name: str) -> str:

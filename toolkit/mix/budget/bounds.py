@@ -51,7 +51,7 @@ class Bound(NamedTuple):
 
 
 def find_bounds(
-    run: Run, folder: str, sources: Sequence[KeySource], goals: Sequence[Sequence[float]]
+    run: Run, what: str, folder: str, sources: Sequence[KeySource], goals: Sequence[Sequence[float]]
 ) -> list[list[list[Bound]]]:
     """Return for each goal of each group the bounds around it: the nearest first, then the one beyond the goal, if any.
 
@@ -59,11 +59,12 @@ def find_bounds(
 
     Args:
         run: runs tasks, as of a command.
+        what: name of the step.
         folder: of their files.
         sources: the copies of groups of shards; the key is the hash.
         goals: of the groups, by number.
     """
-    totals, reached = find(run, "bounds", folder, sources, dict(enumerate(goals)))
+    totals, reached = find(run, what, folder, sources, dict(enumerate(goals)))
     everything = [[Bound(EVERYTHING, totals.get(group, 0.0))] for group in range(len(goals))]
     met = {at: _around(found, goals[at[0]][at[1]]) for at, found in reached.items()}
     return [[met.get((group, i), everything[group]) for i in range(len(each))] for group, each in enumerate(goals)]

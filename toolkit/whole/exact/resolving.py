@@ -18,9 +18,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.exchange.scatter import gather_sections, once, scatter_sections, settle
-from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
-from toolkit.session import cached
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.compiling import Compiled
@@ -30,7 +28,7 @@ from toolkit.whole.exact import table
 from toolkit.whole.exact.runs import ABSENT, FIRST, Array, Layout, RunOfShard, runs_of
 from toolkit.whole.exact.table import numbered
 from toolkit.whole.kind import Resolved, Work
-from toolkit.whole.records import SignedShard, movable, moved
+from toolkit.whole.records import SignedShard, load_layout, save_layout
 
 COST = {True: 320, False: 112}
 """Bytes of memory that a key takes while its partition is resolved, with names and without."""
@@ -112,9 +110,7 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
     if layout.rate:
         parts = max(1, -(-total // table.KEYS))
         notes = [_filters(work.memory, total, parts, layout.rate)]
-    stored = [msgspec.structs.replace(run, path=movable(run.path, folder)) for run in runs]
-    write_sealed(_layout(folder), msgspec.msgpack.encode(Whole(stored, layout, parts)))
-    whole_in.cache_clear()
+    save_layout(_layout(folder), Whole(runs, layout, parts))
     tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
     found: list[Part] = work.run("resolve", resolve_part, tasks)
     settle(work.run, folder, _SECTIONS, [path for part in found for path in part.objects])
@@ -156,21 +152,9 @@ def _layout(folder: str) -> str:
 _SECTIONS = "sections"
 
 
-@cached(2)
-def whole_in(folder: str) -> Whole:
-    """Return what is resolved in a folder; read once in a process."""
-    path = _layout(folder)
-    try:
-        found = msgspec.msgpack.decode(read_sealed(path), type=Whole)
-    except FileNotFoundError:
-        raise damaged(path) from None
-    runs = [msgspec.structs.replace(run, path=moved(run.path, folder)) for run in found.runs]
-    return msgspec.structs.replace(found, runs=runs)
-
-
 def resolve_part(work: PartToResolve, report: Report) -> Part:
     """Resolve a partition, if that has not been done."""
-    whole = whole_in(work.folder)
+    whole: Whole = load_layout(_layout(work.folder), Whole)
     stem = join(work.folder, f"part-{work.part}-of-{whole.parts}")
 
     def resolve() -> Part:
@@ -310,7 +294,7 @@ class _Documents:
 
 def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
     """Return what was resolved in a folder, and the places among all runs of those of a shard."""
-    whole = whole_in(folder)
+    whole: Whole = load_layout(_layout(folder), Whole)
     return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
 
 

@@ -14,15 +14,13 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.scatter import gather_sections, once, scatter_sections, settle
-from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.runs.executors import Report, Task
-from toolkit.session import cached
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Work
 from toolkit.whole.ranks.runs import RunOfShard, runs_of
-from toolkit.whole.records import movable, moved
+from toolkit.whole.records import load_layout, save_layout
 
 COST = 96
 """Bytes of memory that a key takes while its partition is ranked."""
@@ -92,9 +90,7 @@ def rank(work: Work, column: int) -> Ranking:
     total = sum(run.run.columns[column].total for run in runs)
     parts = max(1, -(-total * COST // max(work.memory, 1)))
     whole = Whole(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
-    stored = [msgspec.structs.replace(run, path=movable(run.path, work.folder)) for run in runs]
-    write_sealed(_layout(work.folder, column), msgspec.msgpack.encode(msgspec.structs.replace(whole, runs=stored)))
-    whole_in.cache_clear()
+    save_layout(_layout(work.folder, column), whole)
     tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
     found: list[Part] = work.run("rank", rank_part, tasks)
     settle(work.run, work.folder, f"{column}-ranks", [path for part in found for path in part.objects])
@@ -138,21 +134,9 @@ def _layout(folder: str, column: int) -> str:
     return join(folder, f"{column}-layout")
 
 
-@cached(8)
-def whole_in(folder: str, column: int) -> Whole:
-    """Return what is ranked in a folder; read once in a process."""
-    path = _layout(folder, column)
-    try:
-        found = msgspec.msgpack.decode(read_sealed(path), type=Whole)
-    except FileNotFoundError:
-        raise damaged(path) from None
-    runs = [msgspec.structs.replace(run, path=moved(run.path, folder)) for run in found.runs]
-    return msgspec.structs.replace(found, runs=runs)
-
-
 def rank_part(work: PartToRank, report: Report) -> Part:
     """Rank a partition, if that has not been done."""
-    whole = whole_in(work.folder, work.column)
+    whole: Whole = load_layout(_layout(work.folder, work.column), Whole)
     stem = join(work.folder, f"{whole.column}-part-{work.part}-of-{whole.parts}")
 
     def rank() -> Part:
@@ -209,7 +193,7 @@ def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tupl
 
 def ranks(folder: str, ranking: Ranking, column: int, shard: int, number: int) -> Array:
     """Return the rank of each key of a run, by the numbers of its shard and in that."""
-    whole = whole_in(folder, column)
+    whole: Whole = load_layout(_layout(folder, column), Whole)
     first = next(i for i, run in enumerate(whole.runs) if run.shard == shard)
     run = whole.runs[first + number]
     starts = run.starts(run.run.columns[column])
