@@ -171,6 +171,7 @@ def test_the_command_goes_both_ways(project: Project) -> None:
     first = found["pieces"][0]
     back = project.ok("trace", "--id", first["id"], "--json").json
     assert any(p["tokens"][0] <= 100 < p["tokens"][1] for p in back["pieces"])
+    assert {(p["shard"], p["row"]) for p in back["pieces"]} == {(first["shard"], first["row"])}
     key, text = next((key, text) for key, text in texts.items() if len(text) > 500)
     of_text = project.ok("trace", "--text", text[100:140], "--json").json
     assert {"shard": key[0], "row": key[1], "span": [100, 140]}.items() <= of_text["matches"][0].items()

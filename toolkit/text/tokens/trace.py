@@ -228,7 +228,7 @@ class TraceFile:
         wanted = {(shard, row) for row in rows}
         if shard in self._head["shards"]:
             for number in range(len(self)):
-                yield from (piece for piece in self.block(number) if (shard, piece.origin.row) in wanted)
+                yield from (piece for piece in self.block(number) if (piece.origin.shard, piece.origin.row) in wanted)
 
     def lengths(self) -> Array:
         """Return the tokens of each entry of the file: of each document, or of each sequence."""
