@@ -151,6 +151,14 @@ _ANNOTATIONS = (("align", {"people-0": {"from": "{root}/values/*.jsonl", "format
 _IN_PLACE = (("documents", {"format": "jsonl", "path": "{root}/in/a/*.jsonl.gz", "source": "s"}),)
 """The files of one folder, in which no row is bad."""
 
+_SELECT = (
+    ("ingest", [
+        {"format": "warc", "crawl": "CC-MAIN-2025-30", "base_url": "{root}/in/crawl", "source": "s", "pack": "1 kB",
+         "where": '"bre" in content_languages and fetch_status == 200'},
+    ]),
+)  # fmt: skip
+"""Pages of a crawl by its index."""
+
 _OTHER_RULE = (("rules", [{"drop": "document.id == '0-2'", "name": "other"}, {"drop": "tongue.label == 'de'"}]),)
 
 _INGESTED = "documents attributes shard_records row_indexes ingest_records"
@@ -197,6 +205,7 @@ _EVALUATE = "evaluate known --against known --by tongue.label"
 
 COLUMNS = (
     Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} parts claims failures others"),
+    Column("select", "ingest", "laid out", f"inputs selected {_INGESTED} claims failures others", _SELECT),
     Column("tag", "tag", "ingested", f"inputs {_DATA} parts rejects claims failures others"),
     Column("mix", "mix", "tagged", _MIXING),
     Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),

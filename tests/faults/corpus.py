@@ -1,19 +1,33 @@
 """A very small corpus: two inputs, two labels, two sets of which one reads the other, and what is made of them."""
 
+import functools
 import gzip
 import json
 import random
 import re
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.crawls import make_crawl
 
 INPUTS = 2
 
 
+@functools.cache
+def crawl() -> dict[str, bytes]:
+    """A crawl with its index, of which no glob of the configuration takes a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        make_crawl(root, files=2, pages=8, share=0.4, parts=1, hosts=3)
+        paths = (path for path in root.rglob("*") if path.is_file() and "robotstxt" not in str(path))
+        return {f"in/crawl/{path.relative_to(root)}": path.read_bytes() for path in sorted(paths)}
+
+
 def inputs() -> dict[str, bytes]:
     """Inputs by path, of which one line of one is bad; values of others; and an item of an evaluation."""
-    found, chance = {}, random.Random(0)
+    found, chance = dict(crawl()), random.Random(0)
     for number in range(INPUTS):
         texts = ["de" if i % 3 == 1 else "en" for i in range(6)]
         texts = [f"{label} {''.join(chance.choices('abcdefgh  klmnop', k=180))}" for label in texts]

@@ -29,6 +29,7 @@ KINDS = {
     "report_counts": r"data/\.toolkit/report(/.*)?",
     "rejects": r"data/\.toolkit/rejects(/.*)?",
     "ingest_records": r"data/\.toolkit/(ingest|inputs)(/.*)?",
+    "selected": r"data/\.toolkit/selected(/.*)?",
     "failures": r"(out|exported)/\.toolkit/journal(/.*)?",
     "intermediates": r"out/\.toolkit/stage(/.*)?",
     "staged_parts": r"out/\.toolkit/parts(/.*)?",

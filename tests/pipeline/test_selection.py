@@ -19,6 +19,8 @@ from tests.crawls import CRAWL, Crawl, make_crawl, write_cdxj
 from tests.pipeline.conftest import Project, inputs_of, read_bytes, strays, tree
 from tests.pipeline.test_crawl import run_and_kill
 from tests.storage.web_server import Behaviour, web
+from toolkit.data import row_index
+from toolkit.data.dataset import open_dataset
 from toolkit.data.schema import list_of
 from toolkit.exchange.tables import Tables
 from toolkit.ingest.index.batches import extremes_of
@@ -279,6 +281,46 @@ def test_an_index_elsewhere(kind: str, project: Project, crawl: Crawl, whole: di
     ran = project.ingest(given)
     assert ran.code == 0, ran.err
     assert same(documents(project), whole, rows)
+
+
+@pytest.mark.parametrize("selected", [True, False])
+def test_robots_of_exactly_the_hosts_of_the_dataset(selected: bool, project: Project, crawl: Crawl) -> None:
+    robots = {**entry(crawl.root, subset="robotstxt", source="robots"), "format": "warc"}
+    del robots["where"]
+    first = entry(crawl.root)
+    if not selected:
+        path = crawl.warcs()[0]
+        first = {"format": "warc", "from": str(path), "source": "cc"}
+        assert project.ingest(robots).code == 2
+        assert project.ingest(first).code == 0
+    project.config["ingest"] = [robots, first]
+    plan = project.ok("ingest", "--dry-run", "--json").json["selected"]
+    project.ok("ingest")
+    found = {json.loads(line)["text"] for line in documents(project).values() if b'"source":"robots"' in line}
+    hosts = {url.split("/")[2] for url, line in documents(project).items() if b'"source":"cc"' in line}
+    assert found == {f"User-agent: *\nDisallow: /{host}" for host in hosts} or found == {
+        f"User-agent: *\nDisallow: /{host}\n" for host in hosts
+    }
+    assert next(each["all"]["pages"] for name, each in plan.items() if "robots" in name) == len(hosts)
+
+
+@pytest.mark.parametrize("how", ["selected", "whole"])
+def test_the_row_index_keeps_where_each_record_is(how: str, project: Project, crawl: Crawl) -> None:
+    given = entry(crawl.root, shard_size="20 kB")
+    if how == "whole":
+        del given["where"]
+    assert project.ingest(given).code == 0
+    dataset = open_dataset(str(project.data), None, None)
+    by_place = {
+        (str(crawl.root / row["warc_filename"]), row["warc_record_offset"], row["warc_record_length"]): row["url"]
+        for row in crawl.rows["warc"]
+    }
+    shards = dataset.shards()
+    assert len(shards) > 2
+    for shard in shards:
+        rows = [json.loads(line) for line in read_bytes(project.documents / shard).splitlines()]
+        urls = [row["metadata"]["warc_headers"]["warc-target-uri"] for row in rows]
+        assert [by_place[place] for place in row_index.places(dataset, shard) if place] == urls
 
 
 # --- the expression ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,9 @@
     12      4      UTF-8 bytes of the text
     16      8      offset of the row's first byte in the uncompressed shard
 
+``.toolkit/rows/<shard>.records.gz`` has, of documents that ingest made of WARC records, where each record is stored: a
+JSON list of path, offset and length for each row, or null.
+
 A `ShardState` in the journal of the dataset (`toolkit.data.journals`) is written last; it says which version of the
 shard was indexed. ``.toolkit/rows/<shard>.begins`` has places of a file of others from which it can be read: gzip
 members, row groups.
@@ -35,9 +38,9 @@ from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of
 from toolkit.storage.journal import Group, apart
 from toolkit.storage.json_files import json_digest, load
-from toolkit.storage.outputs import HEAD, Output, write_file
+from toolkit.storage.outputs import HEAD, Output, RowOutput, Together, write_file
 from toolkit.storage.paths import join, remove, stat
-from toolkit.storage.reading import open_stored, version_read
+from toolkit.storage.reading import Lines, open_stored, version_read
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
@@ -380,7 +383,7 @@ def begin_of(dataset: Dataset, shard: str, row: int) -> Begin:
 def forget(dataset: Dataset, shards: Collection[str]) -> None:
     """Delete the row indexes of shards."""
     journals.of(dataset).forget((journals.ROWS, shard) for shard in shards)
-    paths = [path_of(dataset, shard) for shard in shards]
+    paths = [path(dataset, shard) for shard in shards for path in (path_of, _records_path)]
     paths += [_begins_path(dataset, shard) for shard in shards if dataset.in_place]
     for_each(remove, paths)
 
@@ -415,6 +418,30 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
             offset += len(line) + 1
     content = lines.content or ""
     return index.finish(version_read(path, before, content), content, lines)
+
+
+Place = tuple[str, int, int]
+"""Path of a WARC file, and the offset and the length of a record as it is stored there."""
+
+
+def _records_path(dataset: Dataset, shard: str) -> str:
+    return _kept_path(dataset, shard).removesuffix(".bin") + ".records.gz"
+
+
+def write_places(dataset: Dataset, shard: str, places: Iterable[Place | None], together: Together | None) -> None:
+    """Write where the record of each row of a shard is stored."""
+    with RowOutput(_records_path(dataset, shard), together=together) as output:
+        output.write_rows([msgspec.json.encode(place) for place in places])
+
+
+def places(dataset: Dataset, shard: str) -> Iterator[Place | None]:
+    """Yield where the record of each row is stored; None of a row of which that is not known.
+
+    Raises:
+        DataError: if the shard was not made of WARC records by `ingest`.
+    """
+    with Lines(_records_path(dataset, shard), 1 << 20, fixed=True) as lines:
+        yield from (msgspec.json.decode(line, type=Place | None) for line in lines)
 
 
 def hashes(dataset: Dataset, shard: str) -> "np.ndarray":

@@ -288,14 +288,15 @@ def _files_of(
 ) -> list[tuple[Entry, dict[str, InputFile]]]:
     """Return the inputs of each entry, by the names of the shards that each would be by itself; each input once."""
     owners: dict[str, int] = {}
+    others = list(entries)
     found: list[tuple[Entry, dict[str, InputFile]]] = []
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(others):
         common, reader = entry.settings(), entry.reader()
         if common.max_disk and not store_of(dataset.bookkeeping).is_local:
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
         found.append((entry, {}))
-        chosen = _chosen(entry, common, dataset, absent, selects) if common.selects else None
+        chosen = _chosen(entry, common, dataset, absent, selects, others) if common.selects else None
         listed = [(file.path, file.relative, file.there) for file in chosen] if chosen is not None else None
         selected = {file.path: file.selected for file in chosen or ()}
         for path, relative, there in _listed(entry, common, absent) if listed is None else listed:
@@ -380,13 +381,20 @@ def _of_crawl(entry: Entry, common: Common) -> Sequence[Found] | ConfigError:
 
 
 def _chosen(
-    entry: Entry, common: Common, dataset: Dataset, absent: list[NothingThere] | None, selects: Selects | None
+    entry: Entry,
+    common: Common,
+    dataset: Dataset,
+    absent: list[NothingThere] | None,
+    selects: Selects | None,
+    others: list[Entry],
 ) -> list[InputFile]:
     """Return the packs of the pages that an entry selects; one that is not begun, if nobody has selected them yet."""
     name, subset = common.crawl or "index", common.subset or SUBSETS[0]
     root = join(common.base_url, "crawl-data", name) if common.crawl else common.crawl_name
     try:
-        found = selection_of(entry, dataset, asks=selects is not None, write=bool(selects and selects.write))
+        found = selection_of(
+            entry, dataset, asks=selects is not None, write=bool(selects and selects.write), others=others
+        )
     except ConfigError as error:
         place = entry.files_place if common.where and not isinstance(error, NothingThere) else entry.place
         told = type(error)(f"{place}: {error}" if place else str(error))

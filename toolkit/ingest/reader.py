@@ -455,6 +455,9 @@ class Reader(msgspec.Struct, **FROZEN):
     MEMBERS: ClassVar[bool] = False
     """Whether in compressed files each item usually is a gzip member, so that reading can begin at any of them."""
 
+    RECORDS: ClassVar[bool] = False
+    """Whether items are records of which the row index keeps where they are stored: file, offset, length."""
+
     LINES: ClassVar[bool] = False
     """Whether each line, or some lines, are an item, so that of a truncated file whole lines can be kept."""
 

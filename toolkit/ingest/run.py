@@ -22,6 +22,7 @@ from toolkit.ingest.inputs import input_state, is_of_these, of_entry
 from toolkit.ingest.plan import InputToIngest, as_listed
 from toolkit.ingest.reader import Rejects
 from toolkit.ingest.reading import downloads, sources
+from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.records import ingested, left_out, sets
@@ -149,7 +150,7 @@ def ingest_input(
         others = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
         kept_aside = rejects if common.skips else None
         inputs = sources.Sources(work, found, _keep(work), kept_aside, others)
-        written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow, threads)
+        written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow, threads, inputs)
         with closing(inputs.rows()) as rows:
             written.run(rows)
     forget_shards(work.dataset, sorted(claims.shards - written.shards.keys()))
@@ -234,7 +235,13 @@ class _ShardsOutput:
     """Writes documents to the shards that they become, and their attributes beside them."""
 
     def __init__(
-        self, work: InputToIngest, claims: Claims, report: Position, follow: Follow | None, threads: int
+        self,
+        work: InputToIngest,
+        claims: Claims,
+        report: Position,
+        follow: Follow | None,
+        threads: int,
+        inputs: sources.Sources,
     ) -> None:
         self.work = work
         self.claims = claims
@@ -246,6 +253,8 @@ class _ShardsOutput:
         self.common = work.entry.settings()
         self.reader = work.entry.reader()
         self.set_names = self.reader.attribute_sets()
+        self.inputs = inputs
+        self.records: list[tuple[InputBytes, int]] = []
 
     def run(self, rows: Iterator[Written]) -> None:
         first, number = next(rows, None), 0
@@ -271,6 +280,10 @@ class _ShardsOutput:
                     follower.take(blocks)
                 for _ in blocks:
                     pass
+            if self.reader.RECORDS:
+                places = [opened.place(number) for opened, number in self.records]
+                row_index.write_places(dataset, name, places, files)
+                self.records = []
             state = index.finish(output.stat, output.content, head=output.head)
             self.shards[name] = sets.output_state(output)
             self.rows += output.rows
@@ -294,6 +307,8 @@ class _ShardsOutput:
             block = FreshBlock(output.rows, [], [], [], {name: [] for name in carried})
             for draft, row, line in drafts:
                 block.rows.append(row)
+                if self.reader.RECORDS:
+                    self.records.append((self.inputs.current, draft.number))
                 block.lines.append(line)
                 block.texts.append(row.text.encode() if draft.utf8 is None else draft.utf8)
                 index.add(row_index.entry_of(row, draft.fields(row.id) or line, len(block.texts[-1])), offset)

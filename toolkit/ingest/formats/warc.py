@@ -63,6 +63,7 @@ class Warc(Reader):
     VERSION = "3"  # since 2: `created`; since 3: `http.headers` and `http.meta`
     SUFFIXES = (".warc",)
     MEMBERS = True
+    RECORDS = True
 
     PLUGIN = ("extractor", EXTRACTORS, DEFAULT)
     TYPES = {

@@ -22,7 +22,9 @@ from toolkit.storage.reading import Lines
 LINES = 50_000
 """Lines of a batch of CDXJ."""
 
-_LONGEST = 1 << 20
+LONGEST = 1 << 30
+"""Bytes of a line, at most."""
+
 _CDXJ = re.compile(r"(\.cdxj?|cdx-\d+)(\.gz)?$")
 
 Extremes = Mapping[str, tuple[Any, Any]]
@@ -41,6 +43,14 @@ class Batch(NamedTuple):
     rows: int
     extremes: Extremes
     read: Callable[[Sequence[str]], Any]
+
+
+def host_of(url: str) -> str:
+    """Return the host of a URL, as the index has it; empty if it has none."""
+    try:
+        return urllib.parse.urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def is_index(path: str) -> bool:
@@ -128,7 +138,7 @@ def _of_lines(path: str) -> Generator[Batch, None, None]:
     schema = pa.schema([*types, pa.field("warc_segment", pa.string())])
     empty = schema.empty_table()
     yield Batch(0, {}, lambda names: empty.select(names) if names else empty)
-    with Lines(path, _LONGEST, fixed=True) as lines:
+    with Lines(path, LONGEST, fixed=True) as lines:
         while rows := [_row(line, path, lines.number) for line in islice(lines, LINES)]:
             table = pa.Table.from_pylist(rows, schema=schema)
             yield Batch(len(rows), {}, table.select)
@@ -163,6 +173,7 @@ class Wanted:
 
     Args:
         names: The lines: a URL, or a host or domain, which stands for all hosts below it, too.
+        exact: True if a host stands for itself alone.
 
     Attributes:
         names: The same, sorted.
@@ -170,11 +181,12 @@ class Wanted:
 
     COLUMNS = ("url", "url_host_name")
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], *, exact: bool = False) -> None:
+        self._exact = exact
         self.names = sorted(set(names))
         self._urls = {name for name in self.names if "://" in name}
         self._hosts = {name.lower().strip(".") for name in self.names if "://" not in name}
-        hosts = self._hosts | {urllib.parse.urlsplit(url).hostname or "" for url in self._urls}
+        hosts = self._hosts | {host_of(url) for url in self._urls}
         self._keys = sorted(",".join(reversed(host.removeprefix("www.").split("."))) for host in hosts)
         self._all_keys = set(self._keys)
 
@@ -186,7 +198,7 @@ class Wanted:
             ConfigError: if a line is neither, or there is none.
         """
         names = []
-        with Lines(path, _LONGEST, fixed=True) as lines:
+        with Lines(path, LONGEST, fixed=True) as lines:
             for line in lines:
                 name = line.decode(errors="replace").strip()
                 if name and "://" not in name and not re.fullmatch(r"[\w.-]+(:\d+)?", name):
@@ -217,5 +229,7 @@ class Wanted:
         return pc.or_(by_host, pc.is_in(table["url"], value_set=pa.array(sorted(self._urls), pa.string())))
 
     def _has_host(self, host: str) -> bool:
+        if self._exact:
+            return host in self._hosts
         parts = host.lower().split(".")
         return any(".".join(parts[i:]) in self._hosts for i in range(len(parts)))

@@ -91,6 +91,7 @@ class RecordBytes(InputBytes):
         assert file.there
         super().__init__(file.path, file.there)
         self._selected, self._rate = file.selected, rate
+        self._places: list[tuple[str, int, int]] = []
         self.source: Input | None = None
 
     def fetch(self) -> None:
@@ -99,6 +100,9 @@ class RecordBytes(InputBytes):
     def open(self, offset: int = 0, watch: Callable[[bytes], None] | None = None) -> IO[bytes]:
         self._records = _Stream(self._checked())
         return cast("IO[bytes]", self._records)
+
+    def place(self, number: int) -> tuple[str, int, int] | None:
+        return self._places[number - 1]
 
     def stored(self) -> int:
         return self._records.stored if hasattr(self, "_records") else 0
@@ -129,6 +133,7 @@ class RecordBytes(InputBytes):
                 if record is None:
                     source.leave_out("too_large", number, url=url)
                 else:
+                    self._places.append((place_of(file, self._selected.base)[0], first, length))
                     yield length, record
 
     def _whole(self, rows: Sequence[Row]) -> Generator[bytes | None, None, None]:

@@ -20,19 +20,24 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.ingest import folders
-from toolkit.ingest.index.batches import Batch, Wanted, batches, is_index
+from toolkit.ingest.index.batches import LONGEST, Batch, Wanted, batches, host_of, is_index
 from toolkit.ingest.index.columns import LANGUAGES, Where, column_sql
 from toolkit.ingest.section import OF_INDEXES, SUBSETS, Common, Entry
+from toolkit.records.ingested import load_undamaged
+from toolkit.records.left_out import identity
 from toolkit.session import current
 from toolkit.storage import json_files, store_of
 from toolkit.storage.artifact import Artifact, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import expand_listed, join, list_files, remove, stat_each
+from toolkit.storage.reading import Lines
 from toolkit.storage.threads import pool
 
 GAP = 32_768
 """Bytes between two records that are fetched with them, in place of another request."""
+
+ROBOTS = SUBSETS[2]
 
 SHARE = 3
 """A WARC file of which one part in so many is wanted is fetched whole."""
@@ -129,7 +134,9 @@ def folder_of(entry: Entry, dataset: Dataset) -> str:
     return join(dataset.bookkeeping, "selected", json_digest([key, int(entry.pack or 0)])[:16])
 
 
-def selection_of(entry: Entry, dataset: Dataset, *, asks: bool, write: bool = False) -> Selection | None:
+def selection_of(
+    entry: Entry, dataset: Dataset, *, asks: bool, write: bool = False, others: Sequence[Entry] = ()
+) -> Selection | None:
     """Return the pages that an entry selects, once in a command; None if no run has kept them, and no index is asked.
 
     Args:
@@ -137,6 +144,7 @@ def selection_of(entry: Entry, dataset: Dataset, *, asks: bool, write: bool = Fa
         dataset: Dataset that keeps them.
         asks: True if the index is asked where they are not kept, or it is another now.
         write: True if they are kept.
+        others: Entries whose hosts those of robots.txt are.
 
     Raises:
         ConfigError: if there is no index, or it lacks a column, or no page is wanted.
@@ -144,8 +152,31 @@ def selection_of(entry: Entry, dataset: Dataset, *, asks: bool, write: bool = Fa
     """
     folder = folder_of(entry, dataset)
     if asks:
-        return current().kept((selection_of, folder), lambda: _select(entry, folder, write=write))
+        return current().kept((selection_of, folder), lambda: _select(entry, dataset, others, write=write))
     return json_files.load(join(folder, "plan.json"), Selection)
+
+
+def _hosts(entries: Sequence[Entry], dataset: Dataset, *, write: bool) -> list[str]:
+    """Return the hosts of a dataset: of the pages that its entries select, and of its other documents."""
+    found = set[str]()
+    for entry in entries:
+        if entry.settings().selects and entry.settings().subset != ROBOTS:
+            folder, selection = (
+                folder_of(entry, dataset),
+                selection_of(entry, dataset, asks=True, write=write, others=entries),
+            )
+            known = current().kept((_hosts, folder), set[str])  # of a selection that is not kept
+            found |= known
+            for pack in selection.packs if selection and not known else ():
+                with Lines(join(folder, f"{pack.number}.jsonl.gz"), LONGEST, fixed=True) as lines:
+                    found |= {host_of(msgspec.json.decode(line, type=Row)[3]) for line in lines}
+    for record in load_undamaged(dataset):
+        for shard in record.shards if "#" not in record.input else ():
+            with dataset.lines(shard, LONGEST) as rows:
+                found |= {host_of(identity(row)[1] or "") for row in rows}
+    if not found - {""}:
+        raise NothingThere("expected hosts of documents for the captures of robots.txt, got none; ingest pages first")
+    return sorted(found - {""})
 
 
 def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, Estimate]:
@@ -163,10 +194,12 @@ def sweep(entries: Iterable[Entry], dataset: Dataset) -> None:
             remove(join(root, name))
 
 
-def _select(entry: Entry, folder: str, *, write: bool) -> Selection:
-    common = entry.settings()
+def _select(entry: Entry, dataset: Dataset, others: Sequence[Entry], *, write: bool) -> Selection:
+    common, folder = entry.settings(), folder_of(entry, dataset)
     files = index_files(common)
     wanted = Wanted.read(common.urls) if common.urls else None
+    if common.subset == ROBOTS and not (common.urls or common.where):
+        wanted = Wanted(_hosts(others, dataset, write=write), exact=True)
     digest = xxhash.xxh3_128(msgspec.json.encode(wanted and wanted.names))
     for path, there in zip(files, stat_each(files), strict=True):
         if there is None:
@@ -184,6 +217,8 @@ def _select(entry: Entry, folder: str, *, write: bool) -> Selection:
             where = f"{amount(len(files), 'file')} of the index of {common.crawl_name}"
             raise NothingThere(f"expected {pages}, got none in {where}")
         packs = list(chosen.packs(folder if write else ""))
+        if not write and any(other.settings().subset == ROBOTS for other in others):
+            current().kept((_hosts, folder), chosen.hosts)
     found = Selection(stamp=digest.hexdigest(), packs=packs, estimate=estimate)
     if write:
         json_files.save(join(folder, "plan.json"), found)
@@ -344,6 +379,10 @@ class _Selecting:
             by_language=parts("split_part(language, ',', 1)", "length", 1000),
             by_host=parts("host", "length", SHOWN),
         )
+
+    def hosts(self) -> set[str]:
+        """Return the hosts of the pages."""
+        return {host_of(url) for (url,) in self._tables.run("SELECT DISTINCT url FROM placed").fetchall()}
 
     def packs(self, folder: str) -> Iterator[Pack]:
         """Yield the packs, then the WARC files that are fetched whole; write their rows, if there is a folder."""

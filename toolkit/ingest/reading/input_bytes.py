@@ -15,6 +15,7 @@ import xxhash
 
 from toolkit.errors import DataError, Unreadable
 from toolkit.ingest.reading.downloads import BLOCK, Keep, Kept
+from toolkit.ingest.reading.members import Members
 from toolkit.storage import Stat, store_of
 from toolkit.storage.reading import open_stored
 from toolkit.storage.threads import Thread
@@ -33,6 +34,9 @@ class InputBytes:
         path: of the input.
         found: the version that it should be.
         keep: where a download is kept.
+
+    Attributes:
+        members: Finds where gzip members begin while the bytes are read, if that is wanted.
     """
 
     def __init__(self, path: str, found: Stat, keep: Keep | None = None) -> None:
@@ -43,6 +47,7 @@ class InputBytes:
         self._fetched: _Ahead | None = None
         self._digested: _Digested | None = None
         self._failed = False
+        self.members: Members | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -70,8 +75,16 @@ class InputBytes:
         else:
             stream = self._fetched or _Ahead(self._blocks(offset))
         self._fetched = None
-        self._digested = _Digested(stream, watch)
+        self._digested = _Digested(stream, watch or (self.members.feed if self.members else None))
         return cast("IO[bytes]", self._digested)
+
+    def place(self, number: int) -> tuple[str, int, int] | None:
+        """Return file, offset and length of the stored record with a number, from 1; None if it is not known."""
+        starts = self.members.starts if self.members else ()
+        if number > len(starts):
+            return None
+        end = starts[number] if number < len(starts) else self._found.size
+        return self._path, starts[number - 1], end - starts[number - 1]
 
     def close(self) -> None:
         """End a fetch of what has not been opened."""

@@ -20,6 +20,7 @@ from toolkit.ingest.reader import Input, Rejects
 from toolkit.ingest.reading import salvage
 from toolkit.ingest.reading.downloads import Keep
 from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.ingest.reading.members import Members
 from toolkit.ingest.reading.rows import Documents, Written
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
@@ -75,6 +76,11 @@ class Sources:
         before = sum(found.size for found in self._found[: self._current])
         return before + self._bytes[self._current].stored()
 
+    @property
+    def current(self) -> InputBytes:
+        """Return the input that is being read."""
+        return self._bytes[self._current]
+
     def rows(self) -> Generator[Written, None, None]:
         """Yield the documents of all inputs, in order.
 
@@ -104,6 +110,8 @@ class Sources:
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, open_)
         if isinstance(opened, RecordBytes):
             opened.source = source
+        elif self._reader.RECORDS:
+            opened.members = Members()
         if self._left_out is not None:
             source.left_out = self._left_out
             self._left_out.begin(file.key)
