@@ -205,7 +205,7 @@ _EVALUATE = "evaluate known --against known --by tongue.label"
 
 COLUMNS = (
     Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} parts claims failures others"),
-    Column("select", "ingest", "laid out", f"inputs selected {_INGESTED} claims failures others", _SELECT),
+    Column("select", "ingest", "laid out", f"inputs selected {_INGESTED} parts claims failures others", _SELECT),
     Column("tag", "tag", "ingested", f"inputs {_DATA} parts rejects claims failures others"),
     Column("mix", "mix", "tagged", _MIXING),
     Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),
