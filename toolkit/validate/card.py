@@ -59,7 +59,7 @@ def check(folder: str, facts: Facts) -> Iterator[str]:
         return
     got = source.value if isinstance(source.value, dict) else {}
     only = got.get("configs")
-    if facts.is_output and not facts.labels and isinstance(only, list) and len(only) == len(configurations) == 1:
+    if facts.is_output and len(facts.labels) < 2 and isinstance(only, list) and len(only) == len(configurations) == 1:
         configurations = [configurations[0]._replace(name=_name(only[0], "configs"))]  # files alone do not tell it
     wanted = card_head.head(facts, About(), configurations)
     given = [key for key in ("language", "language_bcp47") if card_head.is_given("language", match[1])]
