@@ -17,7 +17,7 @@ from typing import NoReturn
 from toolkit import beginning, command_line, completion, distribution
 from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
-from toolkit.interrupts import STATUS, Terminated, is_ending, is_terminated, keep_status, note_sigint, raise_on_sigterm
+from toolkit.interrupts import GOES_ON, STATUS, Terminated, is_signalled, is_terminated, keep_status, note_signals
 from toolkit.runs import processes
 from toolkit.session import Session
 from toolkit.storage.addresses import hidden
@@ -47,7 +47,7 @@ def _main(arguments: Sequence[str] | None, prog: str) -> int:
     except Exception as error:
         if debug:
             raise
-        if is_ending():  # native code makes errors of its own of what a signal raises
+        if is_signalled():  # what is given up because of it may have an error of its own
             return _interrupted(error)
         return _failed(error)
 
@@ -153,7 +153,7 @@ def _tell(message: str) -> None:
 def _interrupted(error: BaseException) -> int:
     by_signal = isinstance(error, Terminated) or is_terminated()
     what = "terminated" if by_signal else "interrupted"
-    print(f"{what}; the same command goes on where it stopped", file=sys.stderr)
+    print(f"{what}; {GOES_ON}", file=sys.stderr)
     return STATUS if by_signal else 130
 
 
@@ -198,8 +198,7 @@ def _end(status: int) -> NoReturn:
 def _hear_signals() -> None:
     """Let signals interrupt the command, which tidies up; until it has begun they end the program at once."""
     if processes.is_program:
-        raise_on_sigterm(Terminated)
-        note_sigint()
+        note_signals(Terminated)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ class Session:
         has_remote_stores: True if a store is not local: an answer takes the time of a request.
         stage: name of the stage in which journals are read once; empty between commands.
         root: folder that relative paths of the configuration are below; see `toolkit.config.root`.
+        fault: why the command must end; see `toolkit.interrupts.check`.
     """
 
     def __init__(self, options: StorageOptions | None = None) -> None:
@@ -73,6 +74,7 @@ class Session:
         self.has_remote_stores = False
         self.scratch = self.apart = self.stage = self.root = ""
         self.stores: dict[str, Any] = {}
+        self.fault: BaseException | None = None
         self._kept: dict[Hashable, Any] = {}
 
     @classmethod

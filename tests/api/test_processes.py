@@ -14,20 +14,31 @@ from tests.waiting import PATIENCE, wait_until
 CODE = """
 import sys, toolkit
 print("begun", flush=True)
-done = toolkit.tag({config!r}, overwrite=True)
+def tag():
+    global done
+    done = toolkit.tag({config!r}, overwrite=True)
+{call}
 print(done.documents, [row["noise"]["chars"] for row in toolkit.Dataset({data!r}).joined("shape-0")][:2], flush=True)
 """
 
 
-def code_of(small: Project) -> str:
+def code_of(small: Project, call: str) -> str:
     config = {**small.config, "executor": {"type": "local"}, "processes": 2}
-    return CODE.format(config=config, data=str(small.data))
+    return CODE.format(config=config, data=str(small.data), call=call)
 
 
-@pytest.mark.parametrize("how", ["script", pytest.param("standard input", marks=pytest.mark.slow)])
-def test_a_script_needs_no_guard(how: str, small: Project) -> None:
+THREAD = "import threading; thread = threading.Thread(target=tag); thread.start(); thread.join()"
+LOOP = "import asyncio\nasync def cell(): tag()\nasyncio.run(cell())"
+"""A notebook calls from a coroutine, while a loop runs."""
+
+
+@pytest.mark.parametrize(
+    ("how", "call"),
+    [("script", "tag()"), ("standard input", LOOP), pytest.param("script", THREAD, marks=pytest.mark.slow)],
+)
+def test_a_script_needs_no_guard(how: str, call: str, small: Project) -> None:
     """A worker imports no main module: the script would begin again in it."""
-    code = code_of(small)
+    code = code_of(small, call)
     script = small.root / "script.py"
     script.write_text(code)
     arguments, given = ([str(script)], "") if how == "script" else (["-"], code)

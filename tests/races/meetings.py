@@ -15,7 +15,6 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,28 +134,17 @@ def meet() -> None:
 
 def tell() -> None:
     """Let this process tell when it waits for another one."""
+    from toolkit import interrupts
     from toolkit.runs import claims
+    from toolkit.stages import running
 
-    folder, sleep = Path(os.environ[MEETING]), time.sleep
+    folder, pause = Path(os.environ[MEETING]), interrupts.pause
 
     def told(seconds: float) -> None:
         (folder / "waits").touch()
-        sleep(seconds)
+        pause(seconds)
 
-    claims.time = _Time(told)  # type: ignore[assignment, attr-defined]
-    from toolkit.stages import running
-
-    running.time = _Time(told)  # type: ignore[assignment, attr-defined]
-
-
-class _Time:
-    """The module `time` with another `sleep`."""
-
-    def __init__(self, sleep: Callable[[float], None]) -> None:
-        self.sleep = sleep
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
+    claims.pause = running.pause = told  # type: ignore[attr-defined]
 
 
 def _hook(before: Callable[..., None]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.waiting import wait_until
 from toolkit.errors import ConfigError
+from toolkit.interrupts import pause
 from toolkit.runs.blocks import in_order
 from toolkit.runs.executors import Report
 from toolkit.storage.outputs import Output
@@ -72,7 +73,7 @@ def write_and_wait(payload: str, report: Report) -> str:
         begun = Path(payload + ".begun")
         begun.write_text(str(os.getpid()))
         begun.rename(payload + ".pid")
-        time.sleep(600)
+        pause(600)
     return ""
 
 
@@ -120,7 +121,7 @@ def with_helpers(payload: str, report: Report) -> str:
             found.append(block)
             if "waits" in payload and block == 3:
                 (folder.parent / "begun.pid").touch()
-                time.sleep(600)
+                pause(600)
             if "dies" in payload and first and block == 9:
                 os.kill(os.getpid(), signal.SIGKILL)
     return f"{len(found)} {found == sorted(found)}"

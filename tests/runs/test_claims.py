@@ -14,6 +14,7 @@ import pytest
 from tests.marks import slow
 from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
+from toolkit.interrupts import pause
 from toolkit.runs import claims
 from toolkit.runs.claims import claimed, held
 from toolkit.storage import owners
@@ -168,7 +169,7 @@ def test_a_run_whose_claim_was_deleted_goes_on_alone_and_ends_beside_another(
             assert wait_until(own.exists), "nobody else works on it"
             write_claim(tmp_path / "elsewhere.1-1.00.json", "theirs")
             own.unlink()
-            time.sleep(PATIENCE)  # which the end of the claim interrupts
+            pause(PATIENCE)  # which the end of the claim ends
 
     with pytest.raises(ToolkitError, match=r"this run's claim has expired .* works on it now: elsewhere\.1-1"):
         work()

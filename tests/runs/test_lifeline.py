@@ -26,20 +26,15 @@ with Lifeline("127.0.0.1") as lifeline:
 """
 
 TASK = """
-import sys, time
+import sys
+from toolkit.interrupts import pause
 from toolkit.runs.lifeline import held
 try:
     with held(("127.0.0.1", int(sys.argv[1]))):
         print("begun", flush=True)
-        time.sleep(600)
+        pause(600)
 except KeyboardInterrupt:
     print("interrupted")
-"""
-
-
-IGNORING = """
-import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
 """
 
 
@@ -58,12 +53,11 @@ def line(of: "subprocess.Popen[str]") -> str:
     return of.stdout.readline().strip()
 
 
-@pytest.mark.parametrize("task", [TASK, IGNORING + TASK], ids=["", "in the background of a script"])
 @pytest.mark.parametrize("end", ["killed", pytest.param("cut", marks=pytest.mark.slow)])
-def test_the_end_of_the_driver_interrupts_what_runs(end: str, task: str) -> None:
+def test_the_end_of_the_driver_interrupts_what_runs(end: str) -> None:
     with process(DRIVER) as driver:
         port = line(driver)
-        with process(task, port) as one, process(task, port) as other:
+        with process(TASK, port) as one, process(TASK, port) as other:
             assert (line(one), line(other)) == ("begun", "begun")
             if end == "killed":
                 driver.kill()
@@ -73,7 +67,7 @@ def test_the_end_of_the_driver_interrupts_what_runs(end: str, task: str) -> None
                 driver.stdin.flush()
             assert (line(one), line(other)) == ("interrupted", "interrupted")
             if end == "cut":
-                with process(task, port) as late:
+                with process(TASK, port) as late:
                     assert late.stdout
                     assert "interrupted" in late.stdout.read(), "a task that begins when others have stopped"
 

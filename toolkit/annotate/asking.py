@@ -25,12 +25,10 @@ from toolkit.annotate.estimates import CHARS_PER_TOKEN, Tokens, annotator_of, is
 from toolkit.annotate.ledger import Ledger
 from toolkit.annotate.outcomes import CAUSES, Failure, Reply
 from toolkit.errors import DataError, ToolkitError, amount, duration
+from toolkit.interrupts import AWAKE, check
 from toolkit.runs.executors import Report
 from toolkit.storage.threads import Thread
 from toolkit.tag import run as tagging
-
-AWAKE = 0.2
-"""Seconds between two looks of a thread at whether the run stops."""
 
 
 @dataclass
@@ -170,6 +168,7 @@ class Asking:
         state = self._states[shard]
         documents = stored = 0
         while True:
+            check()
             with self._settled:
                 if not (is_over := state.is_complete or self._is_over()):
                     self._settled.wait(AWAKE)

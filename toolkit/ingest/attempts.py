@@ -10,7 +10,6 @@ a shard of its own; one that shrinks, or gets neighbours, joins a pack.
 """
 
 import re
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
@@ -23,6 +22,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.journals import INGEST
 from toolkit.errors import DataError
 from toolkit.ingest.plan import InputToIngest
+from toolkit.interrupts import pause
 from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import Attempt, InputRecord
 from toolkit.runs import claims
@@ -98,7 +98,7 @@ class Claims:
                     break
                 if not _is_shared(self._work.dataset):
                     raise _not_ours(self._work, path)
-                time.sleep(claims.LOOK)
+                pause(claims.LOOK)
             else:
                 raise _not_ours(self._work, path)
         self.shards.add(shard)

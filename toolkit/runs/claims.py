@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import msgspec
 
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
-from toolkit.interrupts import hear_interrupts, interrupt
+from toolkit.interrupts import check as check_signals
+from toolkit.interrupts import pause
 from toolkit.session import current
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load_strictly
@@ -100,21 +101,13 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
         ConfigError: if another run works on it otherwise.
         ToolkitError: if the claim was lost and another run works on it since then.
     """
-    hear_interrupts()
     own = _Own(folder, what, dict(holds), run, doing)
     try:
         own.take()
         yield
-    except KeyboardInterrupt:
-        if own.lost:
-            raise ToolkitError(f"{what}: {own.lost}") from None
-        raise
+        check_signals()
     finally:
-        try:
-            own.release()
-        except KeyboardInterrupt:  # a signal has come just now
-            own.release()
-            raise
+        own.release()
 
 
 def folder_in(bookkeeping: str) -> str:
@@ -146,14 +139,9 @@ class Waiting:
 
 
 class _Own:
-    """A run's own claim, renewed by a thread.
-
-    Attributes:
-        lost: why the run must end; empty while it holds.
-    """
+    """A run's own claim, renewed by a thread; the run must end when it is lost."""
 
     def __init__(self, folder: str, what: str, holds: dict[str, str], run: str, doing: Doing) -> None:
-        self.lost = ""
         self._folder = folder
         self._what = what
         self._claim = Claim(holds=holds, since=time.time(), owner=owner(), waits=True, run=run)
@@ -172,7 +160,7 @@ class _Own:
             if self._gives_way_to(others):
                 raise self._refused(others)
             waiting.tell(self._refused(others))
-            time.sleep(LOOK)
+            pause(LOOK)
             others = self._others()
         with self._writing:
             self._claim = msgspec.structs.replace(self._claim, waits=False)
@@ -187,6 +175,7 @@ class _Own:
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
+        current().fault = None
         try:
             remove(self._path)
         except Unreadable:  # it ends by itself; this run may claim the same again before
@@ -227,10 +216,10 @@ class _Own:
                 gone = store_of(self._path).age(self._path) is None
                 self._write()
                 if gone and (others := self._others()):
-                    self.lost = (
-                        f"this run's claim has expired (was the machine asleep?): {self._met(others)}; run again later"
+                    current().fault = ToolkitError(
+                        f"{self._what}: this run's claim has expired (was the machine asleep?): {self._met(others)}; "
+                        "run again later"
                     )
-                    interrupt()
                     return
 
 

@@ -30,7 +30,6 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
-from toolkit.interrupts import held_back
 from toolkit.runs import processes
 from toolkit.session import current
 
@@ -220,7 +219,7 @@ def _threads() -> int:
 def begun(target: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bool) -> BaseProcess:
     """Return a process that calls a function: forked where there is a server, else a new interpreter."""
     if _servers():
-        with contextlib.suppress(OSError), held_back():
+        with contextlib.suppress(OSError):
             forked = Forked(target=target, args=arguments, daemon=daemon)
             forked.start()
             return forked
@@ -240,19 +239,17 @@ def wait_for_parent() -> None:
 def begin_masked(process: BaseProcess) -> None:
     """Start a process that gets no SIGINT: what is blocked now stays blocked in it.
 
-    SIGTERM waits, too, until the process is known here, or nobody would end it; in the process until it can hear it.
-    A start that is interrupted would leave a process that finds the pipe closed from which it reads what to do.
+    SIGTERM waits, too, in the process until it can hear it.
     """
     is_fork = isinstance(process, ForkProcess)  # it imports nothing, and would have the lock of those that do, locked
     if not is_fork:
         resource_tracker.ensure_running()  # the first start does so too, and would unblock both before
-    with held_back():
-        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        try:
-            with contextlib.nullcontext() if is_fork else _no_main_module():
-                process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        with contextlib.nullcontext() if is_fork else _no_main_module():
+            process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
 
 _starting = threading.Lock()

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
-from toolkit.interrupts import hear_interrupts, interrupt
+from toolkit.interrupts import forget, stop
 from toolkit.session import current
 
 Address = tuple[str, int]
@@ -150,7 +150,7 @@ class Lifeline:
 
 @contextlib.contextmanager
 def held(address: Address, token: bytes = b"") -> Iterator[Tell]:
-    """Raise `KeyboardInterrupt` in the ``with`` block, in the main thread, when the driver ends or stops.
+    """Let `toolkit.interrupts.check` raise `KeyboardInterrupt` in the ``with`` block when the driver ends or stops.
 
     Where the driver cannot be reached, the block runs to its end.
 
@@ -172,14 +172,13 @@ def held(address: Address, token: bytes = b"") -> Iterator[Tell]:
         yield _keep_quiet
         return
     line.settimeout(None)
-    hear_interrupts()
     over = threading.Lock()
 
     def watch() -> None:
         with contextlib.suppress(OSError):  # reset, where the driver was killed
             line.recv(1)
         if over.acquire(blocking=False):
-            interrupt()
+            stop()
 
     thread = threading.Thread(target=watch, name="lifeline", daemon=True)
     thread.start()
@@ -187,6 +186,7 @@ def held(address: Address, token: bytes = b"") -> Iterator[Tell]:
         yield _Teller(line, token) if token else _keep_quiet
     finally:
         over.acquire(blocking=False)
+        forget()
         with contextlib.suppress(OSError):
             line.shutdown(socket.SHUT_RDWR)  # which ends `recv`; `close` would not
         line.close()

@@ -27,7 +27,7 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar, cast
 
 from toolkit.data.excerpts import make_harmless
 from toolkit.errors import ToolkitError
-from toolkit.interrupts import AWAKE, Ended, check, raise_on_sigterm
+from toolkit.interrupts import AWAKE, Ended, check, note_signals
 from toolkit.runs import forkserver
 from toolkit.runs.processes import one_thread_each, share_arenas
 from toolkit.session import Part, Session, current
@@ -344,7 +344,7 @@ def _live(
     """Run a process from its beginning to its end: do one call after the other, until told to leave."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if tidy:
-        raise_on_sigterm(Ended)
+        note_signals(Ended, sigint=False)
     else:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

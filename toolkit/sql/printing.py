@@ -4,10 +4,9 @@ import csv
 import datetime as dt
 import io
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +16,7 @@ from toolkit.data.excerpts import columns as columns_of
 from toolkit.data.schema import is_number
 from toolkit.data.tables.sink import Sink
 from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
+from toolkit.interrupts import forget, is_terminated, raising
 from toolkit.sql.session import Column, Database
 from toolkit.storage.outputs import NamedOutput
 
@@ -65,30 +65,27 @@ def run(session: Database, rows: int) -> int:
             import readline  # noqa: F401  # gives `input` its history and keys
         print(f"{len(session.names)} views: {', '.join(session.names)}. `.help` says more.", flush=True)
     failed = 0
-    with _plain_interrupts():
-        for statement in _statements(is_person=is_person):
-            if statement in (".quit", ".exit"):
-                break
-            try:
-                _answer(session, statement, rows)
-            except ToolkitError as error:
-                failed += 1
-                print(f"error: {error}", file=sys.stderr, flush=True)
-            except KeyboardInterrupt:
-                if not is_person:
-                    raise
-                print("interrupted", file=sys.stderr, flush=True)
+    for statement in _statements(is_person=is_person):
+        if statement in (".quit", ".exit"):
+            break
+        try:
+            _answer(session, statement, rows)
+        except ToolkitError as error:
+            failed += 1
+            print(f"error: {error}", file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            if not _goes_on(is_person=is_person):
+                raise
+            print("interrupted", file=sys.stderr, flush=True)
     return failed
 
 
-@contextmanager
-def _plain_interrupts() -> Iterator[None]:
-    """Let Ctrl-C interrupt what is done, and nothing else: the process goes on."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _goes_on(*, is_person: bool) -> bool:
+    """Return whether the shell goes on after an interruption: Ctrl-C is for what is done, and nothing else."""
+    if not is_person or is_terminated():
+        return False
+    forget()
+    return True
 
 
 def _statements(*, is_person: bool) -> Iterator[str]:
@@ -96,7 +93,8 @@ def _statements(*, is_person: bool) -> Iterator[str]:
     held = ""
     while True:
         try:
-            line = input((MORE if held else PROMPT) if is_person else "")
+            with raising():
+                line = input((MORE if held else PROMPT) if is_person else "")
         except EOFError:
             if is_person:
                 print()
@@ -104,7 +102,7 @@ def _statements(*, is_person: bool) -> Iterator[str]:
                 yield held
             return
         except KeyboardInterrupt:
-            if not is_person:
+            if not _goes_on(is_person=is_person):
                 raise
             print()
             held = ""

@@ -4,7 +4,7 @@ import atexit
 import re
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -12,15 +12,12 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from toolkit.data.excerpts import escaped
 from toolkit.decoders import know_types
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
-from toolkit.interrupts import held_back
+from toolkit.interrupts import AWAKE, check, noted
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View, literal, quoted
 from toolkit.storage.threads import pool
 
 T = TypeVar("T")
-
-AWAKE = 0.2
-"""Seconds between two looks of the main thread at whether a query has ended."""
 
 FETCHED = 1024
 """Rows of a result that are objects at a time."""
@@ -162,19 +159,19 @@ class Database:
         return _Explaining(sql, self._faults, self.names)
 
     def apart(self, work: Callable[[], T]) -> T:
-        """Return what a function gives, in a thread of its own: here signals are heard meanwhile, and end the query."""
-        done: Future[T] | None = None
-        try:
-            with held_back():  # a thread that is interrupted while it begins works on, and nobody waits for it
-                done = self._thread.submit(work)
-            while not done.done():
-                wait([done], timeout=AWAKE)
-        except BaseException:
-            while done and not done.done():  # a query that has not begun yet does not notice
-                self._connection.interrupt()
-                wait([done], timeout=AWAKE)
-            raise
-        return done.result()
+        """Return what a function gives, in a thread of its own: a signal that comes meanwhile ends the query."""
+        with noted():
+            done = self._thread.submit(work)
+            try:
+                while not done.done():
+                    check()
+                    wait([done], timeout=AWAKE)
+            except BaseException:
+                while not done.done():  # a query that has not begun yet does not notice
+                    self._connection.interrupt()
+                    wait([done], timeout=AWAKE)
+                raise
+            return done.result()
 
     def describe(self, name: str) -> list[Column]:
         """Return the columns of a view."""

@@ -1,6 +1,5 @@
 """Runs the tasks of a command on the configured executor, names its steps, and merges its journal as the last one."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import Any, cast
 from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingExtra, indented
+from toolkit.interrupts import pause
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.runs import claims, grouped, workers
@@ -94,7 +94,7 @@ def merge(journal: Journal, claimed: str, *, forgive: bool = False) -> None:
                 stack.enter_context(_claimed(journal.folder, claimed))
             except ConfigError as error:  # another one is at it; its claim ends with it, or by itself if it was killed
                 waiting.tell(error)
-                time.sleep(claims.LOOK)
+                pause(claims.LOOK)
                 continue
             journal.merge(forgive=forgive)
 

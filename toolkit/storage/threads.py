@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolkit.interrupts import check
 from toolkit.session import current
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = 
         """Do the next things until there is none left, or an error; of those at work, an interruption comes first."""
         for number in numbers:
             try:
+                check()
                 found[number] = function(listed[number])
             except BaseException as error:
                 faults[number if isinstance(error, Exception) else -1] = error

@@ -23,6 +23,7 @@ import msgspec
 from toolkit.decoders import know_types
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, ToolkitError, advice
+from toolkit.interrupts import AWAKE, check
 from toolkit.pages import assets
 from toolkit.session import current
 from toolkit.storage.threads import Thread
@@ -91,7 +92,8 @@ class ViewServer(ThreadingHTTPServer):
         thread.start()
         try:
             while thread.is_alive():
-                thread.join(1)
+                thread.join(AWAKE)
+                check()
         finally:
             self.end()
 

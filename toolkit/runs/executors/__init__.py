@@ -191,6 +191,7 @@ def attempt(
         nonlocal reported
         reported += size
         report(documents, size)
+        check()
 
     try:
         value, failure = function(task.payload, counted), None

@@ -25,6 +25,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.distribution import NAME, require_extra
 from toolkit.errors import ConfigError, ToolkitError, amount, duration
+from toolkit.interrupts import check
 from toolkit.runs.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
 from toolkit.runs.lifeline import TOKEN_BYTES, Lifeline
 from toolkit.runs.node import Returned, Unfit, caller, version, work
@@ -221,6 +222,7 @@ class Ray(Executor):
         flight.documents, flight.bytes = documents, size
 
     def _ready(self, references: list[Any]) -> list[Any]:
+        check()
         ready, others = self._ray.wait(references, num_returns=1, timeout=WAIT_SECONDS)
         if ready and others:
             ready += self._ray.wait(others, num_returns=len(others), timeout=0)[0]

@@ -20,6 +20,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from toolkit.exchange.sealed import Sealed, read_sealed
+from toolkit.interrupts import check
 from toolkit.storage.paths import join
 from toolkit.storage.threads import pool
 from toolkit.text.kernels.compiling import Compiled
@@ -107,11 +108,13 @@ class Counted:
         """
         if self._threads == 1:
             for i, piece in enumerate(self.pieces()):
+                check()
                 look(piece, i % LANES)
             return
         pieces = self.pieces()
         with pool(min(self._threads, LANES)) as threads:
             while together := [*islice(pieces, LANES)]:
+                check()
                 for each in [threads.submit(look, piece, lane) for lane, piece in enumerate(together)]:
                     each.result()
 
