@@ -14,8 +14,8 @@ from hypothesis.internal.conjecture import providers
 
 from tests.sessions import forget_hosts
 from toolkit import cli
-from toolkit.runs import workers
-from toolkit.runs.processes import import_no_scripts
+from toolkit.execution import workers
+from toolkit.execution.processes import import_no_scripts
 from toolkit.session import Session
 from toolkit.storage import retrying
 

@@ -24,7 +24,7 @@ STATIONS = {
     ("toolkit.source", "resolve_sets"): "sets",
     ("toolkit.mix.join", "joint_blocks"): "rows",
 }
-CARRIED = ("toolkit.runs", "toolkit.session", "toolkit.stages.running", "toolkit.api.arguments")
+CARRIED = ("toolkit.execution", "toolkit.session", "toolkit.stages.running", "toolkit.api.arguments")
 """What carries commands and tasks out, whatever these are."""
 
 

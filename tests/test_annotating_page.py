@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.annotate.server import serving
 from tests.conftest import Run
+from tests.learn.annotate.server import serving
 from tests.pages import assert_shown, blocks, carried_out, commands, text_of
-from toolkit.annotate.annotator import Annotator
-from toolkit.annotate.answers import Annotation
+from toolkit.learn.annotate.annotator import Annotator
+from toolkit.learn.annotate.answers import Annotation
 
 PAGE = "docs/annotating.md"
 

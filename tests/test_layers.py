@@ -83,9 +83,9 @@ def test_data_needs_neither_compiled_code_nor_models_nor_downloads() -> None:
 
 def test_executors_know_nothing_of_the_work() -> None:
     """A task is a function and its payload; an executor is read, as every plugin, by its name and its settings."""
-    executors = [path for module, path in MODULES.items() if module.startswith("toolkit.runs.executors")]
+    executors = [path for module, path in MODULES.items() if module.startswith("toolkit.execution.executors")]
     known = {name for path in executors for name in ours(path)}
-    assert {name for name in known if folder(name) != "runs"} == {
+    assert {name for name in known if folder(name) != "execution"} == {
         "toolkit.config.settings",
         "toolkit.config.sizes",
         "toolkit.distribution",

@@ -12,8 +12,8 @@ EXEMPT = ("toolkit/interrupts.py",)
 """Signals, which come to a process."""
 
 REASONS = {
-    "toolkit/runs/processes.py environ": "OMP_NUM_THREADS and the like: processes are what is parallel",
-    "toolkit/runs/node.py environ": "credentials of the caller, on another machine",
+    "toolkit/execution/processes.py environ": "OMP_NUM_THREADS and the like: processes are what is parallel",
+    "toolkit/execution/node.py environ": "credentials of the caller, on another machine",
     "toolkit/text/tokens/tokenizer.py environ": "TOKENIZERS_PARALLELISM: processes are what is parallel",
     "toolkit/cli.py _closed": "standard streams that the caller has closed, of the process",
     "toolkit/text/kernels/machine_code.py _held": "compiled code, which must stay in memory",
@@ -112,7 +112,7 @@ def test_threads_are_begun_in_the_session_of_their_caller() -> None:
         for node in nodes(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("threading.Thread", "ThreadPoolExecutor")
     }
-    assert begun == {"toolkit/runs/pool.py", "toolkit/runs/lifeline.py", "toolkit/testing/stores.py"}
+    assert begun == {"toolkit/execution/pool.py", "toolkit/execution/lifeline.py", "toolkit/testing/stores.py"}
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 People in notebooks call the commands from here as functions, and read a `Dataset`. Authors of taggers and formats
 import from here and, for the fast path over whole batches, from `toolkit.text`; the command line is `toolkit.cli`.
 
-`align`, `annotate`, `ingest`, `mix`, `report`, `tag`, `train` and `validate` are functions here, and folders of the
-engine.
+`align`, `ingest`, `mix`, `publish`, `report`, `tag` and `validate` are functions here, and folders of the engine.
 Importing a folder for the first time sets the name here to it; so all of them are imported below before the functions
 get the names, and no later import, in whatever order, takes them away. Within the engine it is always ``from
 toolkit.tag import …``, never ``import toolkit.tag.…``.
@@ -15,12 +14,11 @@ from toolkit import beginning as _beginning  # noqa: F401, I001  # before all th
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import toolkit.align
-import toolkit.annotate
 import toolkit.ingest
 import toolkit.mix
+import toolkit.publish
 import toolkit.report
 import toolkit.tag
-import toolkit.train
 import toolkit.validate  # noqa: F401
 from toolkit.api.commands import (
     align, annotate, calibrate, compare, dedup, evaluate, fetch, ingest, mix, publish, report, run, sample,

@@ -17,8 +17,8 @@ from typing import NoReturn
 from toolkit import beginning, command_line, completion, distribution
 from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
+from toolkit.execution import processes
 from toolkit.interrupts import GOES_ON, STATUS, Terminated, is_signalled, is_terminated, keep_status, note_signals
-from toolkit.runs import processes
 from toolkit.session import Session
 from toolkit.storage.addresses import hidden
 

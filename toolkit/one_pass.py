@@ -30,6 +30,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, FreshDocument
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError, ToolkitError
+from toolkit.execution.blocks import in_order, threads_for
+from toolkit.execution.executors import Report, Result, Task
 from toolkit.ingest import inputs, plan, run
 from toolkit.ingest.attempts import Grouped
 from toolkit.ingest.run import FreshBlock
@@ -40,8 +42,6 @@ from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageOutput
 from toolkit.records import ingested, sets
 from toolkit.records import sets as records
-from toolkit.runs.blocks import in_order, threads_for
-from toolkit.runs.executors import Report, Result, Task
 from toolkit.storage.artifact import state
 from toolkit.storage.journal import Group
 from toolkit.storage.paths import remove_with_folders

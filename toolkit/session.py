@@ -1,7 +1,7 @@
 """The state of one command: two commands in one process, or two calls from Python in two threads, share none of it.
 
 a command, a call, a `Dataset`: Session() ──bound──> `current()` in all that it calls, and in its threads
-  ├── `part(here=True)` ──> its processes on this machine (`toolkit.runs.pool`)
+  ├── `part(here=True)` ──> its processes on this machine (`toolkit.execution.pool`)
   └── `part()`, in the function of each task (`InSession`) ──> any machine ──> `Answer`: the hosts that answered there
 
 What a module keeps for a command (stores, journals, listings) it keeps by `Session.kept`, or by `cached`.

@@ -21,13 +21,13 @@ from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.in_place import START
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean, short
+from toolkit.execution.executors import Result, Task
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import Joined, Stream
 from toolkit.records import sets as records
 from toolkit.records.foreign import External, Seen, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read
-from toolkit.runs.executors import Result, Task
 from toolkit.storage.artifact import State
 from toolkit.storage.paths import exists, is_folder, looking
 

@@ -11,7 +11,7 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, read_rows, tree, write_rows
-from toolkit.runs.progress import Reached
+from toolkit.execution.progress import Reached
 
 
 def test_they_do_what_the_commands_do(small: Project) -> None:

@@ -20,8 +20,8 @@ import numpy as np
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.exchange.thresholds import Keys, KeySource, in_groups
+from toolkit.execution.executors import Report, Task
 from toolkit.mix.budget.bounds import find_bounds
-from toolkit.runs.executors import Report, Task
 from toolkit.text.batch import Batch
 from toolkit.whole.kind import Block, Files, Work
 from toolkit.whole.kinds.sample.choosing import choose

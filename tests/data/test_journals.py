@@ -12,8 +12,8 @@ from toolkit.data import journals
 from toolkit.data.dataset import open_dataset
 from toolkit.data.journals import ROWS, open_journal
 from toolkit.data.row_index import ShardState
+from toolkit.execution import claims
 from toolkit.records.ingested import load_all
-from toolkit.runs import claims
 from toolkit.session import current
 from toolkit.stages.running import merge
 from toolkit.storage import store_of

@@ -11,7 +11,7 @@ from toolkit.errors import DataError
 from toolkit.exchange import scatter
 from toolkit.exchange.scatter import Scatter, gather, once, ranges, settle
 from toolkit.exchange.tables import Tables
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 
 TYPE = np.dtype([("key", "<u8"), ("payload", "<u4")])
 ROWS = 1000

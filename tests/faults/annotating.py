@@ -10,7 +10,7 @@ def stop_the_clock() -> None:
     """Lets all answers come at the same time, at once; files of answers still have names of their own."""
     import time
 
-    from toolkit.annotate import asking, endpoint
+    from toolkit.learn.annotate import asking, endpoint
 
     for module, monotonic in ((asking, time.monotonic), (endpoint, float)):
         still = SimpleNamespace(time=lambda: STILL, monotonic=monotonic)

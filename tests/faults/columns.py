@@ -166,7 +166,7 @@ _DATA = "documents attributes schemas shard_records row_indexes ingest_records"
 _OUT = "intermediates staged_parts manifest checksums parts"
 _ALL = f"inputs rejects {_DATA} {_OUT} resolution claims failures others"
 
-_GROUPED = (("toolkit.runs.grouped.LEAST", 2),)
+_GROUPED = (("toolkit.execution.grouped.LEAST", 2),)
 """Shards that there are few of are made in groups, too, as many are."""
 
 _IN_ONE_REQUEST = (("toolkit.storage.objects.SMALL", 100_000),)

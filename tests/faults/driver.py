@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.annotate.server import serving
 from tests.faults.cells import Bench
 from tests.faults.columns import COLUMNS
 from tests.faults.places import Bucket, Cloud
 from tests.faults.warm import Warm
+from tests.learn.annotate.server import serving
 from tests.storage.servers import Azurite, Gcs, Seaweed
 
 

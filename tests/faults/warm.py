@@ -114,7 +114,7 @@ def _import_all() -> None:
         importlib.import_module(module.name)
     for name in (
         "toolkit.cli",
-        "toolkit.runs.executors.local",
+        "toolkit.execution.executors.local",
         "mixers.dolma",
         "toolkit.ingest.formats.jsonl",
         "toolkit.whole.kinds.exact",

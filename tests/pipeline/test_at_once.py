@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
+from toolkit.execution import claims
 from toolkit.mix import publish, stage
-from toolkit.runs import claims
 from toolkit.storage.reading import Lines
 from toolkit.whole import sign
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.pipeline.conftest import Project, document, tree, write_rows
-from toolkit.runs.claims import Claim
+from toolkit.execution.claims import Claim
 from toolkit.storage.owners import owner
 
 

@@ -56,7 +56,7 @@ def test_a_command_ends_and_leaves_nothing(column: Column, ended: Bench, tmp_pat
     place = ended.folder
     place.restore(ended.undisturbed(place, column)[0].before)
     more = (*column.more, *((("processes", 4),) if column.configured else ()))
-    constants = (*column.constants, ("toolkit.runs.workers.LARGE", 1))  # two processes for each of the two shards
+    constants = (*column.constants, ("toolkit.execution.workers.LARGE", 1))  # two processes for each of the two shards
     ended.warm.env["TMPDIR"] = str(tmp_path)
     ended.warm.signal = Signal(0, None)  # none is sent, but what the command has begun is waited for
     try:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.annotate.conftest import PROMPT
-from tests.annotate.server import serving
 from tests.conftest import Run
+from tests.learn.annotate.conftest import PROMPT
+from tests.learn.annotate.server import serving
 from tests.pipeline.conftest import Project, attributes, document, write_rows
 from tests.storage.conftest import bucket, seaweed
 from toolkit.data import schema

@@ -61,7 +61,7 @@ def test_batches_are_the_same_for_any_number_of_processes_in_one_pass_and_in_two
     one.ok("ingest")
     one.ok("tag")
     passed.ok("run")
-    monkeypatch.setattr("toolkit.runs.workers.LARGE", 1)  # so that both processes work on one shard
+    monkeypatch.setattr("toolkit.execution.workers.LARGE", 1)  # so that both processes work on one shard
     two.config |= {"executor": {"type": "local"}, "processes": 2}
     two.ok("ingest")
     two.ok("tag", "--limit", "1")

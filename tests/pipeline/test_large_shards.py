@@ -24,6 +24,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.conftest import Ran
+from tests.execution.tasks import is_alive
+from tests.execution.test_blocks import ROOT, children, end_group, is_gone
 from tests.pipeline import model
 from tests.pipeline.conftest import (
     JsonRows,
@@ -36,21 +38,19 @@ from tests.pipeline.conftest import (
     tree,
     write_rows,
 )
-from tests.runs.tasks import is_alive
-from tests.runs.test_blocks import ROOT, children, end_group, is_gone
 from tests.waiting import PATIENCE, wait_until
 from toolkit.cli import main
 from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode, ConfigStruct
 from toolkit.data.dataset import open_dataset
+from toolkit.execution import blocks, workers
+from toolkit.execution.blocks import in_order
+from toolkit.execution.executors import Executor, Report, Task
+from toolkit.execution.executors.in_process import InProcess
+from toolkit.execution.executors.local import Local
+from toolkit.execution.workers import LARGE
 from toolkit.mix import publish, stage
 from toolkit.records import sets
-from toolkit.runs import blocks, workers
-from toolkit.runs.blocks import in_order
-from toolkit.runs.executors import Executor, Report, Task
-from toolkit.runs.executors.in_process import InProcess
-from toolkit.runs.executors.local import Local
-from toolkit.runs.workers import LARGE
 from toolkit.stages.context import Context
 from toolkit.storage import reading
 from toolkit.storage.compression import compress_zstd
@@ -1175,7 +1175,7 @@ def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_not
 
 
 EVERYWHERE = """
-from toolkit.runs import blocks, workers
+from toolkit.execution import blocks, workers
 
 workers.LARGE = 1
 blocks.BLOCK_ROWS = 4

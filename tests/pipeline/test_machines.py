@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import ROOT, Run
 from tests.pipeline.conftest import Project, strays, tree
 from tests.waiting import PATIENCE, wait_until
-from toolkit.runs.claims import LEASE
+from toolkit.execution.claims import LEASE
 
 pytestmark = pytest.mark.slow
 

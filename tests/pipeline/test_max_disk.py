@@ -19,8 +19,8 @@ from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
-from toolkit.runs.executors import Task
-from toolkit.runs.room import Room, bytes_below
+from toolkit.execution.executors import Task
+from toolkit.execution.room import Room, bytes_below
 
 INPUTS = 6
 

@@ -218,7 +218,7 @@ def test_a_large_input_is_passed_by_several_processes(
     for project in (one, other):
         inputs(project.root, documents=700, count=1)
     singly(one)
-    monkeypatch.setattr("toolkit.runs.workers.LARGE", 1)
+    monkeypatch.setattr("toolkit.execution.workers.LARGE", 1)
     other.config |= {"executor": {"type": "local"}, "processes": 2}
     other.ok("run")
     del other.config["executor"], other.config["processes"]

@@ -19,8 +19,8 @@ from tests.pipeline.conftest import Project, document, write_rows
 from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
-from toolkit.runs import progress
-from toolkit.runs.progress import Pace, Progress
+from toolkit.execution import progress
+from toolkit.execution.progress import Pace, Progress
 from toolkit.stages.running import in_words
 
 MB = 10**6

@@ -5,7 +5,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.storage.conftest import bucket, seaweed
-from toolkit.releases import publishing
+from toolkit.publish import publishing
 from toolkit.storage.paths import join, list_files
 
 __all__ = ["bucket", "seaweed"]

@@ -15,7 +15,7 @@ from tests.pipeline.hub_server import TOKEN, Hub, Repo, serving
 from tests.pipeline.test_publish import ABOUT
 from toolkit import cli
 from toolkit.commands import publish
-from toolkit.releases import hub as publishing
+from toolkit.publish import hub as publishing
 from toolkit.storage import retrying
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>' to upload:DeprecationWarning")  # the library's

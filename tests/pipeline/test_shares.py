@@ -20,10 +20,10 @@ from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
+from toolkit.execution.claims import claimed
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.reading import input_bytes, sources
 from toolkit.records import sets
-from toolkit.runs.claims import claimed
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 INPUTS = 11

@@ -15,8 +15,8 @@ import pytest
 from tests.pipeline.conftest import Project, inputs_of, strays, tree
 from tests.pipeline.test_durable import Calls
 from tests.waiting import PATIENCE
+from toolkit.execution import grouped
 from toolkit.ingest import attempts
-from toolkit.runs import grouped
 from toolkit.storage.journal import Journal
 
 SHARDS = 40

@@ -485,7 +485,7 @@ def test_own_taggers_run_wherever_they_are(where: str, executor: str, installed:
 def test_own_taggers_run_in_the_processes_of_one_shard(
     installed: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.runs.workers.LARGE", 1)
+    monkeypatch.setattr("toolkit.execution.workers.LARGE", 1)
     rows = [document(str(i), "ae" * i) for i in range(2000)]
     write_rows(project.documents / "a.jsonl.gz", rows)
     project.config |= {"processes": 2, "executor": {"type": "local"}}

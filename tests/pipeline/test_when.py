@@ -97,7 +97,7 @@ def test_the_bytes_depend_on_nothing_but_the_settings(asked: Project, monkeypatc
     asked.ok("tag")
     assert decoded == [f"d{i}" for i in range(ROWS) if is_asked(i)]
     assert tree(asked.attributes) == before
-    monkeypatch.setattr("toolkit.runs.workers.LARGE", 1)
+    monkeypatch.setattr("toolkit.execution.workers.LARGE", 1)
     asked.config |= {"executor": {"type": "local"}, "processes": 2}
     (asked.attributes / "picky-0" / SHARD).unlink()
     asked.ok("tag")

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from toolkit.runs import workers
+from toolkit.execution import workers
 
 ENTRIES = dict[str, int]
 """What a folder has: the inode of each name."""

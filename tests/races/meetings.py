@@ -135,7 +135,7 @@ def meet() -> None:
 def tell() -> None:
     """Let this process tell when it waits for another one."""
     from toolkit import interrupts
-    from toolkit.runs import claims
+    from toolkit.execution import claims
     from toolkit.stages import running
 
     folder, pause = Path(os.environ[MEETING]), interrupts.pause

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from tests.annotate.server import serving
+from tests.learn.annotate.server import serving
 from tests.replay.cases import ABSENT_ENDPOINT, Case, Line
 from tests.replay.recording import BOOKKEEPING, Contents, Mask, Step, changes
 from tests.storage.buckets import AzContainer, Bucket, GsBucket, S3Bucket

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from tests.runs.cluster import Cluster
+from tests.execution.cluster import Cluster
 from tests.sessions import forget_stores
 from tests.storage.servers import Azurite, Faults, Gcs, Seaweed, proxy
 from toolkit.errors import ToolkitError

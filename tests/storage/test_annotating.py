@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.annotate.conftest import PROMPT
-from tests.annotate.server import serving
 from tests.conftest import Run
+from tests.learn.annotate.conftest import PROMPT
+from tests.learn.annotate.server import serving
 from toolkit.storage.outputs import write_file
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]

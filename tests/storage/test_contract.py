@@ -211,7 +211,7 @@ def test_options_that_are_set_after_a_store_was_used_count(bucket: str) -> None:
 LOCAL = ("toolkit.storage.stores.local.scratch", "toolkit.storage.stores.local.private")
 """Scratch files and private folders are of this machine, whatever the stores."""
 
-INSIDE = ("toolkit/storage/", "toolkit/testing/", "toolkit/annotate/")
+INSIDE = ("toolkit/storage/", "toolkit/testing/", "toolkit/learn/annotate/")
 """Where schemes are known, and the libraries that reach files; and where servers of models are spoken with."""
 
 TEXTS = ("toolkit/text/", "taggers/")

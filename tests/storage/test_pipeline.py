@@ -142,7 +142,7 @@ def test_documents_in_a_bucket_and_attributes_on_disk(
 
 
 def test_a_second_run_with_the_same_output_is_told(bucket: str, sample: list[Path], run: Run) -> None:
-    from toolkit.runs.claims import claimed
+    from toolkit.execution.claims import claimed
 
     root = join(bucket, "corpus")
     path = lay_out(root, sample, processes=1)

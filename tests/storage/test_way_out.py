@@ -23,8 +23,8 @@ WAY_OUT = {
     "toolkit/storage/stores/local/scratch.py": "the way out: scratch files, logs and locks, written in place",
     "toolkit/storage/stores/local/__init__.py": "the way out: empty folders",
     "toolkit/cli.py": "standard output that has broken is /dev/null",
-    "toolkit/runs/processes.py": "standard streams that are closed are /dev/null",
-    "toolkit/runs/forkserver.py": "its own socket, in a folder that is gone at once",
+    "toolkit/execution/processes.py": "standard streams that are closed are /dev/null",
+    "toolkit/execution/forkserver.py": "its own socket, in a folder that is gone at once",
     "toolkit/testing/writers.py": "tests of plugins, in temporary folders of theirs",
     "toolkit/reference.py": "makes pages of this project, in its checkout",
 }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.whole import resolve, section, sign
 from toolkit.whole.records import Resolution, ResolvedShard, fates_folder, load_resolved
 from toolkit.whole.resolve import ShardToWrite, write_shard

@@ -15,10 +15,10 @@ import msgspec
 from toolkit import partials
 from toolkit.aggregate import keys
 from toolkit.data import row_index
+from toolkit.execution.executors import Report
 from toolkit.mix.effects.preview import BLOCK, blocks
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks
 from toolkit.rules import WHOLE, RuleSet
-from toolkit.runs.executors import Report
 from toolkit.storage.paths import join, unlike_data
 from toolkit.text.counting import COLUMNS
 

@@ -28,10 +28,10 @@ from toolkit.data.schema import from_json
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import Scatter, gather, once
 from toolkit.exchange.tables import MEMORY, Tables
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Share
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.reading.input_bytes import InputBytes
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Share
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, lacking, stat
 from toolkit.text.kernels.signatures import Array

@@ -6,7 +6,6 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from toolkit.annotations.reader import ANNOTATIONS, AnnotationReader
 from toolkit.data.documents import Span, value_at
 from toolkit.data.metadata_fields import MOST_FIELDS
 from toolkit.data.own_types import field_types, own_types
@@ -14,6 +13,7 @@ from toolkit.data.schema import ANY, Type, check_fields, from_json, nullable
 from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, short
 from toolkit.ingest.reader import READERS, SAMPLE, Draft, Input, first_drafts
 from toolkit.ingest.tables.fields import FieldReader, Placed, declare, declared_type
+from toolkit.label_files.reader import ANNOTATIONS, AnnotationReader
 
 Chosen = Literal["rest"] | tuple[str, ...]
 

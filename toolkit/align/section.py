@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.align.rows import NOT_OPTIONS, value_types, values_reader
-from toolkit.annotations.reader import named_so
 from toolkit.config import settings as config
 from toolkit.config.scale import ScaleOption
 from toolkit.config.scale import check as check_scale
@@ -17,6 +16,7 @@ from toolkit.data.schema import Type, nullable
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.reader import READERS, Input, Sample
 from toolkit.ingest.tables.fields import FieldReader
+from toolkit.label_files.reader import named_so
 from toolkit.records import sets
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
 from toolkit.storage.paths import is_set_name, join, list_files, strip_suffix

@@ -13,10 +13,10 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import gather
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Share
 from toolkit.records import aligned, sets
 from toolkit.records.freshness import ShardAttributes
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Share
 from toolkit.storage.outputs import RowOutput
 
 

@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from toolkit.command_line import Argument, Options
-    from toolkit.runs.progress import Reached
+    from toolkit.execution.progress import Reached
 
 Progress: TypeAlias = "Callable[[Reached], object] | bool"
 """Whether progress is shown, or a function that is told of it."""

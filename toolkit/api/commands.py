@@ -73,8 +73,8 @@ def like(other: Callable[P, Any]) -> Callable[[Callable[[], R]], Callable[P, R]]
 def _carried_out(name: str, values: dict[str, Any], fields: Mapping[str, str], *, looks: bool) -> Any:
     from toolkit import command_line
     from toolkit.api import results
+    from toolkit.execution.executors import thawed
     from toolkit.interrupts import noted
-    from toolkit.runs.executors import thawed
     from toolkit.stages.dispatch import run_command
 
     options = arguments.options_of(command_line.find(name).Options, values, fields)

@@ -18,10 +18,10 @@ from toolkit.describe.output import output_facts
 from toolkit.describe.records import Asked
 from toolkit.describe.splits import SplitJob
 from toolkit.errors import ConfigError, ToolkitError
+from toolkit.execution.executors import R, Report, Task
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.records import origins
-from toolkit.runs.executors import R, Report, Task
 from toolkit.stages import shards
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import failures

@@ -6,20 +6,20 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 import xxhash
 
-from toolkit.annotations.formats import annotations
 from toolkit.command_line import Flag, Stage
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import Finder
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.evaluating.rows import Question, ShardAsked
-from toolkit.labelling import ml_filter, tasks
-from toolkit.labelling.ml_filter import Names, origins
+from toolkit.execution.executors import Task
+from toolkit.label_files.formats import annotations
+from toolkit.learn.evaluate.rows import Question, ShardAsked
+from toolkit.learn.labelling import ml_filter, tasks
+from toolkit.learn.labelling.ml_filter import Names, origins
 from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
 from toolkit.records import sets
-from toolkit.runs.executors import Task
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan
 from toolkit.storage import json_files

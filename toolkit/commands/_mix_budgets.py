@@ -15,6 +15,8 @@ from toolkit.commands._mix_preparation import PreparedMix, with_streams
 from toolkit.data.excerpts import escaped
 from toolkit.errors import DataError
 from toolkit.exchange import thresholds
+from toolkit.execution.executors import Report, Task
+from toolkit.execution.grouped import tasks_of
 from toolkit.mix import publish
 from toolkit.mix.budget import bounds, drawing
 from toolkit.mix.budget.bounds import GroupBudget
@@ -22,8 +24,6 @@ from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.effects.counts import GroupCount
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import work_folder
-from toolkit.runs.executors import Report, Task
-from toolkit.runs.grouped import tasks_of
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import all_values, table
 from toolkit.storage.outputs import write_file

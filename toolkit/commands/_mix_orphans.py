@@ -12,6 +12,8 @@ from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import AttributesRow, Rows
 from toolkit.errors import DataError, amount
+from toolkit.execution.executors import Result, Task
+from toolkit.execution.grouped import shard_tasks
 from toolkit.mix import orphans, stage
 from toolkit.mix.effects.preview import Preview, ShardToPreview
 from toolkit.mix.join import RAW_ATTRIBUTES, ShardToMix
@@ -19,8 +21,6 @@ from toolkit.mix.orphans import FIELD
 from toolkit.mix.publish import OrphanCount, orphan_counts
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageRecord
-from toolkit.runs.executors import Result, Task
-from toolkit.runs.grouped import shard_tasks
 from toolkit.stages.context import Context
 from toolkit.storage.outputs import write_file
 

@@ -15,6 +15,7 @@ from toolkit.data.alignment import is_of_experiment
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean, quoted
+from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import own_types
 from toolkit.mix import joined_sets, publish
 from toolkit.mix.effects import preview
@@ -27,7 +28,6 @@ from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.rules import filters
 from toolkit.rules.rule import UnknownAttribute
-from toolkit.runs.grouped import shard_tasks
 from toolkit.source import external_sets, resolve_sets
 from toolkit.stages import places
 from toolkit.stages import shards as sharing

@@ -21,6 +21,8 @@ from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import DOCUMENT_DECODER
 from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.execution.executors import Result, Task
+from toolkit.execution.grouped import shard_tasks
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
 from toolkit.mix.effects.counts import Totals, added
@@ -29,8 +31,6 @@ from toolkit.mix.join import ShardToMix
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
-from toolkit.runs.executors import Result, Task
-from toolkit.runs.grouped import shard_tasks
 from toolkit.stages.context import Context
 from toolkit.stages.dispatch import opened_apart
 from toolkit.stages.outcome import Outcome, failures

@@ -16,6 +16,7 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.data.tables.restored import own_columns
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
+from toolkit.execution.executors import Task
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import unmatched
@@ -27,7 +28,6 @@ from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules import kind_called
-from toolkit.runs.executors import Task
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, all_values, failures
 from toolkit.storage.threads import for_each

@@ -10,8 +10,8 @@ from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.evaluating.rows import NAMED, WHERE, Question
 from toolkit.inspect.counting import LABELS_AT
+from toolkit.learn.evaluate.rows import NAMED, WHERE, Question
 from toolkit.mix.join import JoinedShard
 from toolkit.records import sets as records
 from toolkit.rules import expressions

@@ -8,11 +8,11 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError
+from toolkit.execution.executors import Result, Task
+from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets as records
-from toolkit.runs.executors import Result, Task
-from toolkit.runs.grouped import ShardDone, shard_tasks
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, table

@@ -7,13 +7,13 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError
+from toolkit.execution.executors import Report, Task
 from toolkit.inspect.documents import FileDocuments
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.records import left_out
 from toolkit.records.left_out import LeftOut
-from toolkit.runs.executors import Report, Task
 from toolkit.stages.context import Context
 from toolkit.storage.paths import join
 

@@ -15,10 +15,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError, amount
 from toolkit.exchange.scatter import ranges, settle
 from toolkit.exchange.tables import MEMORY
+from toolkit.execution.executors import Report, Task
 from toolkit.records import aligned, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
-from toolkit.runs.executors import Report, Task
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table

@@ -8,21 +8,21 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from toolkit.annotate import annotator as annotators
-from toolkit.annotate import asking, batch, estimates, ledger, section
-from toolkit.annotate.annotator import SAMPLE, Annotator
-from toolkit.annotate.endpoint import authorization
 from toolkit.command_line import Configured, Flag
 from toolkit.commands import _label_files as files
 from toolkit.commands import tag
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.execution.executors import Report, Task
+from toolkit.execution.grouped import ShardDone
+from toolkit.learn.annotate import annotator as annotators
+from toolkit.learn.annotate import asking, batch, estimates, ledger, section
+from toolkit.learn.annotate.annotator import SAMPLE, Annotator
+from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
-from toolkit.runs.executors import Report, Task
-from toolkit.runs.grouped import ShardDone
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table

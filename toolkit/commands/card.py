@@ -18,11 +18,11 @@ from toolkit.describe.card_numbers import PICTURE, Numbers, Picture, attributes_
 from toolkit.describe.model import Facts
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, MissingExtra, ToolkitError, amount
+from toolkit.execution.executors import Task
 from toolkit.inspect.counting import Settings, count_file, merged_groups, merged_records
 from toolkit.inspect.documents import FileDocuments
 from toolkit.pages import card as html
 from toolkit.result import CommandResult, absent
-from toolkit.runs.executors import Task
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage import store_of

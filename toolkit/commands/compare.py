@@ -10,11 +10,11 @@ from toolkit.commands import _questions as questions
 from toolkit.commands._questions import confusion
 from toolkit.data import excerpts
 from toolkit.errors import ConfigError, amount, did_you_mean, short
+from toolkit.execution.grouped import tasks_of
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Compared, Example, Pair, Part
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.result import CommandResult, absent
-from toolkit.runs.grouped import tasks_of
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 

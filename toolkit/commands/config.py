@@ -5,7 +5,6 @@ from contextlib import contextmanager, suppress
 from typing import Annotated, ClassVar
 
 from toolkit.align import section as align_section
-from toolkit.annotate import section as annotate_section
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.commands import _mix_editions as editions
@@ -14,6 +13,8 @@ from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, Type
 from toolkit.describe.about import read_about
 from toolkit.errors import ConfigError, MissingExtra, MissingModel
+from toolkit.learn.annotate import section as annotate_section
+from toolkit.learn.train import section as train_section
 from toolkit.rules import Rule, RuleSet, expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
@@ -21,7 +22,6 @@ from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, show_settings
 from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
-from toolkit.train import section as train_section
 from toolkit.whole import section as whole_section
 
 

@@ -17,11 +17,11 @@ from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.execution.executors import Report, Task
+from toolkit.execution.room import Needs
 from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult, absent
-from toolkit.runs.executors import Report, Task
-from toolkit.runs.room import Needs
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table

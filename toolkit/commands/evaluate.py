@@ -16,22 +16,22 @@ from toolkit.config.scale import Declared, Scale
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
-from toolkit.evaluating import plots
-from toolkit.evaluating.columns import Column, binned_lengths, joined
-from toolkit.evaluating.judged import MAJORITY, SOURCE, Details, Estimate, Group, Judged, Paired
-from toolkit.evaluating.judging import Judge
-from toolkit.evaluating.labels import LabelFiles, Labels, read_spec
-from toolkit.evaluating.metrics import HEADLINES
-from toolkit.evaluating.metrics import Task as What
-from toolkit.evaluating.rows import Answers, Question, ShardToAsk, ask_shard
+from toolkit.execution.grouped import tasks_of
+from toolkit.learn.evaluate import plots
+from toolkit.learn.evaluate.columns import Column, binned_lengths, joined
+from toolkit.learn.evaluate.judged import MAJORITY, SOURCE, Details, Estimate, Group, Judged, Paired
+from toolkit.learn.evaluate.judging import Judge
+from toolkit.learn.evaluate.labels import LabelFiles, Labels, read_spec
+from toolkit.learn.evaluate.metrics import HEADLINES
+from toolkit.learn.evaluate.metrics import Task as What
+from toolkit.learn.evaluate.rows import Answers, Question, ShardToAsk, ask_shard
+from toolkit.learn.train import folder
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records
 from toolkit.result import CommandResult
-from toolkit.runs.grouped import tasks_of
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, table
 from toolkit.storage.paths import check_writable
-from toolkit.train import folder
 
 MOST_LABELS = 20
 """Labels that are shown, the most frequent."""

@@ -8,15 +8,15 @@ import msgspec
 from toolkit.command_line import Configured, Flag, Limited, Shared
 from toolkit.data.tables.values import check_installed
 from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.execution.executors import Task
 from toolkit.exporting import raw_index
 from toolkit.exporting import shard as exporting
 from toolkit.exporting.shard import ShardToExport
-from toolkit.labelling.ml_filter import origins as raw_files
+from toolkit.learn.labelling.ml_filter import origins as raw_files
 from toolkit.mix.settings import Stream
 from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
-from toolkit.runs.executors import Task
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table

@@ -8,10 +8,10 @@ from toolkit.command_line import Options as Common
 from toolkit.config.sizes import Size, in_words
 from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, amount, few
-from toolkit.releases.fetching import FetchJob, Target, fetch, first_parts
-from toolkit.releases.release import MOST_LISTED, Part, Release
+from toolkit.execution.executors import Task
+from toolkit.publish.fetching import FetchJob, Target, fetch, first_parts
+from toolkit.publish.release import MOST_LISTED, Part, Release
 from toolkit.result import CommandResult, absent
-from toolkit.runs.executors import Task
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, table
 from toolkit.storage.paths import check_writable

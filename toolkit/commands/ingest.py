@@ -13,6 +13,9 @@ from toolkit.commands import _mix_tables as tables
 from toolkit.commands._first_documents import first_documents, show_preview
 from toolkit.commands._one_pass import Passing, plan_per_shard
 from toolkit.errors import ToolkitError, Unreadable, amount, few
+from toolkit.execution.executors import P, R, Report, Result, Task
+from toolkit.execution.grouped import Work
+from toolkit.execution.room import Need
 from toolkit.ingest import attempts, in_place
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
@@ -26,9 +29,6 @@ from toolkit.mix.settings import work_folder
 from toolkit.mix.writer import not_carried
 from toolkit.records import ingested, rejected
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.runs.executors import P, R, Report, Result, Task
-from toolkit.runs.grouped import Work
-from toolkit.runs.room import Need
 from toolkit.stages import places
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table

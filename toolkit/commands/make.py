@@ -7,6 +7,7 @@ import msgspec
 
 from toolkit.command_line import Configured, Stage
 from toolkit.errors import ConfigError, ToolkitError, amount, few
+from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.make import shard as making
 from toolkit.make.section import SECTION, Entry, read_section, schema_of
@@ -14,7 +15,6 @@ from toolkit.make.shard import ShardToMake
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
-from toolkit.runs.grouped import ShardDone, shard_tasks
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table

@@ -22,6 +22,8 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
+from toolkit.execution.executors import Task
+from toolkit.execution.grouped import shard_tasks
 from toolkit.mix import join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
@@ -31,8 +33,6 @@ from toolkit.mix.settings import MixSettings, Stream, work_folder
 from toolkit.records import foreign, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
-from toolkit.runs.executors import Task
-from toolkit.runs.grouped import shard_tasks
 from toolkit.stages import shards
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome

@@ -9,13 +9,13 @@ from toolkit.data.places import Place as Written
 from toolkit.data.places import check_apart
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, amount
-from toolkit.releases.fetching import FetchJob, fetch
-from toolkit.releases.hub import BATCH, Repository
-from toolkit.releases.publishing import Place, credentials, files_of
-from toolkit.releases.release import FORM, File, is_hub, parse
+from toolkit.execution.executors import Task
+from toolkit.execution.progress import Progress
+from toolkit.publish.fetching import FetchJob, fetch
+from toolkit.publish.hub import BATCH, Repository
+from toolkit.publish.publishing import Place, credentials, files_of
+from toolkit.publish.release import FORM, File, is_hub, parse
 from toolkit.result import CommandResult, absent
-from toolkit.runs.executors import Task
-from toolkit.runs.progress import Progress
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.paths import check_writable, join

@@ -23,6 +23,7 @@ from toolkit.describe import croissant
 from toolkit.describe.ingest_counts import counted
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
+from toolkit.execution.executors import Report, Task
 from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
 from toolkit.mix import plan, publish, stage
@@ -40,7 +41,6 @@ from toolkit.report.gather import Gathered, gather
 from toolkit.report.of_output import languages_of, run_of_output
 from toolkit.report.one_shard import VERSION as FACTS_VERSION
 from toolkit.result import CommandResult, FailedResult
-from toolkit.runs.executors import Report, Task
 from toolkit.stages.context import Context
 from toolkit.stages.dispatch import opened_apart
 from toolkit.stages.outcome import Outcome, StepFailed, all_values

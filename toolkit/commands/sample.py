@@ -9,7 +9,7 @@ import xxhash
 from toolkit.command_line import Configured, Stage
 from toolkit.commands.dedup import SampleCopy, make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError, amount
-from toolkit.runs.executors import Task
+from toolkit.execution.executors import Task
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures

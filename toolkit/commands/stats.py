@@ -26,6 +26,7 @@ from toolkit.commands._stats_tables import (
 )
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.execution.executors import Task
 from toolkit.ingest import inputs, own_types
 from toolkit.inspect import counting
 from toolkit.inspect import targets as inspected
@@ -42,7 +43,6 @@ from toolkit.records import ingested, rejected
 from toolkit.result import CommandResult, FailedResult, absent
 from toolkit.rules import Rule
 from toolkit.rules.checker import Name
-from toolkit.runs.executors import Task
 from toolkit.session import current
 from toolkit.source import Resolved
 from toolkit.stages import shards as sharing

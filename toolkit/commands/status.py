@@ -11,11 +11,11 @@ import msgspec
 from toolkit.command_line import Configured, Shared
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError
+from toolkit.execution import claims
 from toolkit.records import ingested
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.records.lost import lost_shards
-from toolkit.runs import claims
 from toolkit.session import current
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context

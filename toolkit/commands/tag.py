@@ -18,11 +18,11 @@ from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
 from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
+from toolkit.execution.executors import Result
+from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema
 from toolkit.result import CommandResult, absent
-from toolkit.runs.executors import Result
-from toolkit.runs.grouped import ShardDone, shard_tasks
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table

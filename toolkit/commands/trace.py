@@ -17,13 +17,13 @@ from toolkit.commands import _tracing as tracing
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, amount, short
+from toolkit.execution.executors import Report, Task
 from toolkit.mix import publish
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.join import JoinedShard, ShardToMix, joint_rows
 from toolkit.mix.settings import REJECTED, TOKENS
 from toolkit.records.left_out import LeftOut, is_called
 from toolkit.result import CommandResult, absent
-from toolkit.runs.executors import Report, Task
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, all_values

@@ -8,12 +8,12 @@ import msgspec
 from toolkit.command_line import Configured, Flag
 from toolkit.commands._mix_preparation import shared_ids
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
+from toolkit.learn.train import folder, making, section
+from toolkit.learn.train.examples import SPLITS
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, table
 from toolkit.stages.sections import before
-from toolkit.train import folder, making, section
-from toolkit.train.examples import SPLITS
 from toolkit.whole.section import Entry, Plan
 
 

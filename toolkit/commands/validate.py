@@ -14,6 +14,8 @@ from toolkit.describe.about import About
 from toolkit.describe.croissant import NAME as CROISSANT
 from toolkit.describe.output import look_job
 from toolkit.errors import ConfigError, NoDocuments, ToolkitError, amount
+from toolkit.execution.executors import Task
+from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import attempts, inputs
 from toolkit.inspect import targets
 from toolkit.inspect.targets import format_of, recorded_format
@@ -24,8 +26,6 @@ from toolkit.mix.lock import load as load_lock
 from toolkit.mix.stage import check_shard
 from toolkit.records import ingested, rejected, sets
 from toolkit.result import CommandResult
-from toolkit.runs.executors import Task
-from toolkit.runs.grouped import shard_tasks
 from toolkit.source import external_sets
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context

@@ -18,11 +18,11 @@ from toolkit.data.tables.footers import open_parquet
 from toolkit.describe.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.describe.model import Crawled
 from toolkit.errors import DAMAGED, DataError
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Position
 from toolkit.ingest import folders
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Position
 from toolkit.storage.paths import lacking, stat
 from toolkit.storage.reading import Lines, stored_digest
 

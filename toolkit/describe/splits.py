@@ -18,11 +18,11 @@ from toolkit.data.schema import STR
 from toolkit.describe.model import Facts, Field, File, PathField, RecordType, Row, Split
 from toolkit.describe.records import MEDIA_TYPES, apart, group_of, media_type, suffix_of
 from toolkit.errors import ConfigError, DataError
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Position
 from toolkit.inspect.documents import text_at
 from toolkit.inspect.targets import Format
 from toolkit.mix.settings import split_of
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Position
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, remove_with_folders
 from toolkit.storage.reading import Lines

@@ -27,7 +27,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.exchange.sealed import Sealed, SealedOutput, bounds_of
 from toolkit.exchange.tables import MEMORY
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.storage import json_files
 from toolkit.storage.artifact import Derived, state
 from toolkit.storage.json_files import json_digest

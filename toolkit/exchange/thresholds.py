@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.exchange.tables import MEMORY
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join, remove
 from toolkit.text.kernels.signatures import Array
 

@@ -9,8 +9,8 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import line_index
 from toolkit.errors import DataError
+from toolkit.execution.executors import Report
 from toolkit.exporting.shard import journal_of
-from toolkit.runs.executors import Report
 from toolkit.storage import Stat
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import compression_in

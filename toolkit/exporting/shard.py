@@ -21,6 +21,7 @@ from toolkit.data.tables.declared import ROW, entry
 from toolkit.data.tables.sink import Sink
 from toolkit.data.tables.typed import arrow_type, may_be_null, shape_of
 from toolkit.errors import ConfigError, DataError, amount, few
+from toolkit.execution.executors import Report
 from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
@@ -28,7 +29,6 @@ from toolkit.records import origins
 from toolkit.records import sets as records
 from toolkit.records.freshness import ShardAttributes
 from toolkit.records.origins import Origin
-from toolkit.runs.executors import Report
 from toolkit.storage import store_of
 from toolkit.storage.artifact import Derived, FileRecord, State, state
 from toolkit.storage.journal import Journal, Place

@@ -21,11 +21,11 @@ from toolkit.data import journals, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.journals import INGEST
 from toolkit.errors import DataError
+from toolkit.execution import claims
 from toolkit.ingest.plan import InputToIngest
 from toolkit.interrupts import pause
 from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import Attempt, InputRecord
-from toolkit.runs import claims
 from toolkit.storage.journal import Group
 from toolkit.storage.paths import exists, join, list_files, remove_with_folders, stat_each
 

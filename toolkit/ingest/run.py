@@ -17,6 +17,10 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
+from toolkit.execution.blocks import BLOCK_BYTES, BLOCK_ROWS
+from toolkit.execution.executors import P, R, Report, Result, Task
+from toolkit.execution.grouped import one_by_one
+from toolkit.execution.progress import Position
 from toolkit.ingest.attempts import Claims, Grouped, forget_shards
 from toolkit.ingest.inputs import input_state, is_of_these, of_entry
 from toolkit.ingest.plan import InputToIngest, as_listed
@@ -27,10 +31,6 @@ from toolkit.ingest.reading.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import InputRecord
-from toolkit.runs.blocks import BLOCK_BYTES, BLOCK_ROWS
-from toolkit.runs.executors import P, R, Report, Result, Task
-from toolkit.runs.grouped import one_by_one
-from toolkit.runs.progress import Position
 from toolkit.storage import Stat, store_of
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput

@@ -18,9 +18,9 @@ from toolkit.aggregate.samples import Least
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.row_index import row_hash
 from toolkit.data.schema import Type, field_name, walk
+from toolkit.execution.executors import Report
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import Key
-from toolkit.runs.executors import Report
 from toolkit.tag.sample import key_of
 
 PAIRS = 10_000

@@ -31,6 +31,8 @@ from toolkit.data import row_index, schema
 from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, ConfigError, DataError
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Position
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
 from toolkit.inspect.targets import Format, Home
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
@@ -39,8 +41,6 @@ from toolkit.mix.settings import work_folder
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules import RuleSet
 from toolkit.rules.checker import Name
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Position
 from toolkit.storage import Stat, json_files
 from toolkit.storage.artifact import Artifact, FileRecord, State, state
 from toolkit.storage.models import cache_folder

@@ -18,13 +18,13 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document
 from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError, Unreadable, in_words
+from toolkit.execution.blocks import in_order, threads_for
+from toolkit.execution.executors import Report, Result, Task
+from toolkit.execution.grouped import ShardDone, ShardWork, Work, one_by_one
 from toolkit.make.section import DOCUMENTS, Entry
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
 from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
-from toolkit.runs.blocks import in_order, threads_for
-from toolkit.runs.executors import Report, Result, Task
-from toolkit.runs.grouped import ShardDone, ShardWork, Work, one_by_one
 from toolkit.storage.artifact import state as artifact_state
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput

@@ -22,11 +22,11 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import journals, line_index
 from toolkit.errors import DataError, ToolkitError
+from toolkit.execution.executors import Report
 from toolkit.mix.plan import JOINED, PartPlan
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle import HEAD, frames_in
 from toolkit.mix.stage import stage_path
-from toolkit.runs.executors import Report
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.journal import Group, Journal

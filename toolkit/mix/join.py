@@ -27,12 +27,12 @@ from toolkit.data.documents import (
 )
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError, StaleError
+from toolkit.execution.blocks import Block, in_blocks, next_block
 from toolkit.mix.joined_sets import Binding, ChosenText, JoinedSet, chosen_text_of, compile_rules
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import sets as records
 from toolkit.records.freshness import ShardAttributes
 from toolkit.rules import WHOLE, RuleSet
-from toolkit.runs.blocks import Block, in_blocks, next_block
 from toolkit.session import current
 from toolkit.storage.paths import exists
 from toolkit.text.batch import Batch

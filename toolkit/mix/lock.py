@@ -9,10 +9,10 @@ from typing import Any, Literal
 import msgspec
 
 from toolkit.errors import ConfigError, DataError, amount, short
+from toolkit.execution.executors import Report
 from toolkit.mix.join import ShardToMix, inputs_of
 from toolkit.mix.publish import InputEntry, Manifest
 from toolkit.mix.settings import REJECTED
-from toolkit.runs.executors import Report
 from toolkit.storage import json_files
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import NamedOutput

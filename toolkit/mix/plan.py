@@ -13,11 +13,11 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.exchange.thresholds import Keys, KeySource, Run, in_groups
+from toolkit.execution.executors import Report, Task
 from toolkit.mix.budget.bounds import find_bounds
 from toolkit.mix.settings import REJECTED, MixSettings, work_folder
 from toolkit.mix.stage import Member, StageRecord, stage_path
 from toolkit.rules.kinds.repeat import EVERYTHING
-from toolkit.runs.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.paths import join
 

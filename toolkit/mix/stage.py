@@ -14,6 +14,9 @@ from toolkit.data.metadata_fields import DOT, SAME
 from toolkit.data.own_types import KEYS
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
+from toolkit.execution.blocks import in_order, threads_for
+from toolkit.execution.executors import Report, Result, Task
+from toolkit.execution.grouped import ShardDone, Work, one_by_one
 from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, SizesByLabel, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
@@ -21,9 +24,6 @@ from toolkit.mix.orphans import Copies, Noted
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.writer import not_carried
-from toolkit.runs.blocks import in_order, threads_for
-from toolkit.runs.executors import Report, Result, Task
-from toolkit.runs.grouped import ShardDone, Work, one_by_one
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.journal import Group, Journal

@@ -21,13 +21,13 @@ from toolkit.aggregate.histogram import Cells
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
+from toolkit.execution.executors import Report
 from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals
 from toolkit.mix.effects.preview import Block, Decided, Effects, blocks
 from toolkit.mix.join import ShardToMix, inputs_of
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, Attributes, DuplicateCounts, Pair, key_of
 from toolkit.report.fields import Fields
-from toolkit.runs.executors import Report
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file

@@ -15,6 +15,8 @@ from toolkit.data.addresses import url_of
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
+from toolkit.execution.blocks import Block
+from toolkit.execution.executors import Report
 from toolkit.mix.effects.explain import plain
 from toolkit.mix.join import Joiner, JointBlock, ShardToMix, at_document, inputs_of
 from toolkit.report.facts import Line, Marked, PairText, Sample
@@ -22,8 +24,6 @@ from toolkit.report.fields import Fields
 from toolkit.report.merging import MOST_LABELS, Chosen, Merged
 from toolkit.rules import Rule, RuleSet, rules_in
 from toolkit.rules.expressions import FAULTS
-from toolkit.runs.blocks import Block
-from toolkit.runs.executors import Report
 from toolkit.storage.artifact import Derived, state
 from toolkit.storage.json_files import json_digest
 

@@ -11,25 +11,25 @@ from typing import Self
 import msgspec
 
 from toolkit.align import section as align_section
-from toolkit.annotate import section as annotate_section
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.describe.about import read_splits
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError
+from toolkit.execution import claims
+from toolkit.execution.room import Room
 from toolkit.ingest import in_place, own_types
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.interop.dolma import is_dolma
+from toolkit.learn.annotate import section as annotate_section
 from toolkit.make import section as make_section
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets
 from toolkit.records.foreign import Seen
-from toolkit.runs import claims
-from toolkit.runs.room import Room
 from toolkit.source import Source, look
 from toolkit.stages.disk import Disk
 from toolkit.stages.running import Running, merge

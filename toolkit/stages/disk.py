@@ -12,6 +12,8 @@ from toolkit.config.settings import Config, ConfigNode
 from toolkit.config.sizes import in_words
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, Unreadable
+from toolkit.execution.executors import P, Task
+from toolkit.execution.room import NOTHING, Need, Needs, NoRoom, Room, most_of
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest.plan import InputToIngest
 from toolkit.make.shard import ShardToMake
@@ -22,8 +24,6 @@ from toolkit.mix.settings import TOKENS as FORMAT
 from toolkit.mix.stage import load_stage
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
-from toolkit.runs.executors import P, Task
-from toolkit.runs.room import NOTHING, Need, Needs, NoRoom, Room, most_of
 from toolkit.storage import store_of
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import exists, stat

@@ -7,7 +7,7 @@ from typing import Any
 from toolkit.config import settings as config
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ToolkitError
-from toolkit.runs.executors import Result
+from toolkit.execution.executors import Result
 from toolkit.stages.context import Context
 from toolkit.storage_options import StorageOptions
 

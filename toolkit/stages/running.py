@@ -9,14 +9,14 @@ from typing import Any, cast
 from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingExtra, indented
+from toolkit.execution import claims, grouped, workers
+from toolkit.execution.executors import Executor, P, R, Report, Result, Task, always
+from toolkit.execution.executors.in_process import InProcess
+from toolkit.execution.progress import Progress
+from toolkit.execution.room import Needs, Room
 from toolkit.interrupts import pause
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.runs import claims, grouped, workers
-from toolkit.runs.executors import Executor, P, R, Report, Result, Task, always
-from toolkit.runs.executors.in_process import InProcess
-from toolkit.runs.progress import Progress
-from toolkit.runs.room import Needs, Room
 from toolkit.session import InSession, Session, current
 from toolkit.storage.journal import Journal, apart
 
@@ -263,7 +263,7 @@ class Running:
     def claimed(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
         """Return a context manager, within which no other run works on something with other settings.
 
-        See `toolkit.runs.claims`.
+        See `toolkit.execution.claims`.
 
         Args:
             folder: the bookkeeping folder of a dataset or an output.

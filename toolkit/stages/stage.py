@@ -10,11 +10,11 @@ import msgspec
 
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere
+from toolkit.execution import claims
 from toolkit.mix import stage as mix_stage
 from toolkit.mix.publish import Published
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
-from toolkit.runs import claims
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.sections import STAGES
@@ -145,7 +145,7 @@ class Checked:
     Attributes:
         faults: Faults so far; if there are any, `sets` need not be complete.
         sets: Schemas of the sets that the sections make.
-        holds: What a run works on in the dataset, with digests of the settings, for `toolkit.runs.claims`.
+        holds: What a run works on in the dataset, with digests of the settings, for `toolkit.execution.claims`.
         output: Settings of the mix.
         plans: What each section comes to, by the name of its stage.
     """

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Collection
 
-from toolkit.annotate.section import is_prompt_of
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, StaleError
+from toolkit.learn.annotate.section import is_prompt_of
+from toolkit.learn.train import folder as models_of_ours
 from toolkit.records import aligned, sets
 from toolkit.storage import models
 from toolkit.storage.artifact import DONE, State
-from toolkit.train import folder as models_of_ours
 from toolkit.whole.records import load_resolution, load_resolved
 
 

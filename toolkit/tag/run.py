@@ -17,11 +17,11 @@ from toolkit.data import journals, row_index, schema
 from toolkit.data.alignment import AttributeRows, attribute_lines, is_of_experiment
 from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Rows, Span, to_document
 from toolkit.errors import DataError, did_you_mean, in_words
+from toolkit.execution.blocks import Block, in_blocks, in_order, next_block, threads_for
+from toolkit.execution.executors import Report, Result, Task
+from toolkit.execution.grouped import ShardDone, ShardWork, Work, one_by_one
 from toolkit.records import foreign, sets
 from toolkit.records.freshness import ShardAttributes
-from toolkit.runs.blocks import Block, in_blocks, in_order, next_block, threads_for
-from toolkit.runs.executors import Report, Result, Task
-from toolkit.runs.grouped import ShardDone, ShardWork, Work, one_by_one
 from toolkit.storage.journal import Group
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
@@ -54,7 +54,7 @@ def settings_of(schemas: Mapping[str, sets.SetSchema]) -> dict[str, dict[str, An
 
 
 def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """Return what a tagging works on, by set, with a digest of its settings: for `toolkit.runs.claims`."""
+    """Return what a tagging works on, by set, with a digest of its settings: for `toolkit.execution.claims`."""
     return {f"the set {name}": json_digest(found) for name, found in settings.items()}
 
 

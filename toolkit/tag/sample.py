@@ -20,10 +20,10 @@ from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import LATE_DECODER, AttributesRow, Rows
 from toolkit.errors import AlignmentError
+from toolkit.execution.executors import Report
+from toolkit.execution.grouped import ShardWork
 from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
-from toolkit.runs.executors import Report
-from toolkit.runs.grouped import ShardWork
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, remove_tree

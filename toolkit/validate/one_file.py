@@ -18,6 +18,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, Span, to_document
 from toolkit.describe.look import Look, Looked, LookJob
 from toolkit.errors import AlignmentError, DataError, ToolkitError
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Position
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
@@ -25,8 +27,6 @@ from toolkit.mix.settings import COPY
 from toolkit.mix.writer import Writer
 from toolkit.records import foreign, sets
 from toolkit.records.freshness import ShardAttributes
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Position
 from toolkit.storage.paths import exists, size_of, stat
 from toolkit.storage.reading import Lines, version_read
 from toolkit.text.editing import edits_of_spans

@@ -5,16 +5,19 @@ from typing import Any
 
 import msgspec
 
-from toolkit.annotate.annotator import Annotator
-from toolkit.annotate.prompt import Prompt
 from toolkit.config import scale, settings
 from toolkit.config.docstrings import first_line
 from toolkit.config.settings import Config
 from toolkit.config.sizes import Size
 from toolkit.describe.about import About
 from toolkit.errors import ConfigError, MissingExtra
+from toolkit.execution.workers import DEFAULT, EXECUTORS
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.section import Common as Input
+from toolkit.learn.annotate.annotator import Annotator
+from toolkit.learn.annotate.prompt import Prompt
+from toolkit.learn.train import section as train_section
+from toolkit.learn.train.trainer import TRAINERS
 from toolkit.make.stage import STAGES
 from toolkit.mix.budget.settings import BudgetForm
 from toolkit.mix.settings import TOKENS, JoinedOption, OutputSettings, SectionForm, StreamForm
@@ -22,12 +25,9 @@ from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.rules.reading import GroupForm, IncludeForm
-from toolkit.runs.workers import DEFAULT, EXECUTORS
 from toolkit.storage_options import Duration, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
-from toolkit.train import section as train_section
-from toolkit.train.trainer import TRAINERS
 from toolkit.whole import section as dedup_section
 from toolkit.whole.kind import KINDS
 

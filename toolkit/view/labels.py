@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import msgspec
 
-from toolkit.annotations.formats.label_studio import result_of
 from toolkit.errors import ConfigError, DataError, amount, did_you_mean
+from toolkit.label_files.formats.label_studio import result_of
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.roots import check_roots, note_roots

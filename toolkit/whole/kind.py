@@ -15,8 +15,8 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import SealedOutput
+from toolkit.execution.executors import Report, Task
 from toolkit.plugins import Kind as KindOfPlugin
-from toolkit.runs.executors import Report, Task
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join
 from toolkit.text.batch import Batch

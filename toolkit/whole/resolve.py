@@ -13,12 +13,12 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index, schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
+from toolkit.execution.executors import Report, Task
+from toolkit.execution.grouped import ShardDone
+from toolkit.execution.progress import Share
 from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
-from toolkit.runs.executors import Report, Task
-from toolkit.runs.grouped import ShardDone
-from toolkit.runs.progress import Share
 from toolkit.storage import store_of
 from toolkit.storage.artifact import State, state
 from toolkit.storage.json_files import json_digest

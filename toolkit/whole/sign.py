@@ -19,13 +19,13 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import ShardState, current
 from toolkit.errors import DataError
+from toolkit.execution.executors import Report, Task
+from toolkit.execution.grouped import ShardDone, ShardWork, shard_tasks
+from toolkit.execution.progress import Share
 from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, inputs_of, joint_blocks
 from toolkit.records.freshness import ShardAttributes
 from toolkit.rules.text_edits import EditedDocument, edits_in, text_after
-from toolkit.runs.executors import Report, Task
-from toolkit.runs.grouped import ShardDone, ShardWork, shard_tasks
-from toolkit.runs.progress import Share
 from toolkit.storage.artifact import State, state
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput

@@ -5,8 +5,8 @@ import json
 from functools import partial
 
 from tests.fuzz.targets._files import MOST, NAME, refuses
-from toolkit.annotations.reader import ANNOTATIONS, AnnotationReader
 from toolkit.ingest.reader import Input
+from toolkit.label_files.reader import ANNOTATIONS, AnnotationReader
 
 SEEDS = [
     json.dumps({"document_id": "a", "scores": [1, 2.5, None], "explanations": ["x", "y", "z"],

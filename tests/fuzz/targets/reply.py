@@ -7,13 +7,13 @@ import msgspec
 import urllib3
 from urllib3.connection import HTTPConnection
 
-from toolkit.annotate import asking
-from toolkit.annotate.annotator import Annotator, Asked, judge
-from toolkit.annotate.answers import Answer
-from toolkit.annotate.endpoint import Endpoint
-from toolkit.annotate.ledger import Ledger, Limits
-from toolkit.annotate.outcomes import CAUSES, Failure
-from toolkit.annotate.prompt import Prompt, ScoreForm
+from toolkit.learn.annotate import asking
+from toolkit.learn.annotate.annotator import Annotator, Asked, judge
+from toolkit.learn.annotate.answers import Answer
+from toolkit.learn.annotate.endpoint import Endpoint
+from toolkit.learn.annotate.ledger import Ledger, Limits
+from toolkit.learn.annotate.outcomes import CAUSES, Failure
+from toolkit.learn.annotate.prompt import Prompt, ScoreForm
 
 _TOKENS = 4
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.exchange.scatter import gather
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.whole.kind import Work
 from toolkit.whole.near.connecting import EDGE, Groups, find_components, scatter_pairs
 

@@ -1,7 +1,7 @@
 """The contract of extractors, and the function that reads a page with one.
 
 Extractors are native code that pages can send into minutes of work (resiliparse 2.0: 200,000 attributes of one element,
-or as many end tags that close nothing), so `page_reader` is called in a process of its own (`toolkit.runs.pool`).
+or as many end tags that close nothing), so `page_reader` is called in a process of its own (`toolkit.execution.pool`).
 """
 
 import contextlib

@@ -20,12 +20,12 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.exchange.thresholds import Keys, KeySource
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Share
 from toolkit.mix.effects.preview import Block, blocks
 from toolkit.mix.join import ShardToMix, at_document, inputs_of
 from toolkit.rules import RuleSet
 from toolkit.rules.kinds.repeat import copy_hash
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Share
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists

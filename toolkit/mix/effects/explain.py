@@ -16,6 +16,9 @@ from toolkit.data.documents import DOCUMENT_DECODER, Document, Span
 from toolkit.data.excerpts import escaped
 from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError, short
+from toolkit.execution.blocks import Block
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Share
 from toolkit.mix.effects.counts import NO_LABEL
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import (
@@ -33,9 +36,6 @@ from toolkit.rules import RuleSet
 from toolkit.rules.expression_tree import parse
 from toolkit.rules.expressions import paths_in
 from toolkit.rules.rule import LABEL, CompiledRule, Role
-from toolkit.runs.blocks import Block
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Share
 from toolkit.session import Session, current
 from toolkit.storage.journal import apart
 from toolkit.storage.reading import lines_at

@@ -15,6 +15,8 @@ from toolkit.data import row_index
 from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.documents import LATE_DECODER, Rows
 from toolkit.errors import DataError
+from toolkit.execution.executors import Report
+from toolkit.execution.progress import Share
 from toolkit.mix.effects.counts import (
     NO_LABEL,
     GroupCount,
@@ -39,8 +41,6 @@ from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.writer import not_carried
 from toolkit.rules import Outcome, RuleSet
-from toolkit.runs.executors import Report
-from toolkit.runs.progress import Share
 from toolkit.storage.stores.local.scratch import move_scratch, open_scratch
 
 if TYPE_CHECKING:

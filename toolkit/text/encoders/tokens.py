@@ -3,11 +3,11 @@
 Batches of what a large model computes at once: texts, or pieces of texts, of about the same length.
 
 A tagger of a model is asked of a *group* of rows at a time: the rows of a shard from its first one, 256 of them, or
-fewer where their documents have 512 KiB as JSON (`toolkit.runs.blocks`); with ``when`` of those of the group that are
-asked. Groups are a function of the rows of the shard, whatever the number of processes, the executor and the command
-(``tag``, or ``run`` in one pass), and a shard that is done again is done whole. `Batches.of` divides a group by the
-lengths of its texts alone. So the same batches are computed again, each with one thread: the same bytes on one machine
-with the same versions.
+fewer where their documents have 512 KiB as JSON (`toolkit.execution.blocks`); with ``when`` of those of the group that
+are asked. Groups are a function of the rows of the shard, whatever the number of processes, the executor and the
+command (``tag``, or ``run`` in one pass), and a shard that is done again is done whole. `Batches.of` divides a group by
+the lengths of its texts alone. So the same batches are computed again, each with one thread: the same bytes on one
+machine with the same versions.
 """
 
 import os

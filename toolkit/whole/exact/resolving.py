@@ -18,7 +18,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.exchange.scatter import gather_sections, once, scatter_sections, settle
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.compiling import Compiled

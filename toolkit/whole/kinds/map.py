@@ -13,7 +13,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.exchange.sealed import damaged
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.storage import models
 from toolkit.storage.paths import join
 from toolkit.whole.kind import Asked, Resolved, Work

@@ -11,7 +11,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Resolved, Work

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.sealed import Sections, read_sealed
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import NUMBERS, Work

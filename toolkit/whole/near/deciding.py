@@ -33,7 +33,7 @@ from toolkit.exchange.sealed import (
     unpacked,
     write_sealed,
 )
-from toolkit.runs.executors import Report
+from toolkit.execution.executors import Report
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.evidence import Best, OrderedUnit, decide

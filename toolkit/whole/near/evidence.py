@@ -33,7 +33,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.sealed import Sealed, Sections, bounds_of, packed, read_sealed, unpacked, write_sections
-from toolkit.runs.executors import Report
+from toolkit.execution.executors import Report
 from toolkit.storage.paths import join
 from toolkit.text.batch import in_blocks
 from toolkit.text.kernels.compiling import Compiled

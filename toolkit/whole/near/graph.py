@@ -20,7 +20,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import gather, rows_in
 from toolkit.exchange.sealed import Sealed, Sections, bounds_of, packed, read_sealed, write_sections
-from toolkit.runs.executors import Report
+from toolkit.execution.executors import Report
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.near.connecting import CANDIDATES, candidate_type

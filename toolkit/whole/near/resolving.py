@@ -10,7 +10,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import amount
 from toolkit.exchange.scatter import settle
-from toolkit.runs.executors import Task
+from toolkit.execution.executors import Task
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, remove, remove_tree
 from toolkit.whole.kind import Resolved, Work

@@ -24,7 +24,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.addresses import host_of
 from toolkit.data.documents import BAD_ROW, Document
 from toolkit.exchange.sealed import starts_of
-from toolkit.runs.executors import Report
+from toolkit.execution.executors import Report
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.reading import Lines
 from toolkit.whole.kind import NUMBERS, Block, Competing, Files, Signer, seed_of

@@ -14,7 +14,7 @@ import numpy as np
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import DocumentRow
 from toolkit.exchange.sealed import Sections, packed, read_sealed, unpacked, write_sections
-from toolkit.runs.executors import Report
+from toolkit.execution.executors import Report
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import exists, join
 from toolkit.text.kernels.compiling import Compiled

@@ -15,7 +15,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Span
 from toolkit.exchange.sealed import Sections, packed, read_sealed, unpacked, write_sealed
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import exists, join, remove, remove_tree

@@ -16,7 +16,7 @@ from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import Document, Span
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.exchange.sealed import read_sealed
-from toolkit.runs.executors import Report, Task
+from toolkit.execution.executors import Report, Task
 from toolkit.session import cached
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join

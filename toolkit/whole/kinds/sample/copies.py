@@ -14,7 +14,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import line_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError
-from toolkit.runs.executors import Report
+from toolkit.execution.executors import Report
 from toolkit.storage import Stat, json_files
 from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of, compressor_for

@@ -1,0 +1,238 @@
+"""Running tasks somewhere: the contract that all executors keep. Each is a module here, named as in ``executor:``.
+
+A task is idempotent and may run twice, even at once. The function is a module-level function (workers find it by
+name), its payload can be pickled. An error is a value of the result, so that no task stops another.
+
+An executor for a cluster finds in `toolkit.execution.node` and `toolkit.execution.lifeline` what runs on the other
+machines.
+"""
+
+import atexit
+import gc
+import pickle
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import MissingExtra, ToolkitError
+from toolkit.interrupts import Ended, check
+from toolkit.session import current
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+Report = Callable[[int, int], None]
+"""Called by a running task with what is done since the last call: documents, and bytes of its input as stored."""
+
+Begun = Callable[[str], None]
+"""Called in the calling process with the name of a task that is given away to be done; again when it is retried."""
+
+
+Admits = Callable[["Task[Any]", bool], bool]
+"""Asked in the calling process before a task is given away, and whether others are running: False if it must wait."""
+
+
+class Done(Protocol):
+    """What became of a task."""
+
+    @property
+    def documents(self) -> int:
+        """Return how many documents it was about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[P]):
+    """Something to do.
+
+    Attributes:
+        name: for messages; each once in a run.
+        key: in records; each once in a run, too.
+        payload: what the function gets.
+        size: bytes of its input, as stored; None if that is not known. The largest tasks are begun first, so that no
+            core is left with one at the end.
+        processes: that the task itself keeps busy.
+        known: what becomes of it, if that is known before: then no executor gets it.
+    """
+
+    name: str
+    payload: P
+    size: int | None = None
+    processes: int = 1
+    key: str = ""
+    known: Done | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task failed.
+
+    Attributes:
+        message: for the user.
+        exit_code: that the command should end with.
+        details: traceback, for those who debug a tagger of their own; empty where the message says it all.
+        lacks_extra: True if a package is missing, so that every task would fail.
+    """
+
+    message: str
+    exit_code: int = 1
+    details: str = ""
+    lacks_extra: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[R]):
+    """What became of a task: a value, or a failure.
+
+    Attributes:
+        reported: bytes of its input that it has worked on; fewer than there are where nothing was to be done.
+    """
+
+    name: str
+    value: R | None = None
+    failure: Failure | None = None
+    reported: int = 0
+
+
+def largest_first(tasks: Iterable[Task[P]]) -> list[Task[P]]:
+    """Return tasks in the order in which they are begun; those of unknown size last, as they come."""
+    return sorted(tasks, key=lambda task: -(task.size or 0))
+
+
+def always(task: Task[Any], running: bool) -> bool:
+    """Let a task begin."""
+    return True
+
+
+def unheard(name: str) -> None:
+    """Do nothing about a task that has begun."""
+
+
+class Executor:
+    """Runs tasks. A context manager, which may keep its processes from one `run` to the next.
+
+    Args:
+        report: gets what tasks report.
+        begun: is told of each task that is given away to be done.
+        processes: that may work at a time on this machine.
+        settings: of the class's `Settings`; None for their defaults.
+
+    Attributes:
+        Settings: the Struct of its options in ``executor:``.
+        admits: says whether a task may begin; where it may not, it is asked again when another has ended, and about
+            once a second. It may raise what ends the run.
+    """
+
+    Settings: ClassVar[type[ConfigStruct]] = ConfigStruct
+    settings: ConfigStruct
+
+    def __init__(
+        self, report: Report, begun: Begun = unheard, *, processes: int = 1, settings: ConfigStruct | None = None
+    ) -> None:
+        self.report = report
+        self.begun = begun
+        self.admits: Admits = always
+        self.processes = processes
+        self.settings = self.Settings() if settings is None else settings
+
+    def check(self) -> None:
+        """Raise MissingExtra if a package that it needs is not installed; called before anything is written."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what has been kept."""
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """The number of processes that may work at a time, and how many of them on one task."""
+        return 1, 1
+
+    def fitting(self, tasks: int) -> "Executor":
+        """Return the executor for so many tasks: this one, or a simpler one that does as well."""
+        return self
+
+    def run(
+        self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
+    ) -> Iterator[Result[R]]:
+        """Yield the results, in any order, each once.
+
+        Closing the iterator early stops what is running; temporary files of it are deleted.
+
+        Args:
+            function: of the payloads.
+            tasks: to run.
+            at_once: at most so many, if not as many as the executor can.
+        """
+        raise NotImplementedError
+
+
+def attempt(
+    function: Callable[[P, Report], R], task: Task[P], report: Report, *, memory: int | None = None
+) -> Result[Any]:
+    """Return the result of one task; its error is one, too.
+
+    Args:
+        function: of the task.
+        task: to do.
+        report: told of what is done.
+        memory: bytes that this process may hold, for the message of a task that needs more.
+    """
+    if not (frozen := current().kept("frozen", list[bool])):
+        gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
+        atexit.unregister(gc.unfreeze)
+        atexit.register(gc.unfreeze)  # at the end modules go, too; some, such as DuckDB's, complain if they cannot
+        frozen.append(True)
+    reported = 0
+
+    def counted(documents: int, size: int) -> None:
+        nonlocal reported
+        reported += size
+        report(documents, size)
+        check()
+
+    try:
+        value, failure = function(task.payload, counted), None
+    except ToolkitError as error:
+        cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
+        value, failure = None, Failure(str(error), error.exit_code, cause, isinstance(error, MissingExtra))
+    except (KeyboardInterrupt, Ended, GeneratorExit):
+        raise
+    except BaseException as error:  # native code panics with exceptions that are no Exception; plugins call sys.exit
+        said = f"{type(error).__name__}: {error}"
+        if isinstance(error, OSError):
+            said = str(error)
+        elif isinstance(error, MemoryError):
+            said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
+            if memory:
+                said = (
+                    f"it needs more than the {memory / 1e6:,.0f} MB of executor.memory; raise the limit, with fewer "
+                    "processes if need be, and run again"
+                )
+        value, failure = None, Failure(f"{task.name}: {said}", details=traceback.format_exc())
+    check()
+    return Result(task.name, value, failure, reported)
+
+
+@contextmanager
+def thawed() -> Iterator[None]:
+    """Let garbage be looked for as before behind the ``with`` block, in all that there was when a task began in it."""
+    frozen = gc.get_freeze_count()
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count() > frozen:
+            gc.unfreeze()
+
+
+def packed(result: Result[Any]) -> bytes:
+    """Return a result, pickled; or, where it cannot be, the failure that says so."""
+    try:
+        return pickle.dumps(result)
+    except Exception as error:
+        problem = f"expected a result that can be sent, got {type(error).__name__}: {error}"
+        failure = Failure(f"{result.name}: {problem}")
+        return pickle.dumps(Result(result.name, failure=failure, reported=result.reported))

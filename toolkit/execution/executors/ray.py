@@ -1,0 +1,401 @@
+"""An executor on a Ray cluster (extra ``ray``).
+
+Ray.run ──a few tasks for each CPU──> Ray ──> `work` on a node ──result, and what was reported──> Ray.run
+
+Ray is told to retry nothing: the driver counts how often a task's process or node died. What tasks need of the
+driver's environment travels with them and not as Ray's own ``runtime_env``, which is written to logs that all can read.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.sizes import Size
+from toolkit.distribution import NAME, require_extra
+from toolkit.errors import ConfigError, ToolkitError, amount, duration
+from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
+from toolkit.execution.lifeline import TOKEN_BYTES, Lifeline
+from toolkit.execution.node import Returned, Unfit, caller, version, work
+from toolkit.execution.processes import ONE_THREAD
+from toolkit.interrupts import check
+
+CONNECT_SECONDS = 5.0
+WAIT_SECONDS = 1.0
+LOOK_SECONDS = 5.0
+"""After which the nodes are counted again."""
+
+TELL_SECONDS = 60.0
+"""After which it is told again what is waited for."""
+
+HEAD_SECONDS = 40.0
+"""How long the head may be silent. After 60 seconds Ray itself would end the process."""
+
+STOP_SECONDS = 3.0
+
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Amount = Annotated[float, msgspec.Meta(gt=0)]
+
+GPU = "GPU"
+_OWN = ("CPU", "memory")
+"""What tasks ask for by options of their own."""
+
+
+class RaySettings(ConfigStruct):
+    """Options of a Ray cluster."""
+
+    address: Annotated[
+        str, Description(description="`host:port` of the head; `auto`: $RAY_ADDRESS, or the cluster of this machine")
+    ] = "auto"
+    cpus: Annotated[Count, Description(description="the number of CPUs that a task asks for")] = 1
+    memory: Annotated[Size | None, Description(description="the memory that a task asks for")] = None
+    resources: Annotated[
+        dict[str, Amount],
+        Description(description="what else a task asks for, by the names of Ray, such as {GPU: 1}"),
+    ] = {}
+    retries: Annotated[
+        Annotated[int, msgspec.Meta(ge=0)],
+        Description(description="how often Ray repeats a task whose process or node died"),
+    ] = 3
+    in_flight: Annotated[
+        Count | None,
+        Description(description="how many tasks the cluster has at a time; default: 2 × its CPUs, divided by `cpus`"),
+    ] = None
+    give_up: Annotated[
+        Annotated[float, msgspec.Meta(ge=0)],
+        Description(description="how many seconds tasks wait while no node has what one asks for; 0: not at all"),
+    ] = 600.0
+    recycle: Annotated[
+        Count | None,
+        Description(description="a worker process is replaced after this number of tasks, against memory leaks"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        for name, asked in self.resources.items():
+            if name in _OWN:
+                option = name.lower().replace("cpu", "cpus")
+                raise ValueError(f"resources: expected no {name}; write `{option}:` beside `resources:`")
+            if asked > 1 and asked != int(asked):
+                raise ValueError(f"resources: expected whole numbers, or a part of 1, got {asked:g} of {name}")
+
+
+class Ray(Executor):
+    """Tasks on the nodes of a Ray cluster, each in a worker process that keeps the models it has loaded.
+
+    A worker or a node that dies costs its tasks one of their retries. A node that cannot do tasks at all (another
+    version of the toolkit, no such working directory) ends the run. A context manager that connects and disconnects.
+    """
+
+    Settings = RaySettings
+    settings: RaySettings
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._connected = False
+        self._ray: Any = None
+
+    def check(self) -> None:
+        _import()
+
+    def __enter__(self) -> Self:
+        self._ray = _import()
+        if not self._ray.is_initialized():
+            _connect(self._ray, self.settings.address)
+            self._connected = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connected:
+            self._ray.shutdown()
+            self._connected = False
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """The CPUs of all nodes together, and of the largest one; 1 of a cluster that has yet to grow."""
+        cpus = [1, *(int(node.get("CPU", 0)) for node in self._nodes())]
+        return max(sum(cpus) - 1, 1), max(cpus)
+
+    def run(
+        self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
+    ) -> Iterator[Result[R]]:
+        waiting: deque[Task[Any]] = deque(largest_first(tasks))
+        largest = max((self._cpus_of(task) for task in waiting), default=0)
+        growth = _Growth(self, largest)
+        if waiting:
+            growth.look()
+        begin = self._ray.remote(max_retries=0, max_calls=self.settings.recycle or 0, scheduling_strategy="SPREAD")(
+            work
+        )
+        flying, head = dict[Any, _Flight](), _Head(self._ray.get_runtime_context().gcs_address)
+        deaths: Counter[str] = Counter()
+        room, looked = at_once or self._limit(), time.monotonic()
+        with Lifeline(self._ray.util.get_node_ip_address()) as lifeline, self._stopping(flying, lifeline):
+            given = caller(lifeline.address)
+            while waiting or flying:
+                while waiting and len(flying) < room and self.admits(waiting[0], bool(flying)):
+                    task = waiting.popleft()
+                    flight = _Flight(task, os.urandom(TOKEN_BYTES))
+                    reference = begin.options(
+                        num_cpus=self._cpus_of(task),
+                        memory=self.settings.memory,
+                        num_gpus=self.settings.resources.get(GPU),
+                        resources={k: v for k, v in self.settings.resources.items() if k != GPU},
+                        name=task.name,
+                        runtime_env=_runtime(),
+                    ).remote(given._replace(token=flight.token), pickle.dumps((function, task)))
+                    flying[reference] = flight
+                    self.begun(task.name)
+                for reference in self._ready(list(flying)):
+                    flight = flying.pop(reference)
+                    growth.goes_on()
+                    task = flight.task
+                    found = self._received(reference)
+                    if isinstance(found, Returned):
+                        self._tell(flight, found.documents, found.bytes)
+                        yield pickle.loads(found.result)  # noqa: S301  # from a process of ours
+                        continue
+                    self._tell(flight, 0, 0)
+                    deaths[task.name] += 1
+                    if deaths[task.name] > self.settings.retries:
+                        often = "once" if self.settings.retries == 0 else f"{deaths[task.name]} times"
+                        yield _failed(task, f"{found}, {often}")
+                    else:
+                        waiting.append(task)
+                by_token = {flight.token: flight for flight in flying.values()}
+                for news in lifeline.news():
+                    if known := by_token.get(news.token):
+                        self._tell(known, known.documents + news.documents, known.bytes + news.bytes)
+                if time.monotonic() - looked > LOOK_SECONDS:
+                    looked = time.monotonic()
+                    if head.answers():
+                        room = at_once or self._limit()
+                        growth.look()
+
+    # --- the cluster --------------------------------------------------------------------------------------------------
+
+    def _nodes(self) -> list[dict[str, float]]:
+        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+
+    def _cpus_of(self, task: Task[Any]) -> int:
+        return max(self.settings.cpus, task.processes)
+
+    def _limit(self) -> int:
+        return self.settings.in_flight or max(1, 2 * self.cores[0] // self.settings.cpus)
+
+    def has_room(self, cpus: int) -> bool:
+        """Return whether some node could do a task that asks for so many CPUs."""
+        wanted = {"CPU": cpus, "memory": self.settings.memory or 0, **self.settings.resources}
+        return any(all(node.get(name, 0) >= asked for name, asked in wanted.items()) for node in self._nodes())
+
+    def wanted(self, cpus: int) -> str:
+        """Return in words what a task asks for."""
+        memory = [f"{self.settings.memory / 1e6:,.0f} MB of memory"] if self.settings.memory else []
+        others = [f"{asked:g} {name}" for name, asked in self.settings.resources.items()]
+        return " and ".join([amount(cpus, "CPU"), *memory, *others])
+
+    def listed(self) -> str:
+        """Return in words what the nodes have."""
+        nodes = [
+            f"{node.get('CPU', 0):.0f} CPUs with {node.get('memory', 0) / 1e6:,.0f} MB"
+            + "".join(f" and {node.get(name, 0):g} {name}" for name in self.settings.resources)
+            for node in self._nodes()
+        ]
+        return f"{amount(len(nodes), 'node')}: {', '.join(nodes[:4])}{', …' if len(nodes) > 4 else ''}"
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    def _tell(self, flight: "_Flight", documents: int, size: int) -> None:
+        """Report that so much has been done of a task in all."""
+        self.report(documents - flight.documents, size - flight.bytes)
+        flight.documents, flight.bytes = documents, size
+
+    def _ready(self, references: list[Any]) -> list[Any]:
+        check()
+        ready, others = self._ray.wait(references, num_returns=1, timeout=WAIT_SECONDS)
+        if ready and others:
+            ready += self._ray.wait(others, num_returns=len(others), timeout=0)[0]
+        return list(ready)
+
+    def _received(self, reference: Any) -> Returned | str:
+        """Return what a task gave, or a text that says how its process ended."""
+        errors = self._ray.exceptions
+        try:
+            found = pickle.loads(self._ray.get(reference))  # noqa: S301  # from a process of ours
+        except errors.RayTaskError as error:  # `work` itself raises nothing
+            cause = str(error.cause or error).strip().rpartition("\n")[2]
+            raise ConfigError(
+                f"executor: expected {NAME} {version()} on every node, got one where no task begins: {cause}"
+            ) from None
+        except errors.OutOfMemoryError:
+            return "Ray ended its process, because the memory of the node was exhausted; set executor.memory"
+        except errors.RayError as error:
+            return _obituary(type(error).__name__)
+        if isinstance(found, Unfit):
+            raise ConfigError(f"executor: {found.reason}")
+        assert isinstance(found, Returned)
+        return found
+
+    @contextlib.contextmanager
+    def _stopping(self, flying: dict[Any, "_Flight"], lifeline: Lifeline) -> Iterator[None]:
+        """Interrupt, at the end, what still runs, so that temporary files are deleted.
+
+        Ray ends what does not listen, as soon as the driver is disconnected.
+        """
+        try:
+            yield
+        finally:
+            if flying:
+                lifeline.cut()
+                self._ray.wait(list(flying), num_returns=len(flying), timeout=STOP_SECONDS)
+
+
+class _Growth:
+    """What tasks wait for where no node has room for the largest: a cluster grows when it sees them wait.
+
+    Args:
+        cluster: the executor.
+        cpus: that the largest task asks for.
+    """
+
+    def __init__(self, cluster: Ray, cpus: int) -> None:
+        self._cluster, self._cpus = cluster, cpus
+        self._had_room = False
+        self._since = self._told = 0.0
+
+    def goes_on(self) -> None:
+        """Note that a task has ended: the cluster works, though it may have no room for the largest one."""
+        self._since = time.monotonic() if self._since else 0.0
+
+    def look(self) -> None:
+        """Look whether there is room; tell what is waited for.
+
+        Raises:
+            ConfigError: if there has been none since the beginning, for longer than the settings allow.
+            ToolkitError: if there has been none for so long since a node was lost.
+        """
+        now, wanted = time.monotonic(), self._cluster.wanted(self._cpus)
+        if self._cluster.has_room(self._cpus):
+            if self._since:
+                _say(f"a node that has {wanted} is there")
+            self._had_room, self._since, self._told = True, 0.0, 0.0
+            return
+        self._since = self._since or now
+        limit, got = self._cluster.settings.give_up, self._cluster.listed()
+        if now - self._since >= limit:
+            kind = ToolkitError if self._had_room else ConfigError
+            waited = f" for {duration(limit)}" if limit else ""
+            raise kind(
+                f"executor: expected a node that has {wanted}, got{waited} {got}; add one and run again, ask for less, "
+                "or raise `executor.give_up`"
+            )
+        if not self._told or now - self._told >= TELL_SECONDS:
+            self._told = now
+            left = duration(limit - (now - self._since))
+            _say(f"waiting for a node that has {wanted}: there are {got}; at most {left} more (`executor.give_up`)")
+
+
+class _Head:
+    """The head of a cluster, which Ray asks for nodes: without it, that ends the process.
+
+    Args:
+        address: of the head.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._silent = 0.0
+
+    def answers(self) -> bool:
+        """Return whether somebody listens there; raise ToolkitError if nobody has for a while."""
+        host, _, port = self._address.rpartition(":")
+        now = time.monotonic()
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), WAIT_SECONDS).close()
+        except OSError as error:
+            why = error.strerror or str(error)
+            if not self._silent:
+                self._silent = now
+                _say(f"waiting for the head of the cluster at {self._address}, which does not answer: {why}")
+            if now - self._silent > HEAD_SECONDS:
+                raise ToolkitError(
+                    f"executor: expected the head of the cluster at {self._address} to answer, got for "
+                    f"{duration(now - self._silent)}: {why}; begin a cluster, and run again"
+                ) from None
+            return False
+        self._silent = 0.0
+        return True
+
+
+def _say(what: str) -> None:
+    print(f"executor: {what}", file=sys.stderr, flush=True)
+
+
+@dataclass
+class _Flight:
+    """A task that the cluster has, and what of it has been reported."""
+
+    task: Task[Any]
+    token: bytes
+    documents: int = 0
+    bytes: int = 0
+
+
+def _runtime() -> dict[str, Any]:
+    """Return what a worker process must have when it begins: nothing secret."""
+    variables = {name: os.environ.get(name, value) for name, value in ONE_THREAD.items()}
+    if path := os.environ.get("PYTHONPATH"):
+        variables["PYTHONPATH"] = path
+    return {"env_vars": variables}
+
+
+def _failed(task: Task[Any], why: str) -> Result[Any]:
+    return Result(task.name, failure=Failure(f"{task.name}: {why}"))
+
+
+def _obituary(error: str) -> str:
+    if error == "WorkerCrashedError":
+        return "the worker process died (of a signal, of its memory, or in native code)"
+    return f"the node or the process that did it was lost ({error})"
+
+
+def _import() -> Any:
+    require_extra("ray", "executor ray", "ray")
+    import ray
+
+    return ray
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Connect to a cluster that is there already."""
+    known = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
+    wanted = f"executor: expected a Ray cluster at {known}"
+    hint = "`ray start --head` on one machine and `ray start --address=…` on the others begin one"
+    if known != "auto":
+        host, colon, port = known.rpartition(":")
+        if not (host and colon and port.isdecimal()) or "/" in host:
+            raise ConfigError(f"executor.address: expected host:port or auto, got {known!r}")
+        try:
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()  # Ray itself would try for a minute
+        except OSError as error:
+            raise ConfigError(f"{wanted}, got: {error.strerror or error}; {hint}") from None
+    terminated = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=known, log_to_driver=False, logging_level="ERROR")
+    except (Exception, SystemExit) as error:
+        cause = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ConfigError(f"{wanted}, that this machine is a node of, got: {cause}; {hint}") from None
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, terminated or signal.SIG_DFL)  # Ray has set one of its own
+    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001  # or it prints deaths of workers among results

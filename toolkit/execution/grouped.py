@@ -1,0 +1,219 @@
+"""Small tasks in groups: what is made of many shards becomes durable together, for one sync costs as many do.
+
+    tasks ──small ones, in a row──> groups ──executor──> a result for each task
+                                      └──the process died, or the disk refused──> each by itself
+
+A group has so little work that it does not matter who has to do it again.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Generic, Protocol, TypeVar
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data.dataset import Dataset
+from toolkit.execution.executors import Done, P, R, Report, Result, Task, attempt
+from toolkit.storage.journal import Group
+from toolkit.storage.paths import size_of
+from toolkit.storage.threads import for_each
+
+SMALL = 256 << 10
+"""Stored bytes of an input below which it is small."""
+
+MOST = 64
+"""Tasks of a group."""
+
+LEAST = 16
+"""Small tasks from which they are grouped."""
+
+SECONDS = 2.0
+"""Work after which what is done of a group becomes durable: a kill costs no more."""
+
+Together = Callable[[list[Task[P]], Report], list[Result[R]]]
+"""Does the tasks of a group; returns a result for each, in their order."""
+
+Run = Callable[["Work[Any, Any]", list[Task[Any]]], Iterator[Result[Any]]]
+"""Yields the results of tasks: that of an executor."""
+
+
+class ShardDone(ConfigStruct):
+    """The outcome of a shard.
+
+    Attributes:
+        shard: Name of the shard.
+        documents: Number of its documents.
+        written: Names of what was written of it; none if all was up to date.
+        rows: Number of rows that were made, if that is not the number of documents.
+    """
+
+    shard: str
+    documents: int
+    written: list[str] = []
+    rows: int = 0
+
+
+class ShardWork(ConfigStruct, kw_only=True):
+    """Base of the work on a shard of a dataset."""
+
+    dataset: Dataset
+    shard: str
+
+    @property
+    def path(self) -> str:
+        """Return the path of the documents."""
+        return self.dataset.shard_path(self.shard)
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    @property
+    def key(self) -> str:
+        return self.shard
+
+
+class OnShard(Protocol):
+    """Work on a shard: its name for messages, its key in records, and the path of its documents."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+
+
+W = TypeVar("W", bound=OnShard)
+
+
+def shard_tasks(
+    works: Sequence[W], known: Callable[[W], Done | None] | None = None, sizes: Mapping[str, int] | None = None
+) -> list[Task[W]]:
+    """Return a task for each shard.
+
+    Args:
+        works: Work on each.
+        known: Function that returns the outcome of one about which nothing is to be done.
+        sizes: Stored bytes by key, if they have been listed.
+    """
+    return tasks_of(works, works, for_each(known, works) if known else repeat(None), sizes)
+
+
+def tasks_of(
+    works: Sequence[OnShard],
+    payloads: Iterable[P],
+    known: Iterable[Done | None] = repeat(None),
+    sizes: Mapping[str, int] | None = None,
+) -> list[Task[P]]:
+    """Return a task for each shard, with what it gets, and its outcome where that is known; `sizes` as above."""
+    found = for_each(size_of, [work.path for work in works]) if sizes is None else [sizes.get(w.key) for w in works]
+    return [
+        Task(work.name, payload, size, key=work.key, known=done)
+        for work, payload, size, done in zip(works, payloads, found, known, strict=False)
+    ]
+
+
+@dataclass(frozen=True)
+class Work(Generic[P, R]):
+    """What is done with tasks.
+
+    Attributes:
+        alone: does a task.
+        together: does small ones in a group; None if each is done by itself.
+    """
+
+    alone: Callable[[P, Report], R]
+    together: Together[P, R] | None = None
+
+    def in_groups(self, tasks: list[Task[P]], cores: int) -> list[Task[Any]]:
+        """Return tasks, of which small ones are groups, enough of them for so many processes."""
+        small = [task for task in tasks if task.size is not None and task.size < SMALL and task.processes == 1]
+        if self.together is None or len(small) < LEAST:
+            return tasks
+        size = min(MOST, -(-len(small) // (1 if cores == 1 else 4 * cores)))
+        grouped = {task.name for task in small}
+        groups = [small[first : first + size] for first in range(0, len(small), size)]
+        return [*(task for task in tasks if task.name not in grouped), *map(_group, groups)]
+
+    def results(self, run: Run, tasks: list[Task[Any]]) -> Iterator[Result[R]]:
+        """Yield the results of all tasks, in any order; those of a group that failed as a whole are done by themselves.
+
+        Args:
+            run: by which they are done; a second time for those of such groups.
+            tasks: and groups of them.
+        """
+        groups, again = {task.name: members(task) for task in tasks if _is_group(task.payload)}, list[Task[P]]()
+        for result in run(self, tasks):
+            if result.name not in groups:
+                yield result
+            elif result.failure:
+                again += groups[result.name]
+            else:
+                yield from result.value or ()
+        if again:
+            yield from run(self, again)
+
+    def __call__(self, payload: Any, report: Report) -> Any:
+        """Return the result of a task, or those of a group; one that fails as a whole has not reported anything."""
+        if self.together is None or not _is_group(payload):
+            return self.alone(payload, report)
+        told: Counter[str] = Counter()
+
+        def counted(documents: int, size: int) -> None:
+            told.update(documents=documents, size=size)
+            report(documents, size)
+
+        try:
+            return self.together(payload.tasks, counted)
+        except Exception:
+            report(-told["documents"], -told["size"])
+            raise
+
+
+@dataclass(frozen=True)
+class _Several:
+    """The payload of a group."""
+
+    tasks: list[Task[Any]]
+
+
+def _is_group(payload: Any) -> bool:
+    return isinstance(payload, _Several)
+
+
+def _group(tasks: list[Task[Any]]) -> Task[Any]:
+    name = f"{tasks[0].name} … {tasks[-1].name}"
+    return Task(name, _Several(tasks), sum(task.size or 0 for task in tasks))
+
+
+def members(task: Task[Any]) -> list[Task[Any]]:
+    """Return the tasks of a group; of any other task itself."""
+    return task.payload.tasks if _is_group(task.payload) else [task]
+
+
+def one_by_one(
+    function: Callable[[P, Report], R], tasks: list[Task[P]], report: Report, group: Group
+) -> list[Result[R]]:
+    """Return the results of tasks whose files and records are in one group; of those that fail nothing is.
+
+    Args:
+        function: of the tasks, which adds what it makes to the group.
+        tasks: to do, in order.
+        report: told of what is done.
+        group: is committed every few seconds; the caller does so in the end.
+    """
+
+    def within(payload: P, report: Report) -> R:
+        with group.part():
+            return function(payload, report)
+
+    found, since = [], time.monotonic()
+    for task in tasks:
+        found.append(attempt(within, task, report))
+        if time.monotonic() - since > SECONDS:
+            group.commit()
+            since = time.monotonic()
+    return found

@@ -1,0 +1,295 @@
+"""What people say of documents, and what they are asked, question by question: one key of a set for each question.
+
+Items of a file of JSON: those of the one list that it is, or a line each; never more than one of them in memory.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from toolkit.data.documents import Document
+from toolkit.data.schema import Type, from_annotation, nullable
+from toolkit.errors import DataError, short
+from toolkit.ingest.reader import Draft, Input
+from toolkit.label_files.reader import Aggregate, AnnotationReader, aggregated
+from toolkit.storage.reading import Decompressed
+
+_BLOCK = 1 << 20
+_BLANK = b" \t\r\n"
+
+_TEXT = rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"'
+
+_BETWEEN = re.compile(rb'(?>(?:[^",\[\]{}]++|' + _TEXT + rb")*)[,\[\]{}]", re.DOTALL)
+"""All up to the next bracket or comma that is in no text."""
+
+_INSIDE = re.compile(rb'(?>(?:[^"\[\]{}]++|' + _TEXT + rb")*)[\[\]{}]", re.DOTALL)
+"""All up to the next bracket."""
+
+
+def items(source: Input) -> Iterator[tuple[Any, int]]:
+    """Yield the items of an input, decoded, each with its number: of a list, from 1; else that of its line.
+
+    Raises:
+        DataError: at an item that is no JSON, or is larger than `source.max_bytes`; or at the end of a list that has
+            none.
+    """
+    if not source.head(_BLOCK).removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK).startswith(b"["):
+        with source.lines() as lines:
+            yield from source.items(lines, lambda line, number: (msgspec.json.decode(line), number))
+        return
+    for number, raw in enumerate(_of_list(source), 1):
+        try:
+            yield msgspec.json.decode(raw), number
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DataError(f"expected an item as JSON, got: {error}", path=source.path, line=number) from None
+
+
+def _of_list(source: Input) -> Iterator[bytes]:
+    """Yield the texts of the items of a list."""
+    with source.stream() as stream:
+        window, number = _Window(source, stream), 1
+        window.next_mark(_BETWEEN, number)
+        window.take()
+        depth = 1
+        while depth:
+            mark = window.next_mark(_BETWEEN if depth == 1 else _INSIDE, number)
+            depth += (mark in b"{[") - (mark in b"}]")
+            if not depth or (depth == 1 and mark == b","):
+                item = window.take()
+                if item:
+                    yield item
+                elif depth or number > 1:
+                    raise DataError("expected an item of the list, got none", path=source.path, line=number)
+                number += 1
+        if window.has_more():
+            raise DataError("expected nothing after the list, got more", path=source.path, line=number - 1)
+
+
+class _Window:
+    """What is held of a stream: the item that is looked at, and what was read behind it."""
+
+    def __init__(self, source: Input, stream: Decompressed) -> None:
+        self._source, self._stream = source, stream
+        self._held = b""
+        self._begin = self._place = 0  # of the item, and of what is looked at next
+
+    def next_mark(self, pattern: re.Pattern[bytes], number: int) -> bytes:
+        """Return the next mark: the last byte of what the pattern matches.
+
+        Raises:
+            DataError: if there is none, or the item, which has this number, is too large.
+        """
+        source = self._source
+        while not (found := pattern.match(self._held, self._place)):
+            self._held, self._begin, self._place = self._held[self._begin :], 0, self._place - self._begin
+            if len(self._held) > source.max_bytes:
+                message = f"expected an item of at most {source.max_bytes:,} bytes, got more"
+                raise DataError(f"{message}; raise `max_document_bytes`", path=source.path, line=number)
+            if not (
+                block := self._stream.read(max(_BLOCK, len(self._held)))
+            ):  # which is looked at from its start again
+                raise DataError("expected `]` at the end of the list, got none", path=source.path, line=number)
+            self._held += block
+        self._place = found.end()
+        return found[0][-1:]
+
+    def take(self) -> bytes:
+        """Return what is before the last mark, without white space; it is held no longer."""
+        found = self._held[self._begin : self._place - 1].strip(_BLANK)
+        self._begin = self._place
+        return found
+
+    def has_more(self) -> bool:
+        """Return whether there is more than white space behind the last mark."""
+        rest = self._held[self._begin :]
+        while not rest.strip(_BLANK):
+            if not (rest := self._stream.read(_BLOCK)):
+                return False
+        return True
+
+
+What = Literal["scores", "labels", "sets", "texts"]
+"""What the answers to a question are: numbers, one of several labels, any of several labels, texts."""
+
+
+class Scores(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers that people give the document.
+
+    Attributes:
+        score: what they come to; null if there is none.
+        scores: by annotator.
+        annotators: who they are, in the order of the file.
+    """
+
+    score: float | None
+    scores: list[float]
+    annotators: list[str]
+
+
+class Labels(msgspec.Struct, frozen=True, kw_only=True):
+    """Labels that people give the document, one each.
+
+    Attributes:
+        label: the most frequent, the first of those with as many; null if there is none.
+        labels: by annotator.
+        annotators: who they are, in the order of the file.
+    """
+
+    label: str | None
+    labels: list[str]
+    annotators: list[str]
+
+
+class LabelSets(msgspec.Struct, frozen=True, kw_only=True):
+    """Labels that people give the document, any number each.
+
+    Attributes:
+        labels: those that more than half of the annotators give, sorted.
+        chosen: by annotator.
+        annotators: who they are, in the order of the file.
+    """
+
+    labels: list[str]
+    chosen: list[list[str]]
+    annotators: list[str]
+
+
+class Texts(msgspec.Struct, frozen=True, kw_only=True):
+    """What people write about the document.
+
+    Attributes:
+        texts: by annotator.
+        annotators: who they are, in the order of the file.
+    """
+
+    texts: list[str]
+    annotators: list[str]
+
+
+_VALUES: dict[What, type[msgspec.Struct]] = {"scores": Scores, "labels": Labels, "sets": LabelSets, "texts": Texts}
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An answer of an annotator to a question: a number, or labels, or lines of a text."""
+
+    question: str
+    annotator: str
+    value: float | list[str]
+    is_text: bool = False
+
+
+class PeopleReader(AnnotationReader):
+    """Reads what people say in a tool for labelling: extend it; `answers` gives what stands in an item.
+
+    The answers to a question are numbers, labels or texts; to one of `several`, lists of labels.
+    """
+
+    aggregate: Annotated[Aggregate, msgspec.Meta(description="how the numbers of several people are combined")] = "mean"
+    several: Annotated[
+        tuple[str, ...], msgspec.Meta(description="questions to which people may give several labels")
+    ] = ()
+    texts: Annotated[tuple[str, ...], msgspec.Meta(description="questions whose answers are texts, not labels")] = ()
+
+    def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:
+        """Return the answers in an item, in its order; what is of no such kind is counted in `source.counts`.
+
+        Raises:
+            DataError, msgspec.ValidationError: if it is no item of the form.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def ids(self) -> Sequence[str]:
+        """Return where the id of the document may be in an item."""
+        raise NotImplementedError(type(self).__name__)
+
+    def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:
+        """Return the types of all questions of all inputs, which are read for that."""
+        kinds: dict[str, What] = {}
+        for source in inputs:
+            for _ in self._drafts(source, kinds):
+                pass
+        return {question: nullable(from_annotation(_VALUES[kind], question)) for question, kind in kinds.items()}
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        """Yield the answers of an input by question, an item a document."""
+        return self._drafts(source, {})
+
+    def _drafts(self, source: Input, kinds: dict[str, What]) -> Iterator[Draft]:
+        """Yield the answers of an input, and note what those to each question are."""
+        for item, number in items(source):
+            try:
+                if not isinstance(item, dict):
+                    raise DataError(f"expected an object, got {short(item)}")
+                found = self.draft(item, number, self.ids(), self._values(self.answers(item, source), source, kinds))
+            except msgspec.ValidationError as error:
+                message = f"expected an item as {type(self).__name__} exports it, got: {error}"
+                raise DataError(message, path=source.path, line=number) from None
+            except DataError as error:
+                raise DataError(error.message, path=source.path, line=number) from None
+            yield found
+
+    def _values(self, answers: Sequence[Answer], source: Input, kinds: dict[str, What]) -> dict[str, Any]:
+        by_question: dict[str, list[Answer]] = {}
+        for answer in answers:
+            kind = self._kind(answer)
+            if kinds.setdefault(answer.question, kind) != kind:
+                before = kinds[answer.question]
+                raise DataError(f"{answer.question}: expected {before}, as before, got {kind}: {short(answer.value)}")
+            by_question.setdefault(answer.question, []).append(answer)
+        source.counts["answers"] += len(answers)
+        source.counts["items without an answer"] += not answers
+        return {name: self._value(kinds[name], given) for name, given in by_question.items()}
+
+    def _kind(self, answer: Answer) -> What:
+        if isinstance(answer.value, float):
+            return "scores"
+        if answer.is_text or answer.question in self.texts:
+            return "texts"
+        if answer.question in self.several:
+            return "sets"
+        if len(answer.value) > 1:
+            name = answer.question
+            hint = f"if several may be given, say `several: [{name}]`"
+            raise DataError(f"{name}: expected one label, got {short(answer.value)}; {hint}")
+        return "labels"
+
+    def _value(self, kind: What, given: Sequence[Answer]) -> msgspec.Struct:
+        who = [answer.annotator for answer in given]
+        values: list[Any] = [answer.value for answer in given]
+        if kind == "scores":
+            return Scores(score=aggregated(values, self.aggregate), scores=values, annotators=who)
+        if kind == "texts":
+            return Texts(texts=["\n".join(value) for value in values], annotators=who)
+        votes = {label: sum(label in value for value in values) for value in values for label in value}
+        if kind == "labels":
+            return Labels(label=max(votes, key=lambda each: votes[each]), labels=[v for (v,) in values], annotators=who)
+        most = sorted(label for label, count in votes.items() if count > len(values) / 2)
+        return LabelSets(labels=most, chosen=values, annotators=who)
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """An answer to a question that a task suggests to people, and the name of the model that gave it."""
+
+    question: str
+    value: float | str | list[str]
+    model: str
+
+
+def names_of(document: Document) -> dict[str, str]:
+    """Return what identifies a document beside its id: its source, and its shard where ids repeat."""
+    shard = document.place.rpartition(":")[0]
+    return {"source": document.source, "shard": shard} if shard else {"source": document.source}
+
+
+def answer_of(question: str, annotator: str, value: Any, *, is_text: bool = False) -> Answer | None:
+    """Return an answer: a finite number, a text, or a list of texts; None of anything else, and of nothing."""
+    if isinstance(value, str):
+        return Answer(question, annotator, [value], is_text)
+    if isinstance(value, list):
+        is_list = bool(value) and all(isinstance(each, str) for each in value)
+        return Answer(question, annotator, value, is_text) if is_list else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return Answer(question, annotator, float(value)) if is_number else None

@@ -1,0 +1,1 @@
+"""Labels from people and language models; models that learn from them; how good these are."""

@@ -1,0 +1,415 @@
+"""The tagger of an annotation set: attributes from answers that are there already; `asking` has asked for them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import msgspec
+import xxhash
+
+from toolkit.config.scale import Scale, ScaleOption
+from toolkit.config.scale import check as check_scale
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import Document
+from toolkit.errors import ConfigError, DataError
+from toolkit.learn.annotate.answers import TRUNCATED, Annotation, Answer, Answers, Status
+from toolkit.learn.annotate.outcomes import CAUSES, choice_of, finish_cause
+from toolkit.learn.annotate.prompt import (
+    Aggregate,
+    LabelForm,
+    Prompt,
+    Said,
+    ScoreForm,
+    Windows,
+    excerpt,
+    most_frequent,
+    read,
+    together,
+)
+from toolkit.session import cached, current
+from toolkit.storage import store_of
+from toolkit.storage.models import Model
+from toolkit.storage.paths import join
+from toolkit.tag.tagger import Added, Neutral, Tagger
+from toolkit.text.tokens import load_tokenizer
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+MAX_TOKENS = 512
+"""Tokens of an answer, if `sampling` says nothing."""
+
+TEMPERATURE = 0.7
+"""Of several samples, if `sampling` says nothing; a single one is asked for with 0."""
+
+
+BATCH = "batch:"
+"""What `endpoint` begins with in place of the scheme of an address."""
+
+KEY = "api_key_env"
+"""The option that names the variable with the key of a server."""
+
+PATHS = {"chat": "/chat/completions", "completions": "/completions"}
+"""Of the interfaces, below the address of a server."""
+
+SAMPLE = "sample"
+"""What a count of failed samples is called in records, before their status."""
+
+
+class Prices(ConfigStruct):
+    """What a million tokens cost."""
+
+    input: Annotated[
+        Annotated[float, msgspec.Meta(ge=0)], Description(description="the price of a million tokens of prompts")
+    ]
+    output: Annotated[
+        Annotated[float, msgspec.Meta(ge=0)], Description(description="the price of a million tokens of answers")
+    ]
+
+
+class Asked(NamedTuple):
+    """A window of a document that a model is asked about.
+
+    Attributes:
+        window: where it begins and ends, in code points.
+        body: of the request, without the number of samples.
+        keys: digests of its samples.
+    """
+
+    window: tuple[int, int]
+    body: dict[str, Any]
+    keys: list[str]
+
+
+class Annotator(Tagger):
+    """What a language model says of the document, sample by sample, and what its scores or labels come to."""
+
+    VERSION: ClassVar[str] = "2"
+
+    endpoint: Annotated[
+        str,
+        Neutral,
+        Description(description="address of the server, up to `/v1`; or `batch:FOLDER`, for files of a batch service"),
+    ]
+    model: Annotated[str, Description(description="as the server calls it")]
+    prompt: Annotated[Prompt, Description(description="the file of a prompt, or the content of such a file")]
+    api: Annotated[Literal["chat", "completions"], Description(description="which interface of the server to use")] = (
+        "chat"
+    )
+    samples: Annotated[Count, Description(description="the number of answers for each window")] = 1
+    sampling: Annotated[
+        dict[str, Any],
+        Description(
+            description=f"max_tokens ({MAX_TOKENS}), temperature (0; {TEMPERATURE} for several samples), top_p, seed … "
+            "of the request, as the server takes them"
+        ),
+    ] = {}
+    window: Annotated[
+        Windows | None,
+        Description(description="what the model sees: {characters: N} or {tokens: N}, and `pieces`; null: all"),
+    ] = None
+    tokenizer: Annotated[
+        Model | None, Description(description="tokenizer.json of the model, for windows of tokens")
+    ] = None
+    score: Annotated[ScoreForm | None, Description(description="in place of the prompt's")] = None
+    label: Annotated[LabelForm | None, Description(description="in place of the prompt's")] = None
+    scale: Annotated[
+        ScaleOption,
+        Added,
+        Description(
+            description="the scale of scores or labels: {values: […]}, {range: [0, 5], step: 1} or none; other answers "
+            "are faults. Default: `min` and `max`, or the `labels`, of the prompt"
+        ),
+    ] = None
+    aggregate: Annotated[Aggregate, Description(description="how the valid scores of all samples are combined")] = (
+        "mean"
+    )
+    on_length: Annotated[
+        Literal["fail", "read"],
+        Description(
+            description="what an answer does that `max_tokens` cut off: fail, even if its text has a score, or be read "
+            "as any other"
+        ),
+    ] = "fail"
+    json: Annotated[
+        Literal["schema", "object"] | None,
+        Neutral,
+        Description(description="how the request gives the server the `schema` of the prompt; null: not at all"),
+    ] = "schema"
+    api_key_env: Annotated[
+        str | None, Neutral, Description(description="variable of the environment that has the key of the server")
+    ] = None
+    one_request: Annotated[
+        bool, Neutral, Description(description="ask for the samples of a window by one request (`n`)")
+    ] = False
+    concurrency: Annotated[Count, Neutral, Description(description="requests at a time")] = 32
+    timeout: Annotated[Positive, Neutral, Description(description="seconds in which an answer must arrive")] = 300
+    retries: Annotated[
+        Annotated[int, msgspec.Meta(ge=0)],
+        Neutral,
+        Description(description="how often a request is repeated that fails for a reason that may pass"),
+    ] = 6
+    backoff: Annotated[
+        Positive,
+        Neutral,
+        Description(description="seconds before the first repetition; each pause is twice as long as the one before"),
+    ] = 1
+    give_up: Annotated[
+        Positive | None,
+        Neutral,
+        Description(
+            description="seconds that the server may ask to wait (`Retry-After`) before the run ends; default: "
+            "`storage.give_up`"
+        ),
+    ] = None
+    breaker: Annotated[
+        Count | None,
+        Neutral,
+        Description(
+            description="the number of requests in a row that fail for one cause before the run ends; their documents "
+            "count as not asked; null: never"
+        ),
+    ] = 20
+    requests_per_minute: Annotated[
+        Positive | None, Neutral, Description(description="the largest number of requests in a minute")
+    ] = None
+    tokens_per_minute: Annotated[
+        Positive | None,
+        Neutral,
+        Description(description="the largest number of tokens of prompts and answers in a minute"),
+    ] = None
+    prices: Annotated[
+        Prices | None,
+        Neutral,
+        Description(description="{input: …, output: …}: the prices of a million tokens, in your currency"),
+    ] = None
+    max_cost: Annotated[
+        Positive | None,
+        Neutral,
+        Description(description="the most that the set may cost, over all its runs; needs `prices`"),
+    ] = None
+    on_error: Annotated[
+        Literal["keep", "fail"],
+        Neutral,
+        Description(
+            description="what a document does that fails after all retries: keep its status in its row, or "
+            "fail its shard"
+        ),
+    ] = "keep"
+    max_failed: Annotated[
+        Share, Neutral, Description(description="share of failed documents above which the run ends with 1")
+    ] = 0.1
+    answers: Annotated[
+        str, Neutral, Description(description="folder of the answers, on a disk; default: beside the records")
+    ] = ""
+
+    def check(self) -> None:
+        if self.batch_folder is None:
+            check_address(self.endpoint)
+        elif not self.batch_folder.strip() or not store_of(self.batch_folder).is_local:
+            raise ConfigError(f"endpoint: expected batch:FOLDER, a folder on a disk, got {self.endpoint!r}")
+        elif self.one_request:
+            raise ConfigError("one_request: expected it only with a server: batch services get a request a sample")
+        if self.window:
+            self.window.check(self.tokenizer)
+        elif self.tokenizer:
+            load_tokenizer(self.tokenizer)  # counts tokens for the estimate
+        if self.window and self.window.tokens and self.tokenizer:
+            load_tokenizer(self.tokenizer)
+        if self.max_cost is not None and self.prices is None:
+            raise ConfigError("max_cost: expected `prices: {input: …, output: …}` beside it, got none")
+        if taken := sorted({"model", "messages", "prompt", "n", "stream", "response_format"} & {*self.sampling}):
+            raise ConfigError(f"sampling: expected parameters of sampling, got {taken[0]!r}, which the toolkit sets")
+        self.asks.check()
+        check_scale(self.scale)
+        if isinstance(self.scale, Scale):
+            labels = self.prompt.label if self.score is None and self.label is None else self.label
+            if wrong := [label for label in (labels.labels if labels else ()) if not self.scale.has(label)]:
+                raise ConfigError(f"scale: expected one with all labels of the prompt, got none with {wrong[0]!r}")
+            if self.scale.is_text and not labels:
+                raise ConfigError("scale: expected numbers for the scores that the prompt asks for, got texts")
+
+    @property
+    def batch_folder(self) -> str | None:
+        """Return the folder of requests and results of a batch service; None with a server."""
+        return self.endpoint.removeprefix(BATCH) if self.endpoint.startswith(BATCH) else None
+
+    @property
+    def asks(self) -> Prompt:
+        """Return the prompt, with what the set says of scores or labels."""
+        prompt = self.prompt
+        if self.score or self.label:
+            prompt = msgspec.structs.replace(prompt, score=self.score, label=self.label)
+        if self.scale is not None and prompt.score:
+            prompt = msgspec.structs.replace(prompt, score=msgspec.structs.replace(prompt.score, min=None, max=None))
+        return prompt
+
+    @property
+    def max_tokens(self) -> int:
+        """Return how many tokens an answer has, at most, as the request says."""
+        found = self.sampling.get("max_tokens", self.sampling.get("max_completion_tokens", MAX_TOKENS))
+        return found if isinstance(found, int) else MAX_TOKENS
+
+    @property
+    def name(self) -> str:
+        """Return what the folder of the answers is called: one for each model, text of a prompt, and sampling."""
+        prompt = self.prompt
+        about = [self.model, self.api, prompt.system, prompt.prompt, prompt.schema, self.sampling]
+        model = "".join(c if c.isalnum() or c in "-._" else "_" for c in self.model.replace("/", "--"))
+        return f"{model[:100]}__{xxhash.xxh3_64_hexdigest(msgspec.json.encode(about, order='sorted'))}"
+
+    def asked(self, document: Document) -> list[Asked]:
+        """Return what the model is asked about a document, window by window.
+
+        Raises:
+            ConfigError: if the prompt's template cannot be filled.
+        """
+        text = document.text
+        tokenizer = _tokenizer(self.tokenizer) if self.window and self.window.tokens else None
+        windows = self.window.of(text, tokenizer) if self.window else [(0, len(text))]
+        values = {"id": document.id, "source": document.source, "metadata": document.metadata}
+        return [self._asked((start, end), {**values, "text": text[start:end]}) for start, end in windows]
+
+    def _asked(self, window: tuple[int, int], values: Mapping[str, Any]) -> Asked:
+        messages = self.prompt.messages(values)
+        body: dict[str, Any] = {"model": self.model}
+        if self.api == "chat":
+            body["messages"] = messages
+        else:
+            body["prompt"] = "\n\n".join(message["content"] for message in messages)
+        limit = {} if {"max_tokens", "max_completion_tokens"} & {*self.sampling} else {"max_tokens": MAX_TOKENS}
+        body |= {"temperature": 0 if self.samples == 1 else TEMPERATURE, **limit, **self.sampling}
+        if self.prompt.schema is not None and self.api == "chat":
+            body["schema"] = self.prompt.schema
+        about = msgspec.json.encode([self.api, body], order="sorted")
+        return Asked(window, body, [xxhash.xxh3_128_hexdigest(b"%d " % i + about) for i in range(self.samples)])
+
+    def tallied(self, values: Sequence[Any]) -> Mapping[str, int]:
+        found = [value for value in values if value is not None]
+        counts = Counter(value.status for value in found)
+        for value in found:
+            counts.update(f"{SAMPLE} {status}" for status in value.statuses if status != "success")
+        return counts
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[Annotation]:
+        answers = opened(self.answers, self.name)
+        return [self._annotation(document, answers) for document in documents]
+
+    def _annotation(self, document: Document, answers: Answers) -> Annotation:
+        found: list[Answer] = []
+        windows = []
+        for asked in self.asked(document):
+            for key in asked.keys:
+                if (answer := answers.get(key)) is None:
+                    raise DataError("expected an answer for each sample, got none; run `toolkit annotate`")
+                found.append(answer)
+                windows.append(list(asked.window))
+        judged = [judge(answer, self) for answer in found]
+        statuses = [status for status, _ in judged]
+        said = [each for _, each in judged]
+        if self.on_error == "fail" and "success" not in statuses:
+            raise DataError(f"{statuses[0]}: {said[0].error}; `on_error: keep` would keep that in its row")
+        scores = [each.score for each in said]
+        labels = [each.label for each in said]
+        is_whole = _covers(windows, len(document.text))
+        return Annotation(
+            score=together([score for score in scores if score is not None], self.aggregate),
+            label=most_frequent([label for label in labels if label is not None]),
+            status="success" if "success" in statuses else statuses[0],
+            scores=scores,
+            labels=labels,
+            explanations=[
+                answer.text if status == "success" else excerpt(answer.text)
+                for answer, status in zip(found, statuses, strict=True)
+            ],
+            errors=[[each.error] if each.error else [] for each in said],
+            statuses=statuses,
+            time_stamps=[answer.at for answer in found],
+            windows=windows,
+            tags=[] if is_whole else [TRUNCATED],
+            prompt_tokens=sum(answer.prompt_tokens for answer in found),
+            completion_tokens=sum(answer.completion_tokens for answer in found),
+            seconds=round(sum(answer.seconds for answer in found), 3),
+        )
+
+
+def answers_folder(dataset: Dataset) -> str:
+    """Return the folder of the answers, unless a set names one: beside the records."""
+    return join(dataset.bookkeeping, "answers")
+
+
+def check_address(address: str) -> str:
+    """Return the address of a server without a slash at its end.
+
+    Raises:
+        ConfigError: if it is none, or has a password in it.
+    """
+    found = address.rstrip("/")
+    scheme, separator, rest = found.partition("://")
+    if scheme not in ("http", "https") or not separator or not rest:
+        raise ConfigError(f"expected the address of a server, such as http://127.0.0.1:8000/v1, got {address!r}")
+    if "@" in rest.partition("/")[0] or "?" in rest:
+        raise ConfigError("expected an address without a password or a query; name a key by `api_key_env:`")
+    for path in PATHS.values():
+        if found.endswith(path):
+            raise ConfigError(f"expected the address up to `/v1`, got {address!r}; leave {path} out")
+    return found
+
+
+def judge(answer: Answer, annotator: Annotator) -> tuple[Status, Said]:
+    """Return the status of a sample, and what its answer says."""
+    if answer.status != "success":
+        return answer.status, Said(error=answer.error)
+    choice = choice_of({"text": answer.text, "finish_reason": answer.finish})
+    if choice.cause:
+        return CAUSES[choice.cause].status, Said(error=choice.error)
+    said = read(answer.text, annotator.asks)
+    if said.score is not None and isinstance(annotator.scale, Scale) and not annotator.scale.has(said.score):
+        said = Said(error=f"expected a score on {annotator.scale}, got {said.score:g}")
+    if finish_cause(answer.finish) == "length":
+        if said.error:
+            return CAUSES["length"].status, said._replace(error=f"{said.error}; {_CUT_OFF}")
+        is_whole = annotator.asks.form.field is not None and answer.text.rstrip(" \n\r\t`").endswith("}")
+        if annotator.on_length == "fail" and not is_whole:
+            return CAUSES["length"].status, Said(error=f"expected a whole answer; {_CUT_OFF}")
+    return ("success" if not said.error else CAUSES["score"].status), said
+
+
+_CUT_OFF = "the answer was cut off: raise `sampling.max_tokens`"
+
+
+def _covers(windows: Sequence[Sequence[int]], length: int) -> bool:
+    """Return whether windows cover a text of so many code points."""
+    at = 0
+    for start, end in sorted(map(list, windows)):
+        if start > at:
+            return False
+        at = max(at, end)
+    return at >= length
+
+
+@cached(2)
+def _tokenizer(path: str | None) -> Any:
+    assert path
+    return load_tokenizer(path)
+
+
+def _opened() -> dict[tuple[str, str], Answers]:
+    return current().kept(Answers, dict[tuple[str, str], Answers])
+
+
+def opened(folder: str, name: str) -> Answers:
+    """Return the answers of a folder, opened once in this process of the command until `close`."""
+    there = _opened()
+    if (folder, name) not in there:
+        there[folder, name] = Answers(f"{folder.rstrip('/')}/{name}")
+    return there[folder, name]
+
+
+def close() -> None:
+    """Close the answers that are open in this process: another one may have written more when they are opened again."""
+    for answers in (there := _opened()).values():
+        answers.__exit__()
+    there.clear()

@@ -1,0 +1,245 @@
+"""Answers of models, durable as soon as they are there: files that only grow, and what finds an answer in them.
+
+A file in ``.toolkit/answers/<model>__<digest>/`` (`toolkit.learn.annotate.appended`) has a line for each sample, its
+digest first. The digest is of all that decides the answer (`toolkit.learn.annotate.annotator`), which the endpoint does
+not: whoever asks the same again, from another set or at another server, finds what is there. If the same is asked
+again, the answer that comes later counts.
+
+What is known of a document that language models, or people, have annotated: the value of an annotation set.
+
+All lists but `tags` have an element for each sample, in the order in which samples are numbered: those of the first
+window, then those of the second. They are what ml_filter calls `scores`, `explanations`, `errors` and `time_stamps`.
+"""
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, Self
+
+import msgspec
+
+from toolkit.errors import DataError, Unreadable, advice
+from toolkit.learn.annotate.appended import OwnFile, files_in
+from toolkit.storage.json_files import tell_damage
+from toolkit.storage.roots import check_roots
+
+Status = Literal["success", "error_server", "error_refused", "error_no_generated_text", "error_faulty_score"]
+"""What became of a sample.
+
+``error_server``: the server did not answer, or answered with an error that may pass; a rerun asks again.
+``error_refused``: the server refused the request (HTTP 4xx); it would again.
+``error_no_generated_text``: there was an answer without text.
+``error_faulty_score``: the text has no score or label, or one that is out of range.
+"""
+
+TRUNCATED = "truncated"
+"""The tag of a document of which the model saw a part."""
+
+
+class Annotation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a language model says of the document, sample by sample.
+
+    Attributes:
+        score: what the valid scores of all samples come to; null without one.
+        label: the label that most samples give, the first of those with as many; null without one.
+        status: success if a sample has a valid score or label; else why the first has none.
+        scores: the score of each sample; null where there is none, or the prompt asks for a label.
+        labels: the label of each sample; null where there is none, or the prompt asks for a score.
+        explanations: what the model wrote for each sample; of what could not be read an excerpt.
+        errors: of each sample, in words; an empty list for a valid one.
+        statuses: of each sample.
+        time_stamps: when the answer of each sample came, in seconds since 1970 (UTC).
+        windows: what the model saw for each sample, [start, end] in code points of the text.
+        tags: truncated, if the windows do not cover the text.
+        prompt_tokens: of all samples, as the server counts.
+        completion_tokens: of all samples, as the server counts.
+        seconds: from the requests to their answers, of all samples.
+    """
+
+    score: float | None
+    label: str | None
+    status: Status
+    scores: list[float | None]
+    labels: list[str | None]
+    explanations: list[str]
+    errors: list[list[str]]
+    statuses: list[Status]
+    time_stamps: list[int]
+    windows: list[list[int]]
+    tags: list[str]
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
+_DIGEST = len('{"key":"'), len('{"key":"') + 32
+_FILE_BITS = 40
+"""Bits of a position that are the offset in a file; the others are the number of the file."""
+
+_FRESH = 1 << 16
+"""Answers that are kept in a mapping, until they are sorted among the others."""
+
+_CHUNK = 1 << 14
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a sample that was asked for, or why there is no answer.
+
+    Attributes:
+        key: digest of what was asked (hex).
+        at: when the answer came, in seconds since 1970 (UTC).
+        seconds: from the request to the answer, of this sample alone.
+        text: that the model wrote; empty if there is none.
+        finish: why it stopped, as the server says.
+        prompt_tokens, completion_tokens: as the server counts.
+        status: of a sample without an answer.
+        error: in words.
+    """
+
+    key: str
+    at: int
+    seconds: float = 0.0
+    text: str = ""
+    finish: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    status: Status = "success"
+    error: str = ""
+
+
+_DECODER = msgspec.json.Decoder(Answer)
+_ENCODER = msgspec.json.Encoder()
+
+
+class Answers:
+    """The answers of a folder, by digest. Threads may share it.
+
+    16 bytes of memory an answer: half a digest, and where it stands.
+
+    Args:
+        folder: on a disk.
+    """
+
+    def __init__(self, folder: str) -> None:
+        import numpy as np
+
+        self._folder = folder
+        self._lock = threading.RLock()
+        self._paths: list[str] = []
+        self._open: dict[int, int] = {}
+        self._fresh: dict[str, int] = {}
+        self._own, self._number = OwnFile(folder, "an answer"), -1
+        halves: list[Any] = [np.empty(0, np.uint64)]
+        places: list[Any] = [np.empty(0, np.int64)]
+        for path in files_in(folder):
+            found = list(self._scan(self._add(path)))
+            halves.append(np.array([half for half, _ in found], np.uint64))
+            places.append(np.array([place for _, place in found], np.int64))
+        self._sort(np.concatenate(halves), np.concatenate(places))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            for descriptor in self._open.values():
+                os.close(descriptor)
+            self._open.clear()
+            self._own.close()
+            self._number = -1
+
+    def get(self, key: str) -> Answer | None:
+        """Return the last answer that came; None if there is none."""
+        with self._lock:
+            if key in self._fresh:
+                return self._read(self._fresh[key])
+            half = int(key[:16], 16)
+            at = int(self._halves.searchsorted(self._np.uint64(half), side="right")) - 1
+            while at >= 0 and int(self._halves[at]) == half:
+                found = self._read(int(self._places[at]))
+                if found.key == key:
+                    return found
+                at -= 1
+            return None
+
+    def add(self, answer: Answer) -> None:
+        """Write an answer; it is on the disk when this returns. Answers of several threads are synced together."""
+        self.add_all([answer])
+
+    def _append(self, answer: Answer) -> None:
+        at = self._own.write(_ENCODER.encode(answer) + b"\n")
+        if self._number < 0:
+            self._number = self._add(self._own.path)
+        self._fresh[answer.key] = self._number << _FILE_BITS | at
+        if len(self._fresh) >= _FRESH:
+            self._merge()
+
+    def add_all(self, answers: Iterable[Answer]) -> None:
+        """Write answers; they are on the disk when this returns."""
+        with self._lock:
+            for answer in answers:
+                self._append(answer)
+        self._own.sync()
+
+    def _add(self, path: str) -> int:
+        self._paths.append(path)
+        return len(self._paths) - 1
+
+    def _scan(self, file: int) -> Iterator[tuple[int, int]]:
+        """Yield half a digest of each whole line of a file, and where the line stands."""
+        at, line, path = 0, b"", self._paths[file]
+        with _reading(path), open(path, "rb") as stream:
+            for line in stream:
+                if line.endswith(b"}\n"):
+                    with suppress(ValueError):  # a line that the power cut has left: not of ours
+                        yield int(line[_DIGEST[0] : _DIGEST[0] + 16], 16), file << _FILE_BITS | at
+                at += len(line)
+        if not line.endswith(b"}\n"):
+            ends = "an incomplete line at its end" if line else "none"
+            tell_damage(path, f"{path}: expected whole answers, got {ends}; the toolkit asks again for missing answers")
+
+    def _read(self, place: int) -> Answer:
+        file, at = place >> _FILE_BITS, place & ((1 << _FILE_BITS) - 1)
+        if file not in self._open:
+            if len(self._open) > 64:  # files that are open
+                os.close(self._open.pop(next(iter(self._open))))
+            with _reading(self._paths[file]):
+                self._open[file] = os.open(self._paths[file], os.O_RDONLY)
+        line = b""
+        while b"\n" not in line:
+            with _reading(self._paths[file]):
+                block = os.pread(self._open[file], _CHUNK, at + len(line))
+            if not block:
+                break
+            line += block
+        try:
+            return _DECODER.decode(line.partition(b"\n")[0])
+        except ValueError as error:  # bytes that are not UTF-8 are no error of msgspec
+            raise DataError(
+                f"expected an answer, got: {error}; delete the file to ask again", path=self._paths[file]
+            ) from None
+
+    def _merge(self) -> None:
+        import numpy as np
+
+        halves = np.array([int(key[:16], 16) for key in self._fresh], np.uint64)
+        places = np.array(list(self._fresh.values()), np.int64)
+        self._sort(np.concatenate([self._halves, halves]), np.concatenate([self._places, places]))
+        self._fresh.clear()
+
+    def _sort(self, halves: Any, places: Any) -> None:
+        import numpy as np
+
+        order = np.argsort(halves, kind="stable")
+        self._np, self._halves, self._places = np, halves[order], places[order]
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Name the file where it cannot be read, and the folder where that has vanished."""
+    try:
+        yield
+    except OSError as error:
+        check_roots(path)
+        raise Unreadable(f"expected to read answers, got: {advice(error)}", path=path) from None

@@ -1,0 +1,442 @@
+"""Asking: the documents of some shards go to a model, many at a time; their answers become durable one by one.
+
+    documents ──a thread──> requests without an answer ──queue──> threads ──> Endpoint ──> Answers
+
+Shards are read in their order, a few requests ahead. A shard is complete when each of its samples has an answer, or is
+known to have none; `wait` then returns, and its attributes can be written. Limits are those of the whole run, so all
+of that is in one process.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from queue import Empty, Full, Queue
+from threading import Condition
+from typing import Any, Self
+
+import msgspec
+
+from toolkit.errors import DataError, ToolkitError, amount, duration
+from toolkit.execution.executors import Report
+from toolkit.interrupts import AWAKE, check
+from toolkit.learn.annotate import annotator as annotators
+from toolkit.learn.annotate.annotator import Asked, judge
+from toolkit.learn.annotate.answers import Answer
+from toolkit.learn.annotate.endpoint import Endpoint, Interrupted
+from toolkit.learn.annotate.estimates import CHARS_PER_TOKEN, Tokens, annotator_of, is_wanted, ledger_folder, limits_of
+from toolkit.learn.annotate.ledger import Ledger
+from toolkit.learn.annotate.outcomes import CAUSES, Failure, Reply
+from toolkit.storage.threads import Thread
+from toolkit.tag import run as tagging
+
+
+@dataclass
+class ShardState:
+    """How far a shard is.
+
+    Attributes:
+        documents: whose samples are all settled.
+        stored: bytes of the shard, as stored, that these were read from.
+        left: documents whose samples are not settled yet.
+        is_read: whether all documents are known.
+        answered: samples that were asked for and have been settled in this run.
+        fault: what keeps it from being read.
+    """
+
+    documents: int = 0
+    stored: int = 0
+    left: int = 0
+    is_read: bool = False
+    answered: int = 0
+    fault: ToolkitError | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self.fault is not None or (self.is_read and not self.left)
+
+
+@dataclass
+class _Waiting:
+    """A document, the samples of it that are not settled yet, and its part of the bytes of the shard."""
+
+    state: ShardState
+    stored: int
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class _Request:
+    """Samples of a window that are asked for by one request.
+
+    Attributes:
+        asked: what about.
+        numbers: of the samples.
+        tokens: of the prompt, about.
+    """
+
+    asked: Asked
+    numbers: list[int]
+    tokens: int
+
+
+@dataclass
+class Numbers:
+    """What a run has asked and got.
+
+    Attributes:
+        requests: that were answered, or have finally failed.
+        prompt_tokens, completion_tokens: of answers.
+        failed: samples by status.
+        first: a message for each status.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+
+class Asking:
+    """Asks for what has no answer in some shards. A context manager, which begins it and ends its threads.
+
+    Args:
+        work: the set; its shard is empty.
+        shards: to ask about, in order.
+        again: whether what was refused, or could not be read, is asked again, too.
+        expected: requests that are to be made, about.
+
+    Attributes:
+        limits: of the run.
+        numbers: so far.
+        ledger: of the set.
+    """
+
+    def __init__(self, work: tagging.ShardToTag, shards: Sequence[str], *, again: bool, expected: int) -> None:
+        self._work, self._shards, self._again, self._expected = work, shards, again, expected
+        self._annotator = annotator = annotator_of(work)
+        self._answers = annotators.opened(annotator.answers, annotator.name)
+        self.limits = limits_of(annotator)
+        prices = annotator.prices
+        self.ledger = Ledger(
+            ledger_folder(work.dataset, next(iter(work.plan.sets)), annotator),
+            self.limits,
+            (prices.input, prices.output) if prices else (0.0, 0.0),
+            annotator.max_cost,
+        )
+        self._endpoint = Endpoint(annotator, self.limits, self.ledger)
+        self._count = Tokens(annotator)
+        self.numbers = Numbers()
+        self._states = {shard: ShardState() for shard in shards}
+        self._settled = Condition()
+        self._flying: dict[str, list[_Waiting]] = {}
+        """Of each sample that is asked for, the documents that wait for it."""
+        self._asked: set[str] = set()
+        """Samples that were asked again in this run."""
+        self._failures: list[tuple[str, list[Answer]]] = []
+        """Requests that have failed since the last answer: what they have in common, and the samples.
+
+        They are held back: an answer shows that the cause is in the requests, many in a row that it is in the endpoint.
+        """
+        self._all_read = False
+        self._begin = time.monotonic()
+        self._fault: BaseException | None = None
+        self._queue: Queue[_Request] = Queue(2 * annotator.concurrency)
+        self._threads = [Thread(target=self._serve, name=f"ask-{i}", daemon=True) for i in range(annotator.concurrency)]
+        self._threads.append(Thread(target=self._guarded, args=(self._read,), name="read", daemon=True))
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stop; wait for answers that are under way, unless the command is interrupted."""
+        self.limits.stop()
+        for thread in self._threads if kind is None or issubclass(kind, Exception) else ():
+            thread.join()
+        self.ledger.close()
+        self._endpoint.close()
+
+    def wait(self, shard: str, report: Report) -> ShardState | None:
+        """Return the state of a shard that is complete; None if the run has stopped before.
+
+        Raises:
+            ToolkitError: if it cannot be read, or an answer cannot be written.
+        """
+        state = self._states[shard]
+        documents = stored = 0
+        while True:
+            check()
+            with self._settled:
+                if not (is_over := state.is_complete or self._is_over()):
+                    self._settled.wait(AWAKE)
+                now = state.documents, state.stored
+            if now != (documents, stored):
+                report(now[0] - documents, now[1] - stored)
+                documents, stored = now
+            if is_over:
+                break
+        if self._fault:
+            raise self._fault
+        if state.fault:
+            raise state.fault
+        return state if state.is_complete else None
+
+    def facts(self) -> list[str]:
+        """Return how far and how fast it is, in words, for the progress."""
+        numbers, expected = self.numbers, self._expected
+        seconds = max(time.monotonic() - self._begin, 1e-9)
+        tokens = (numbers.prompt_tokens + numbers.completion_tokens) / seconds
+        found = [f"{numbers.requests:,} of {max(expected, numbers.requests):,} requests"]
+        found += [f"{numbers.requests / seconds:.1f}/s", f"{tokens:,.0f} tokens/s"]
+        if self._annotator.prices:
+            found.append(f"cost {self.ledger.cost:.4g}")
+        if failed := sum(numbers.failed.values()):
+            found.append(f"{failed:,} samples failed")
+        if trouble := self._endpoint.trouble:
+            found.append(f"asking again after: {trouble}")
+        if 0 < numbers.requests < expected:
+            found.append(f"about {duration(seconds * (expected / numbers.requests - 1))} left")
+        return found
+
+    @property
+    def retried(self) -> int:
+        """Return how many requests were made again."""
+        return self._endpoint.retried
+
+    def _is_over(self) -> bool:
+        """Return whether nothing more will be settled."""
+        if self._fault is not None:
+            return True
+        return self.limits.stopped.is_set() and not (self._flying and any(each.is_alive() for each in self._threads))
+
+    # --- threads ------------------------------------------------------------------------------------------------------
+
+    def _guarded(self, function: Any) -> None:
+        """Call a function; its error ends the run, in the main thread."""
+        try:
+            function()
+        except BaseException as error:
+            with self._settled:
+                self._fault = self._fault or error
+                self._settled.notify_all()
+            self.limits.stop()
+
+    def _read(self) -> None:
+        for shard in self._shards:
+            state = self._states[shard]
+            try:
+                self._read_shard(msgspec.structs.replace(self._work, shard=shard), state)
+            except ToolkitError as error:
+                state.fault = error
+            with self._settled:
+                state.is_read = True
+                self._settled.notify_all()
+            if self.limits.stopped.is_set():
+                return
+        with self._settled:
+            self._all_read = True
+            self._conclude()
+
+    def _read_shard(self, work: tagging.ShardToTag, state: ShardState) -> None:
+        path = work.dataset.shard_path(work.shard)
+        for batch, stored in tagging.asked(work):
+            if not batch:
+                state.stored += stored
+            for document, number in batch:
+                try:
+                    asked = self._annotator.asked(document)
+                except ToolkitError as error:
+                    raise DataError(str(error), path=path, line=number, id=document.id) from None
+                waiting = _Waiting(state, stored // len(batch), 1)  # until all its samples are known
+                state.left += 1
+                for each in asked:
+                    if not self._send(each, waiting):
+                        return
+                with self._settled:
+                    self._settle(waiting)
+
+    def _send(self, asked: Asked, waiting: _Waiting) -> bool:
+        """Hand out what has no answer; return False if the run stops."""
+        with self._settled:
+            todo = []
+            for number, key in enumerate(asked.keys):
+                if key in self._flying:
+                    self._flying[key].append(waiting)
+                elif key not in self._asked and is_wanted(self._answers.get(key), self._annotator, again=self._again):
+                    self._flying[key] = [waiting]
+                    todo.append(number)
+                else:
+                    continue
+                waiting.left += 1
+        tokens = self._count(asked.body) if todo else 0
+        groups = [todo] if self._annotator.one_request and todo else [[number] for number in todo]
+        for i, numbers in enumerate(groups):
+            if not self._put(_Request(asked, numbers, tokens)):
+                for group in groups[i:]:
+                    self._drop(_Request(asked, group, tokens))
+                return False
+        return not self.limits.stopped.is_set()
+
+    def _put(self, request: _Request) -> bool:
+        while not self.limits.stopped.is_set():
+            try:
+                self._queue.put(request, timeout=AWAKE)
+            except Full:
+                continue
+            return True
+        return False
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                request = self._queue.get(timeout=AWAKE)
+            except Empty:
+                if self.limits.stopped.is_set():
+                    return
+                continue
+            self._guarded(lambda request=request: self._ask(request))
+
+    def _ask(self, request: _Request) -> None:
+        left, body = request.numbers, request.asked.body
+        try:
+            while left:
+                seed = body.get("seed")
+                whole = body if seed is None else {**body, "seed": seed + left[0]}
+                reply = self._endpoint.ask(whole, len(left), request.tokens)
+                taken, left = left[: len(reply.choices)], left[len(reply.choices) :]
+                self._take(*answers_of(request.asked, taken, reply, _used(reply, request.tokens)))
+        except Failure as failure:
+            row = failure.row
+            if row.scope == "endpoint" or (failure.cause == "connection" and not self._endpoint.has_answered):
+                self.limits.stop(failure.message)
+                self._drop(request, left)
+                return
+            now, keys = int(time.time()), (request.asked.keys[number] for number in left)
+            self._take(
+                [Answer(key=key, at=now, status=row.status, error=failure.message) for key in keys], failure.kind
+            )
+        except Interrupted:
+            self._drop(request, left)
+
+    def _take(self, answers: list[Answer], failure: str = "") -> None:
+        """Keep the answers of a request, or hold them back if it has failed.
+
+        Args:
+            answers: of its samples.
+            failure: what it has in common with others that have failed; empty if it has a text.
+        """
+        with self._settled:
+            self.numbers.requests += 1
+            self._failures.append((failure, answers))
+            breaker = self._annotator.breaker
+            kinds = Counter(kind for kind, _ in self._failures)
+            if failure and self.limits.stopped.is_set():
+                self._forget_failures()
+                return
+            if failure and breaker is not None:
+                if kinds[failure] >= breaker:
+                    self._stop(kinds[failure], answers[-1].error)
+                else:
+                    self._conclude()
+                return
+            failures, self._failures = self._failures, []
+        for _, held in failures:
+            for answer in held:
+                self._answers.add(answer)
+        with self._settled:
+            for _, held in failures:
+                self._end(held)
+
+    def _conclude(self) -> None:
+        """Keep what is held back when nothing else is left to ask."""
+        held = [answer for _, answers in self._failures for answer in answers]
+        if not (self._all_read and held and len(self._flying) == len(held)):
+            return
+        unproven = [kind for kind, _ in self._failures if kind and CAUSES.get(kind.split()[0], CAUSES["text"]).unproven]
+        if unproven and not self._endpoint.has_answered:
+            self._stop(len(unproven), held[-1].error)
+            return
+        self._failures.clear()
+        for answer in held:
+            self._answers.add(answer)
+        self._end(held)
+
+    def _stop(self, failed: int, message: str) -> None:
+        """End the run for requests in a row that have failed; they count as not asked."""
+        self.limits.stop(
+            f"{amount(failed, 'request')} in a row {'has' if failed == 1 else 'have'} failed; the last one: {message}; "
+            "the documents count as not asked"
+        )
+        self._forget_failures()
+
+    def _forget_failures(self) -> None:
+        for _, answers in self._failures:
+            for answer in answers:
+                self._flying.pop(answer.key, None)
+        self._failures.clear()
+        self._settled.notify_all()
+
+    def _drop(self, request: _Request, numbers: list[int] | None = None) -> None:
+        """Forget that samples were to be asked for: the next run does it."""
+        with self._settled:
+            for number in request.numbers if numbers is None else numbers:
+                self._flying.pop(request.asked.keys[number], None)
+            self._settled.notify_all()
+
+    def _end(self, answers: list[Answer]) -> None:
+        """Note that samples have an answer, or finally have none."""
+        for answer in answers:
+            self.numbers.prompt_tokens += answer.prompt_tokens
+            self.numbers.completion_tokens += answer.completion_tokens
+            status, said = judge(answer, self._annotator)
+            for waiting in self._flying.pop(answer.key, ()):
+                waiting.state.answered += 1
+                self._settle(waiting)
+            if status != "success":
+                self._asked.add(answer.key)
+                self.numbers.failed[status] += 1
+                self.numbers.first.setdefault(status, said.error)
+        self._conclude()
+
+    def _settle(self, waiting: _Waiting) -> None:
+        waiting.left -= 1
+        if not waiting.left:
+            waiting.state.left -= 1
+            waiting.state.documents += 1
+            waiting.state.stored += waiting.stored
+            self._settled.notify_all()
+
+
+def _used(reply: Reply, expected: int) -> tuple[int, int]:
+    """Return the tokens of prompt and answers, as the server counts them; else about."""
+    prompt = expected if reply.prompt_tokens is None else reply.prompt_tokens
+    if reply.completion_tokens is not None:
+        return prompt, reply.completion_tokens
+    return prompt, sum(len(choice.text) for choice in reply.choices) // CHARS_PER_TOKEN
+
+
+def answers_of(asked: Asked, numbers: list[int], reply: Reply, tokens: tuple[int, int]) -> tuple[list[Answer], str]:
+    """Return the answers of a reply, and what it has in common with others that fail; empty if an answer has a text.
+
+    Its tokens are those of all answers, the prompt's those of the first.
+    """
+    now, count = int(time.time()), len(numbers)
+    answers = [
+        Answer(
+            key=asked.keys[number],
+            at=now,
+            seconds=round(reply.seconds / count, 3),
+            text=choice.text,
+            finish=choice.finish,
+            prompt_tokens=0 if i else tokens[0],
+            completion_tokens=tokens[1] // count + (i < tokens[1] % count),
+            status=CAUSES[choice.cause].status if choice.cause else "success",
+            error=choice.error,
+        )
+        for i, (number, choice) in enumerate(zip(numbers, reply.choices, strict=False))
+    ]
+    causes = [choice.cause for choice in reply.choices[:count]]
+    return answers, causes[0] if all(causes) else ""

@@ -1,0 +1,159 @@
+"""The section ``annotate:``: sets, each the plan of one tagger, `toolkit.learn.annotate.annotator`."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from toolkit.config import recipes
+from toolkit.config import settings as config
+from toolkit.config.settings import ConfigNode
+from toolkit.data.dataset import Dataset
+from toolkit.errors import ConfigError
+from toolkit.learn.annotate import prompt as prompts
+from toolkit.learn.annotate.annotator import BATCH, Annotator, answers_folder
+from toolkit.records import sets as records
+from toolkit.storage import store_of
+from toolkit.storage.paths import where_looked
+from toolkit.tag import declared
+from toolkit.tag import plan as tag_plan
+from toolkit.tag.set_options import SETS, WHEN
+
+ANNOTATOR = f"{Annotator.__module__}:{Annotator.__name__}"
+"""The tagger, as schemas and records name it."""
+
+_OF_SETS = ("as", WHEN, SETS)
+
+
+def read_section(
+    section: ConfigNode,
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    others: Callable[[Callable[[], Dataset], Callable[[], Mapping[str, records.SetSchema]]], tag_plan.Others],
+    own: tag_plan.Own,
+) -> dict[str, tag_plan.Plan]:
+    """Return the plan of each set, in the order of the section; options are checked, nobody is asked.
+
+    Args:
+        section: of the configuration.
+        dataset: of the documents, and of sets that `when` reads.
+        known: sets that earlier sections make, which need not be there yet.
+        others: as `toolkit.tag.declared.types_elsewhere`, with the external sets there are.
+        own: gives the types of the own fields of documents.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    if not isinstance(section.value, dict) or not section.value:
+        raise section.error((), "expected `SET: {endpoint: …, model: …, prompt: …}`")
+    plans: dict[str, tag_plan.Plan] = {}
+    schemas = dict(known)
+    for name in section.value:
+        place = as_tag(section, name, dataset)
+        there = others(lambda: dataset, partial(dict, schemas))
+        try:
+            plan = plans[name] = _with_file(tag_plan.read_section(place, there, own), section.value[name]["prompt"])
+            schemas |= declared.set_schemas(plan, dataset, schemas)
+        except ConfigError as error:
+            raise type(error)(str(error).replace(f"tagger {ANNOTATOR}", f"annotate.{name}")) from None
+    return plans
+
+
+def _with_file(plan: tag_plan.Plan, prompt: Any) -> tag_plan.Plan:
+    """Return a plan whose entries name the file of their prompt, if it is a file of the user."""
+    if not isinstance(prompt, str) or Path(prompt).is_relative_to(recipes.FOLDER):
+        return plan
+    files = {"prompt": prompt}
+    sets = {name: [msgspec.structs.replace(entry, files=files) for entry in each] for name, each in plan.sets.items()}
+    return tag_plan.Plan(sets=sets)
+
+
+def is_prompt_of(path: str, key: records.KeySchema) -> bool:
+    """Return whether a file has the prompt that a key was made with."""
+    try:
+        return prompts.load(config.load(path)) == msgspec.convert(key.settings["options"]["prompt"], prompts.Prompt)
+    except ConfigError:
+        return False
+
+
+def as_tag(section: ConfigNode, name: str, dataset: Dataset) -> ConfigNode:
+    """Return an entry of the section as a section ``tag:`` of one set.
+
+    Raises:
+        ConfigError: for whatever is wrong with its options.
+    """
+    place = section.at()
+    place.value = {name: _entry(section.at(name), dataset)}
+    return place
+
+
+def _entry(place: ConfigNode, dataset: Dataset) -> dict[str, Any]:
+    """Return an entry in the form of the section ``tag:``: with its prompt, the tagger, and where answers are.
+
+    Raises:
+        ConfigError: for whatever is wrong with it.
+    """
+    if not isinstance(place.value, dict):
+        raise place.error((), f"expected {{endpoint: …, model: …, prompt: …}}, got {place.value!r}")
+    config.refuse_unknown(place, Annotator, _OF_SETS, "an entry of `annotate:`")
+    given = dict(place.value)
+    if "prompt" in given:
+        given["prompt"] = config.plain(_prompt(place))
+    if isinstance(endpoint := given.get("endpoint"), str) and endpoint.startswith(BATCH):
+        given["endpoint"] = BATCH + os.path.join(place.root, os.path.expanduser(endpoint.removeprefix(BATCH)))
+    given["answers"] = given.get("answers") or answers_folder(dataset)
+    if isinstance(given["answers"], str) and not store_of(given["answers"]).is_local:
+        raise place.error(
+            ("answers",),
+            f"expected a folder on a disk for the answers, got {given['answers']}: objects of a bucket cannot grow. "
+            "Name one, and keep it: a run goes on from it",
+        )
+    options = place.at()
+    options.value = {key: value for key, value in given.items() if key not in _OF_SETS}
+    found = config.convert(options, Annotator, "an entry of `annotate:`")
+    try:
+        found.check()
+    except ConfigError as error:
+        raise type(error)(str(place.error((), str(error)))) from None
+    return {"as": found.prompt.key, **given, "tagger": ANNOTATOR}
+
+
+def _prompt(place: ConfigNode) -> prompts.Prompt:
+    """Return the prompt of an entry: that of a file, or what stands there."""
+    given = place.value["prompt"]
+    if isinstance(given, dict):
+        return prompts.load(place.at("prompt"))
+    if not isinstance(given, str):
+        raise place.error(
+            ("prompt",), f"expected the path of a prompt, or {{prompt_name: …, prompt: …}}, got {given!r}"
+        )
+    if store_of(given).is_local and not os.path.exists(given):
+        raise place.error(
+            ("prompt",),
+            f"expected the path of a prompt, got {given!r}, which is not there; `recipe:prompts/…` are ours"
+            f"{where_looked(given)}",
+        )
+    return prompts.load(config.load(given))
+
+
+def schemas_of(
+    plans: Mapping[str, tag_plan.Plan],
+    dataset: Dataset,
+    known: Mapping[str, records.SetSchema],
+    *,
+    overwrite: bool,
+    write: bool = False,
+) -> dict[str, records.SetSchema]:
+    """Return the schemas of the sets; what is on disk under their names must have been made with the same settings.
+
+    Arguments and errors as of `toolkit.tag.declared.prepare`.
+    """
+    found: dict[str, records.SetSchema] = {}
+    for plan in plans.values():
+        found |= declared.prepare(
+            plan, dataset, {**known, **found}, overwrite=overwrite, write=write, command="annotate"
+        )
+    return found

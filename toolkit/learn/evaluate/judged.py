@@ -1,0 +1,146 @@
+"""What a judgement has: scores with intervals, paired differences, groups."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from toolkit.config.scale import Scale
+from toolkit.learn.evaluate.metrics import Task
+
+MAJORITY, SOURCE = "majority", "source"
+"""What baselines are called."""
+
+Verdict = Literal["better", "worse", "tie"]
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A metric: its value, and its 95 % interval; None where it is not defined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class Paired(msgspec.Struct, frozen=True):
+    """A difference of two predictions in one metric, on the same documents.
+
+    Attributes:
+        value: of the first less that of the second, with its 95 % interval.
+        verdict: of the first: a tie if the interval has 0 in it.
+    """
+
+    value: float
+    low: float
+    high: float
+    verdict: Verdict
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Two predictions, by their names, and their difference in each metric that says which is better."""
+
+    one: str
+    other: str
+    metrics: dict[str, Paired]
+
+
+class LabelScores(msgspec.Struct, frozen=True):
+    """How well one label is predicted, of so many documents that have it."""
+
+    label: Any
+    documents: int
+    precision: float | None
+    recall: float | None
+    f1: Estimate
+
+
+class GradeScores(msgspec.Struct, frozen=True):
+    """How well documents of at least a grade are told from the others.
+
+    Attributes:
+        grade: the least of them.
+        documents: with a label of at least it.
+        accuracy: share of documents on the right side.
+        f1: of the documents of at least the grade.
+        macro_f1, weighted_f1: means of this F1 and that of the others.
+    """
+
+    grade: float
+    documents: int
+    accuracy: Estimate
+    f1: Estimate
+    macro_f1: Estimate
+    weighted_f1: Estimate
+
+
+class Bin(msgspec.Struct, frozen=True):
+    """A bin of a calibration curve: predictions from `low` to `high`, their mean, and that of the labels."""
+
+    low: float
+    high: float
+    documents: int
+    prediction: float
+    label: Estimate
+
+
+class ConfusedPair(msgspec.Struct, frozen=True):
+    """A label, what is predicted, and of how many documents."""
+
+    label: Any
+    prediction: Any
+    documents: int
+
+
+class Details(msgspec.Struct, kw_only=True):
+    """What is told of a prediction in all documents alone."""
+
+    labels: list[LabelScores] = []
+    grades: list[GradeScores] = []
+    confusion: list[ConfusedPair] = []
+    confusion_left_out: int = 0
+    calibration: list[Bin] = []
+
+
+class Group(msgspec.Struct, kw_only=True):
+    """Documents that are judged together.
+
+    Attributes:
+        by: what they are grouped by, empty for all.
+        group: their value of it.
+        documents: that are judged.
+        nulls: those that are not, for want of a label or a prediction: ``label``, ``prediction``, ``both``.
+        scores: of each prediction and baseline, the metrics.
+        differences: of predictions to each other and to the baselines.
+        constant: predictions that are the same number for all of these documents.
+    """
+
+    by: str = ""
+    group: Any = None
+    documents: int
+    nulls: dict[str, int]
+    scores: dict[str, dict[str, Estimate]] = {}
+    differences: list[Difference] = []
+    constant: list[str] = []
+
+
+@dataclass
+class Judged:
+    """The judgement of predictions.
+
+    Attributes:
+        task: what they predict.
+        level: of Krippendorff's alpha.
+        scale: that was declared; or the values of labels that are one; None without.
+        all: of all documents.
+        details: of each prediction.
+        groups: by what they are grouped by.
+        left_out: of these, how many groups are not judged, being smaller than those that are, and their documents.
+    """
+
+    task: Task
+    level: str
+    scale: Scale | None
+    all: Group
+    details: dict[str, Details] = field(default_factory=dict)
+    groups: dict[str, list[Group]] = field(default_factory=dict)
+    left_out: dict[str, tuple[int, int]] = field(default_factory=dict)

@@ -1,0 +1,575 @@
+"""Judges predictions: in all and in groups, beside baselines, with intervals, paired differences and warnings.
+
+The bootstrap: rounds in which documents are drawn anew, and the intervals that they give.
+
+A round draws as many documents as there are, with replacement; every prediction is measured on the same draw, so a
+difference of two is paired. The interval is the 2.5th to the 97.5th percentile of what the rounds give, moved so that
+their mean is what is measured: rounds lack rare labels, which would move a mean over labels. Of more than
+`MOST` documents, rounds draw from random parts of `MOST` documents, and what they give is scaled by
+√(`MOST` / documents): the bootstrap of m out of n (Bickel, Götze and van Zwet 1997), which costs the same for any n.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xxhash
+
+from toolkit.config.scale import Declared, Scale, nearest
+from toolkit.errors import ConfigError
+from toolkit.learn.evaluate import metrics
+from toolkit.learn.evaluate.columns import Column
+from toolkit.learn.evaluate.judged import (
+    MAJORITY,
+    SOURCE,
+    Bin,
+    ConfusedPair,
+    Details,
+    Difference,
+    Estimate,
+    GradeScores,
+    Group,
+    Judged,
+    LabelScores,
+    Paired,
+    Verdict,
+)
+from toolkit.learn.evaluate.metrics import Array, Measure, Task, folds, mean_of, most_frequent, predictions_of_sources
+
+MOST = 5_000
+"""Documents that a round draws, at most."""
+
+PARTS = 8
+"""Random parts that rounds draw from, at most."""
+
+Measures = Callable[[Array], Callable[[Array], Mapping[str, float | None]]]
+"""Gives, of some documents (as places), what measures them with weights."""
+
+
+class Interval(NamedTuple):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """Return the random numbers of a group: the same whatever other groups there are."""
+    return np.random.Generator(np.random.PCG64([seed, xxhash.xxh3_64_intdigest(name.encode())]))
+
+
+def cells(columns: Sequence[Array]) -> tuple[Array, Array]:
+    """Return which documents stand for those that are equal in all columns, and how many each stands for."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        found, own = np.unique(column, return_inverse=True)
+        codes = codes * len(found) + own
+        _, codes = np.unique(codes, return_inverse=True)  # or they grow out of 64 bits
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    return first, counts.astype(np.float64)
+
+
+def draws(counts: Array, rounds: int, random: np.random.Generator) -> Iterator[Array]:
+    """Yield the weights of each round, given how many documents there are of each."""
+    total = int(counts.sum())
+    if 3 * len(counts) < total:
+        for _ in range(rounds):
+            yield random.multinomial(total, counts / total).astype(np.float64)
+        return
+    of = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+    for _ in range(rounds):
+        yield np.bincount(of[random.integers(0, total, total)], minlength=len(counts)).astype(np.float64)
+
+
+def bootstrapped(
+    columns: Sequence[Array], measures: Measures, rounds: int, random: np.random.Generator
+) -> tuple[dict[str, float | None], dict[str, Interval | None]]:
+    """Return what some documents measure, and the interval of each metric.
+
+    Args:
+        columns: of the documents: all that is measured depends on these.
+        measures: of them.
+        rounds: of the bootstrap.
+        random: that draws.
+    """
+    places, counts = cells(columns)
+    measure = measures(places)
+    points = dict(measure(counts))
+    if len(places) <= MOST:
+        return points, _intervals(points, [(points, _drawn(measure, counts, rounds, random))], 1.0)
+    documents = len(columns[0])
+    parts = random.permutation(documents)[: PARTS * MOST]
+    parts = parts[: len(parts) // MOST * MOST].reshape(-1, MOST)
+    found = []
+    for i, part in enumerate(parts):
+        some, of_some = cells([column[part] for column in columns])
+        measure = measures(part[some])
+        share = rounds // len(parts) + (i < rounds % len(parts))
+        found.append((dict(measure(of_some)), _drawn(measure, of_some, share, random)))
+    return points, _intervals(points, found, (MOST / documents) ** 0.5)
+
+
+_Drawn = list[Mapping[str, float | None]]
+
+
+def _drawn(
+    measure: Callable[[Array], Mapping[str, float | None]], counts: Array, rounds: int, random: np.random.Generator
+) -> _Drawn:
+    return [measure(weights) for weights in draws(counts, rounds, random)]
+
+
+def _intervals(
+    points: Mapping[str, float | None], parts: Sequence[tuple[Mapping[str, float | None], _Drawn]], scale: float
+) -> dict[str, Interval | None]:
+    """Return the interval of each metric; None if half of the rounds, or more, do not define it."""
+    found: dict[str, Interval | None] = {}
+    for name, point in points.items():
+        listed = [
+            each - middle
+            for of_part, drawn in parts
+            if (middle := of_part[name]) is not None
+            for each in (row[name] for row in drawn)
+            if each is not None
+        ]
+        found[name] = None
+        if point is not None and 2 * len(listed) > sum(len(drawn) for _, drawn in parts):
+            spread = np.array(listed)
+            low, high = (np.quantile(spread, [0.025, 0.975]) - spread.mean()) * scale + point
+            found[name] = Interval(float(low), float(high))
+    return found
+
+
+FEW = 10
+"""Documents below which a group has no intervals, and nothing is said of a score that does not vary."""
+
+MOST_PAIRS = 10_000
+"""Different pairs of label and prediction that are listed."""
+
+
+class Judge:
+    """Judges predictions against labels.
+
+    Args:
+        labels: of the documents.
+        predictions: by name, one or two.
+        sources: codes of the documents' sources.
+        hashes: xxh3-64 of their source and id.
+        task: None to tell it from the values.
+        count: rounds of the bootstrap.
+        seed: of its random numbers.
+        scale: declared for the labels.
+
+    Raises:
+        ConfigError: if labels are not on it, or these predictions cannot be held against these labels.
+    """
+
+    def __init__(
+        self,
+        labels: Column,
+        predictions: Mapping[str, Column],
+        sources: Array,
+        hashes: Array,
+        *,
+        task: Task | None,
+        count: int,
+        seed: int,
+        scale: Declared = None,
+    ) -> None:
+        self.task = task or _task(labels, predictions)
+        self._names, self._count, self._seed = list(predictions), count, seed
+        self._no_label = labels.is_null
+        self._no_prediction = np.logical_or.reduce([each.is_null for each in predictions.values()])
+        self._there = np.flatnonzero(~self._no_label & ~self._no_prediction)
+        if not len(self._there):
+            raise ConfigError(
+                f"expected documents with a label and a prediction, got none: of {len(self._no_label):,} documents "
+                f"{int(self._no_label.sum()):,} have no label, {int(self._no_prediction.sum()):,} no prediction"
+            )
+        listed = [labels, *predictions.values()]
+        taken = [each.taken(self._there) for each in listed]
+        if isinstance(scale, Scale):
+            _check_scale(taken[0], scale)
+        made, self._table, self._make = _makers(self.task, taken, scale)
+        self._declared = scale
+        self._labels, self._own = made[0], dict(zip(predictions, made[1:], strict=True))
+        self.is_number = self.task in ("numbers", "score")
+        sources = sources[self._there]
+        self.one_source = len(np.unique(sources)) < 2
+        self._folds = folds(hashes[self._there])
+        self._of_sources = predictions_of_sources(self._labels, sources, self._folds, numbers=self.is_number)
+
+    def judged(self, groups: Mapping[str, Column], top: int) -> Judged:
+        """Return the judgement of all documents, and of the largest groups."""
+        everything = np.arange(len(self._there))
+        found = Judged(self.task, self._level, self._scale, self._group("", None, everything, self._nulls(slice(None))))
+        for name in self._names:
+            found.details[name] = self._details(name)
+        for by, column in groups.items():
+            found.groups[by], found.left_out[by] = self._groups(by, column, top)
+        return found
+
+    @property
+    def _scale(self) -> Scale | None:
+        if self._declared is not None or self._level != "ordinal" or len(self._table or []) < 2:
+            return self._declared if isinstance(self._declared, Scale) else None
+        return Scale(values=[int(each) for each in self._table or []])
+
+    @property
+    def _level(self) -> str:
+        if self.task == "numbers":
+            return "interval" if self._table is None else "ordinal"
+        return "nominal" if self.task == "classes" else ""
+
+    def _nulls(self, rows: Any) -> dict[str, int]:
+        label, prediction = self._no_label[rows], self._no_prediction[rows]
+        return {
+            "label": int((label & ~prediction).sum()),
+            "prediction": int((prediction & ~label).sum()),
+            "both": int((label & prediction).sum()),
+        }
+
+    def _groups(self, by: str, column: Column, top: int) -> tuple[list[Group], tuple[int, int]]:
+        codes = column.values
+        if codes.dtype.kind == "f":
+            table, codes = np.unique(codes, return_inverse=True)
+            values = [
+                None if np.isnan(value) else int(value) if value == int(value) else float(value) for value in table
+            ]
+        else:
+            values, codes = [*column.table, None], np.where(codes < 0, len(column.table), codes)
+        counts = np.bincount(codes, minlength=len(values))
+        largest = sorted((i for i in range(len(values)) if counts[i]), key=lambda i: (-counts[i], i))
+        order = np.argsort(codes[self._there], kind="stable")
+        starts = np.searchsorted(codes[self._there][order], np.arange(len(values) + 1))
+        rows = np.argsort(codes, kind="stable")
+        all_starts = np.concatenate([[0], np.cumsum(counts)])
+        found = [
+            self._group(
+                by, values[i], order[starts[i] : starts[i + 1]], self._nulls(rows[all_starts[i] : all_starts[i + 1]])
+            )
+            for i in sorted(largest[:top])
+        ]
+        return found, (len(largest[top:]), int(sum(counts[i] for i in largest[top:])))
+
+    def _group(self, by: str, value: Any, places: Array, nulls: dict[str, int]) -> Group:
+        found = Group(by=by, group=value, documents=len(places), nulls=nulls)
+        if not len(places):
+            return found
+        labels, folds = self._labels[places], self._folds[places]
+        given = {name: each[places] for name, each in self._own.items()}
+        middle = mean_of(labels) if self.is_number else most_frequent(labels)
+        given[MAJORITY] = np.full(len(places), middle)
+        if not self.one_source and by != SOURCE:
+            given[SOURCE] = self._of_sources[places]
+        pairs = [
+            (one, other) for i, one in enumerate(self._names) for other in [*self._names[i + 1 :], MAJORITY, SOURCE]
+        ]
+        pairs = [(one, other) for one, other in pairs if other in given]
+        whole = not by
+
+        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
+            in_folds = {SOURCE: folds[some]} if self.is_number else {}
+            of = {name: self._make(labels[some], each[some], in_folds.get(name)) for name, each in given.items()}
+
+            def measure(weights: Array) -> dict[str, float | None]:
+                by_name = {name: _measured(each, weights, whole=whole) for name, each in of.items()}
+                for name in (MAJORITY, SOURCE):  # what does not vary orders nothing
+                    if name in by_name and by_name[name].get("spearman", 0) is None:
+                        by_name[name]["spearman"] = None if by_name[self._names[0]]["spearman"] is None else 0.0
+                flat = {_key(name, metric): v for name, found in by_name.items() for metric, v in found.items()}
+                for one, other in pairs:
+                    for metric, mine in by_name[one].items():
+                        theirs = by_name[other].get(metric)
+                        if metric in metrics.HIGHER or metric in metrics.LOWER:
+                            known = mine is not None and theirs is not None
+                            flat[_key(one, other, metric)] = mine - theirs if known else None  # type: ignore[operator]
+                return flat
+
+            return measure
+
+        points, intervals = self._bootstrapped(
+            [labels, *given.values(), *([folds] if self.is_number and SOURCE in given else [])],
+            measures,
+            f"{by}\0{value!r}",
+        )
+        for name in given:
+            found.scores[name] = {
+                key.rpartition("\0")[2]: _bounded(key.rpartition("\0")[2], _estimate(points[key], intervals[key]))
+                for key in points
+                if key.partition("\0")[0] == name and key.count("\0") == 1
+            }
+        found.differences = list(self._differences(pairs, points, intervals))
+        if self.is_number and len(places) >= FEW:
+            found.constant = [name for name in self._names if given[name].min() == given[name].max()]
+        return found
+
+    def _bootstrapped(
+        self, columns: Sequence[Array], measures: Measures, name: str
+    ) -> tuple[dict[str, float | None], dict[str, Interval | None]]:
+        count = self._count if len(columns[0]) >= FEW else 0
+        return bootstrapped(columns, measures, count, generator(self._seed, name))
+
+    def _differences(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        points: Mapping[str, float | None],
+        intervals: Mapping[str, Interval | None],
+    ) -> Iterator[Difference]:
+        for one, other in pairs:
+            start = _key(one, other, "")
+            found = {}
+            for key, value in points.items():
+                interval = intervals[key]
+                if key.startswith(start) and value is not None and interval is not None:
+                    metric = key.removeprefix(start)
+                    found[metric] = Paired(value, *interval, verdict=_verdict(metric, interval))
+            yield Difference(one, other, found)
+
+    # --- details of all documents -------------------------------------------------------------------------------------
+
+    def _details(self, name: str) -> Details:
+        labels, predictions = self._labels, self._own[name]
+        found = Details()
+        if self.is_number:
+            found.calibration = self._calibration(name, labels, predictions)
+        if self.task == "classes":
+            pairs, counts = np.unique(np.stack([labels, predictions]), axis=1, return_counts=True)
+            order = np.argsort(-counts, kind="stable")
+            table = self._table or []
+            found.confusion = [
+                ConfusedPair(table[pairs[0, i]], table[pairs[1, i]], int(counts[i])) for i in order[:MOST_PAIRS]
+            ]
+            found.confusion_left_out = int(counts[order[MOST_PAIRS:]].sum())
+        elif self.task == "numbers" and self._table is not None:
+            both = [nearest(each, np.array(self._table)) for each in (labels, predictions)]
+            pairs, counts = np.unique(np.stack(both), axis=1, return_counts=True)
+            found.confusion = [
+                ConfusedPair(_plain(one), _plain(other), int(n)) for one, other, n in zip(*pairs, counts, strict=True)
+            ]
+            found.grades = self._of_grades(name, labels, predictions)
+        if self.task in ("classes", "lists") or self._table is not None:
+            found.labels = self._of_labels(name, labels, predictions)
+        return found
+
+    def _of_labels(self, name: str, labels: Array, predictions: Array) -> list[LabelScores]:
+        """Return how well each label is predicted, the most frequent first."""
+
+        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
+            made = self._make(labels[some], predictions[some], None)
+
+            def measure(weights: Array) -> dict[str, float | None]:
+                f1 = made.of_labels(weights)["f1"].tolist()
+                return {str(i): None if math.isnan(each) else each for i, each in enumerate(f1)}
+
+            return measure
+
+        points, intervals = self._bootstrapped([labels, predictions], measures, f"labels of {name}")
+        exact = self._make(labels, predictions, None).of_labels(np.ones(len(labels)))
+        found = []
+        for i, label in enumerate(self._table or []):
+            precision, recall = (float(exact[what][i]) for what in ("precision", "recall"))
+            if points[str(i)] is None:
+                continue  # in the lists of documents that are not judged
+            found.append(
+                LabelScores(
+                    _plain(label) if self.task == "numbers" else label,
+                    int(exact["documents"][i]),
+                    None if np.isnan(precision) else precision,
+                    None if np.isnan(recall) else recall,
+                    _estimate(points[str(i)], intervals[str(i)]),
+                )
+            )
+        return found if self.task == "numbers" else sorted(found, key=lambda each: -each.documents)
+
+    def _of_grades(self, name: str, labels: Array, predictions: Array) -> list[GradeScores]:
+        """Return how well documents of at least each grade but the first are told from the others."""
+        table = self._table or []
+        rounded = nearest(labels, np.array(table))
+
+        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
+            made = self._make(labels[some], predictions[some], None)
+            assert isinstance(made, metrics.Numbers)
+
+            def measure(weights: Array) -> dict[str, float | None]:
+                return {
+                    _key(str(i), metric): value
+                    for i in range(1, len(table))
+                    for metric, value in made.from_grade(i, weights).items()
+                }
+
+            return measure
+
+        points, intervals = self._bootstrapped([labels, predictions], measures, f"grades of {name}")
+        return [
+            GradeScores(
+                _plain(grade),
+                int((rounded >= grade).sum()),
+                **{
+                    metric: _bounded(metric, _estimate(points[key], intervals[key]))
+                    for metric in ("accuracy", "f1", "macro_f1", "weighted_f1")
+                    for key in [_key(str(i), metric)]
+                },
+            )
+            for i, grade in enumerate(table)
+            if i
+        ]
+
+    def _calibration(self, name: str, labels: Array, predictions: Array) -> list[Bin]:
+        """Return the curve: in ten bins of one width for probabilities, else of as many documents as can be."""
+        if self.task == "score" and _probable(predictions):
+            edges = np.linspace(0, 1, metrics.BINS + 1)
+        else:
+            edges = np.unique(np.quantile(predictions, np.linspace(0, 1, metrics.BINS + 1)))
+        of = np.clip(np.searchsorted(edges, predictions, side="right") - 1, 0, max(len(edges) - 2, 0))
+
+        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
+            def measure(weights: Array) -> dict[str, float | None]:
+                counts = np.bincount(of[some], weights, len(edges))
+                sums = np.bincount(of[some], weights * labels[some], len(edges))
+                return {str(i): float(sums[i] / counts[i]) if counts[i] else None for i in range(len(edges))}
+
+            return measure
+
+        points, intervals = self._bootstrapped([of, labels], measures, f"calibration of {name}")
+        found = []
+        for i in np.unique(of):
+            inside = predictions[of == i]
+            high = float(edges[min(i + 1, len(edges) - 1)])
+            label = _estimate(points[str(i)], intervals[str(i)])
+            label = _bounded("accuracy", label) if self.task == "score" else label
+            found.append(Bin(float(edges[i]), high, len(inside), float(inside.mean()), label))
+        return found
+
+
+def _key(*names: str) -> str:
+    return "\0".join(names)
+
+
+def _measured(measure: Measure, weights: Array, *, whole: bool) -> dict[str, float | None]:
+    return {**measure.headlines(weights), **(measure.more(weights) if whole else {})}
+
+
+def _estimate(value: float | None, interval: Interval | None) -> Estimate:
+    return Estimate(value, *interval) if interval else Estimate(value)
+
+
+def _bounded(metric: str, found: Estimate) -> Estimate:
+    """Return an estimate whose interval is within what the metric can be."""
+    if found.low is None or found.high is None or metric not in (*metrics.HIGHER, *metrics.LOWER):
+        return found
+    least = -np.inf if metric in ("kappa", "alpha") else -1.0 if metric == "spearman" else 0.0
+    most = 1.0 if metric in metrics.HIGHER else np.inf
+    return Estimate(found.value, max(found.low, least), min(found.high, most))
+
+
+def _verdict(metric: str, interval: Interval) -> Verdict:
+    if interval.low <= 0 <= interval.high:
+        return "tie"
+    return "better" if (interval.low > 0) == (metric in metrics.HIGHER) else "worse"
+
+
+# --- from columns to what is measured ---------------------------------------------------------------------------------
+
+
+def _task(labels: Column, predictions: Mapping[str, Column]) -> Task:
+    """Return what is predicted, by the kinds of the values."""
+    kinds = {name: column.kind for name, column in predictions.items()}
+    for name, kind in {"the labels": labels.kind, **kinds}.items():
+        if kind == "null":
+            raise ConfigError(f"{name}: expected values, got null of all documents")
+    of = next(iter(kinds.values()))
+    same = all(kind == of for kind in kinds.values())
+    if same and of == "number" and labels.kind in ("number", "bool"):
+        is_binary = labels.kind == "bool" or {*np.unique(labels.values[~labels.is_null])} == {0.0, 1.0}
+        return "score" if is_binary else "numbers"
+    if same and of == labels.kind:
+        return "lists" if of == "list" else "classes"
+    told = ", ".join(f"{name} {_KINDS[kind]}" for name, kind in kinds.items())
+    hint = ""
+    if of == "number" and labels.kind == "label":
+        hint = "; say which label is true: `--against 'LABEL == \"good\"'`"
+    if of == "bool" and labels.kind == "number":
+        hint = "; make truth values of the labels, too: `--against 'LABEL >= 3'`"
+    raise ConfigError(
+        f"expected predictions and labels that can be compared, got {told}; labels {_KINDS[labels.kind]}{hint}"
+    )
+
+
+_KINDS = {"number": "as numbers", "bool": "as true and false", "label": "as texts", "list": "as lists of texts"}
+
+_Maker = Callable[[Array, Array, Array | None], Measure]
+"""Makes a measure of labels and predictions, ranked within folds if these are given."""
+
+
+def _check_scale(labels: Column, scale: Scale) -> None:
+    """Raise ConfigError for labels that are not on their scale."""
+    if labels.kind in ("bool", "list") or scale.is_text is (labels.kind == "number"):
+        raise ConfigError(f"expected labels on {scale}, got labels {_KINDS.get(labels.kind, 'that are null')}")
+    values = np.unique(labels.values).tolist() if labels.kind == "number" else labels.table
+    if (wrong := next((value for value in values if not scale.has(value, exactly=False)), None)) is not None:
+        raise ConfigError(f"expected labels on {scale}, got {wrong!r}; correct the labels, or their `scale:`")
+
+
+def _makers(
+    task: Task, columns: Sequence[Column], scale: Declared = None
+) -> tuple[list[Array], list[Any] | None, _Maker]:
+    """Return labels and predictions as arrays, the table of their codes, and what makes a measure of some of them.
+
+    Raises:
+        ConfigError: if the values are not of the kind that a task is about.
+    """
+    if task == "numbers":
+        numbers = [_numbers(each, task) for each in columns]
+        if isinstance(scale, Scale):
+            grades = np.array(scale.grades, dtype=np.float64) if scale.grades else None
+            bounds = scale.bounds
+        else:
+            grades, bounds = None if scale == "none" else metrics.own_grades(numbers[0], numbers[1:]), None
+        table = None if grades is None else grades.tolist()
+        return numbers, table, lambda a, b, of: metrics.Numbers(a, b, grades, of, bounds)
+    if task == "score":
+        numbers = [_numbers(each, task) for each in columns]
+        if not {*np.unique(numbers[0])} <= {0.0, 1.0}:
+            raise ConfigError("expected labels that are true or false, 1 or 0, for the task `score`, got other numbers")
+        probable = {id(each): _probable(each) for each in numbers[1:]}
+        everything = all(probable.values())
+        return numbers, None, lambda a, b, of: metrics.Score(a, b, probable=everything, folds=of)
+    values = [_codes(each) for each in columns]
+    if task == "classes":
+        table = sorted({each for column in values for each in column[1]}, key=lambda each: (str(type(each)), each))
+        places = {each: i for i, each in enumerate(table)}
+        new = [np.array([places[each] for each in of], dtype=np.int64)[codes] for codes, of in values]
+        return new, table, lambda a, b, _: metrics.classes(a, b, len(table))
+    if any(column.kind != "list" for column in columns):
+        raise ConfigError("expected lists of texts for the task `lists`, got other values")
+    labels = sorted({each for _, of in values for members in of for each in members})
+    members = {each: i for i, each in enumerate(labels)}
+    sets = sorted({tuple(each) for _, of in values for each in of})
+    place = {each: i for i, each in enumerate(sets)}
+    new = [np.array([place[tuple(each)] for each in of], dtype=np.int64)[codes] for codes, of in values]
+    listed = [frozenset(members[each] for each in one) for one in sets]
+    return new, labels, lambda a, b, _: metrics.Lists(a, b, listed, len(labels))
+
+
+def _probable(values: Array) -> bool:
+    return bool(len(values)) and float(values.min()) >= 0 and float(values.max()) <= 1 + 1e-4
+
+
+def _numbers(column: Column, task: str) -> Array:
+    if column.kind == "bool" and task == "score":
+        return np.array([float(each) for each in column.table])[column.values]
+    if column.kind != "number":
+        raise ConfigError(f"expected numbers for the task `{task}`, got {_KINDS.get(column.kind, 'null')}")
+    return column.values
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if number == int(number) else float(number)
+
+
+def _codes(column: Column) -> tuple[Array, list[Any]]:
+    if column.kind == "number":
+        table, codes = np.unique(column.values, return_inverse=True)
+        return codes, [int(each) if each == int(each) else float(each) for each in table]
+    return column.values, column.table

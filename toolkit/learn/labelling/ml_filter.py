@@ -1,0 +1,285 @@
+"""Annotation files of ml_filter: one for each raw file, in the order of its documents (`toolkit.label_files.formats`).
+
+    EXPERIMENT/generated_annotations/2014-41/de/00055__annotations_meta-llama--Llama-3.1-70B_educational_value_en.jsonl
+
+Which file each document was ingested from: one has a file of annotations for each.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index
+from toolkit.data.dataset import Dataset
+from toolkit.errors import DataError
+from toolkit.execution.executors import Report
+from toolkit.label_files.formats import annotations
+from toolkit.learn.evaluate.rows import ShardAsked
+from toolkit.records import ingested
+from toolkit.storage import json_files
+from toolkit.storage.artifact import Derived, FileRecord, state
+from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.outputs import RowOutput
+from toolkit.storage.paths import BOOKKEEPING, join, remove, strip_suffix
+
+
+class RawFile(ConfigStruct):
+    """A file that documents were ingested from.
+
+    Attributes:
+        path: as it was given to ingest; of documents that were not ingested here, that of their shard.
+        name: its place among all, without suffixes: ``2014-41/de/00055``.
+        rows: documents of it; None if those of the shards are all its.
+    """
+
+    path: str
+    name: str
+    rows: int | None = None
+
+
+class Origin(ConfigStruct):
+    """Shards, and the files that their documents are from, both in order.
+
+    Attributes:
+        shards: of them.
+        wanted: of these, those that are looked at.
+        files: of which each has some documents, one behind the other.
+    """
+
+    shards: list[str]
+    wanted: list[str]
+    files: list[RawFile]
+
+
+def origins(dataset: Dataset, shards: Sequence[str]) -> list[Origin]:
+    """Return where the documents of shards are from.
+
+    Raises:
+        DataError: if records of inputs are damaged.
+    """
+    there = set(shards)
+    records = ingested.load_all(dataset)
+    sources = {record.settings.get("source") or "" for record in records.values()}
+    below = f"{sources.pop()}/" if len(sources) == 1 else ""  # the folder of the only source says nothing
+    found: list[Origin] = []
+    for key, record in records.items():
+        wanted = [shard for shard in sorted(record.shards) if shard in there]
+        if wanted:
+            files = [RawFile(each.input, each.key.removeprefix(below), each.rows) for each in record.inputs]
+            files = files or [RawFile(record.input, key.removeprefix(below))]
+            found.append(Origin(sorted(record.shards) if record.inputs else wanted, wanted, files))
+            there -= {*wanted}
+    for shard in sorted(there):
+        file = dataset.file_of(shard)
+        found.append(Origin([shard], [shard], [RawFile(dataset.shard_path(shard), file)]))
+    return _without_suffixes(found)
+
+
+def _without_suffixes(found: Iterable[Origin]) -> list[Origin]:
+    """Return the same with names without suffixes, but where two would be called alike."""
+    listed = list(found)
+    times = Counter(_stem(file.name) for origin in listed for file in origin.files)
+    for origin in listed:
+        for i, file in enumerate(origin.files):
+            stem = _stem(file.name)
+            name = stem if times[stem] == 1 else file.name
+            origin.files[i] = RawFile(file.path, name, file.rows)
+    return listed
+
+
+def _stem(name: str) -> str:
+    """Return a name without the suffix of its compression, and another one.
+
+    >>> _stem("2014-41/de/00055.jsonl.gz"), _stem("a.b/c")
+    ('2014-41/de/00055', 'a.b/c')
+    """
+    folder, slash, name = strip_suffix(name, tuple(COMPRESSIONS)).rpartition("/")
+    stem, dot, _ = name.rpartition(".")
+    return folder + slash + (stem if dot and stem else name)
+
+
+MOST = 100
+"""Names (of models, prompts, languages) in the values of one raw file: a file is open for each."""
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class Names(ConfigStruct):
+    """What the values of a set do not say themselves: by whom they are.
+
+    Attributes:
+        given: on the command line, which count in place of what values say.
+        model, prompt, language: otherwise.
+    """
+
+    given: dict[str, str]
+    model: str
+    prompt: str
+    language: str
+
+    def of(self, value: dict[str, Any]) -> tuple[str, str, str]:
+        """Return the names of model, prompt and language for a value."""
+        usual = {"model_name": self.model, "prompt_name": self.prompt, "prompt_lang": self.language}
+        model, prompt, language = (self.given.get(key) or value.get(key) or other for key, other in usual.items())
+        return str(model), str(prompt), str(language)
+
+
+class FilesToWrite(ConfigStruct):
+    """Annotation files of raw files that share shards.
+
+    Attributes:
+        shards: in order; those that are not looked at are counted alone.
+        wanted: of them, those that are looked at.
+        files: in order.
+        experiment: the folder.
+    """
+
+    shards: list[ShardAsked]
+    wanted: list[str]
+    files: list[RawFile]
+    names: Names
+    experiment: str
+
+    @property
+    def record(self) -> str:
+        """Return the path of the record of what was written."""
+        return join(self.experiment, BOOKKEEPING, "annotations", f"{self.files[0].name}.json")
+
+
+class WrittenFile(msgspec.Struct, frozen=True):
+    """An annotation file: its path below the experiment, documents, stored bytes and stamp."""
+
+    path: str
+    documents: int
+    size: int
+    stamp: str
+
+
+class WrittenFiles(Derived, frozen=True, kw_only=True):
+    """The record of annotation files.
+
+    Attributes:
+        files: that there are.
+        without: documents that have no value, and no line.
+        written: whether this run has written them.
+    """
+
+    files: list[WrittenFile]
+    without: int
+    written: bool = True
+
+
+def write_files(work: FilesToWrite, report: Report) -> WrittenFiles:
+    """Write the annotation files of some raw files, unless they are there as they would be written.
+
+    Raises:
+        DataError: if documents or sets are not what they should be, or a value has no scores.
+    """
+    looked_at = [each for each in work.shards if each.work.shard in work.wanted]
+    asked = [each.questions for each in looked_at[:1]]
+    made_of = json_digest([asked, work.files, work.names, work.wanted, [each.made_of() for each in looked_at]])
+    before = json_files.load(work.record, WrittenFiles)
+
+    def files(before: WrittenFiles) -> list[FileRecord]:
+        return [FileRecord(join(work.experiment, file.path), file.size, file.stamp) for file in before.files]
+
+    if before and state(before, [("", made_of)], files=files).is_done:
+        return msgspec.structs.replace(before, written=False)
+    with _Writing(work) as writing:
+        for file, document_id, value in _values(work, report):
+            writing.add(file, document_id, value)
+    found = WrittenFiles(made_of=made_of, files=writing.files, without=writing.without)
+    json_files.save(work.record, found)
+    for path in {each.path for each in before.files} - {each.path for each in found.files} if before else ():
+        remove(join(work.experiment, path))
+    return found
+
+
+def _values(work: FilesToWrite, report: Report) -> Iterator[tuple[RawFile, str, Any]]:
+    """Yield the raw file, the id and the value of each document, in order."""
+    files = _Files(work.files)
+    for shard in work.shards:
+        state = row_index.ensure(shard.work.dataset, shard.work.shard, shard.work.max_document_bytes)
+        if shard.work.shard in work.wanted:
+            for number, document, (value,) in shard.answers():
+                yield files.of(number, shard.work.path), document.id, value
+        files.end(state.rows)
+        report(state.rows, 0)
+
+
+class _Files:
+    """Tells of rows, in order, which raw file they are from."""
+
+    def __init__(self, files: list[RawFile]) -> None:
+        self._files, self._next = files, 1
+        self._last = files[0].rows  # row of the shard that is the file's last; None if all are its
+
+    def of(self, number: int, path: str) -> RawFile:
+        """Return the file of a row of the shard.
+
+        Raises:
+            DataError: if there are more rows than files have.
+        """
+        while self._last is not None and number > self._last:
+            if self._next == len(self._files):
+                raise DataError(
+                    "expected as many documents as were ingested, got more; run `toolkit ingest`", path=path
+                )
+            self._last += self._files[self._next].rows or 0
+            self._next += 1
+        return self._files[self._next - 1]
+
+    def end(self, rows: int) -> None:
+        """Go on with the next shard, behind so many rows."""
+        if self._last is not None:
+            self._last -= rows
+
+
+class _Writing:
+    """Writes lines to the files of their raw files and names; those of a raw file are closed behind its last line."""
+
+    def __init__(self, work: FilesToWrite) -> None:
+        self._work = work
+        self._file: RawFile | None = None
+        self._open = ExitStack()
+        self._outputs: dict[str, RowOutput] = {}
+        self.files: list[WrittenFile] = []
+        self.without = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._open.__exit__(kind, error, tb)
+        if error is None:
+            self._note()
+
+    def add(self, file: RawFile, id: str, value: Any) -> None:
+        if file is not self._file:
+            self._open.close()
+            self._note()
+            self._file = file
+        samples = annotations.samples_of(value, id)
+        if samples is None:
+            self.without += 1
+            return
+        names = self._work.names.of(samples)
+        path = annotations.path_of(file.name, names)
+        if path not in self._outputs:
+            if len(self._outputs) == MOST:
+                raise DataError(f"expected at most {MOST} models and prompts for a raw file, got more", id=id)
+            self._outputs[path] = self._open.enter_context(RowOutput(join(self._work.experiment, path)))
+        self._outputs[path].write_row(_ENCODER.encode(annotations.line_of(id, samples, names, file.path)))
+
+    def _note(self) -> None:
+        self.files += [
+            WrittenFile(path, output.rows, output.stat.size, output.stat.stamp)
+            for path, output in self._outputs.items()
+        ]
+        self._outputs = {}

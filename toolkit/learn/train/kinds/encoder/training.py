@@ -1,0 +1,299 @@
+"""The task that trains an encoder: epochs over the split train, the best of them by valid."""
+
+import math
+import os
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.errors import ConfigError, ToolkitError
+from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.execution.executors import Report
+from toolkit.learn.train import metrics
+from toolkit.learn.train.examples import TRAIN, VALID, Examples
+from toolkit.learn.train.kinds.encoder.options import EncoderOptions
+from toolkit.storage.paths import join
+from toolkit.text.encoders.config import Outputs, Trained
+from toolkit.text.encoders.tokens import Batches, filled_up
+from toolkit.text.encoders.torch_models import cause_of, device_of, imported
+from toolkit.text.kernels.signatures import Array
+
+TOKENS, ROWS = "tokens.bin", "rows.bin"
+"""Of a shard: the tokens of its rows, and how many each has; uint32."""
+
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+
+_NEAR = 16
+"""Batches that are drawn together, and divided by the lengths of their texts: less is filled up."""
+
+_NORM = 1.0
+"""Of the gradient, at most."""
+
+
+class ToTrain(ConfigStruct):
+    """A model that is trained.
+
+    Attributes:
+        kind: the options, as JSON.
+        shards: the folders of what was gathered.
+        folder: where the files of the model go.
+        examples: labels, splits and rows of the documents, as JSON.
+        weights: float64 (documents, targets), what each counts for each of `Examples.targets`.
+    """
+
+    kind: bytes
+    shards: list[str]
+    folder: str
+    examples: bytes
+    weights: bytes
+
+
+class TrainedEncoder(ConfigStruct):
+    """What came of it.
+
+    Attributes:
+        files: of the model, by name, in the folder of the work.
+        values: float32 (rows, numbers of the model), what it computes of valid and test; NaN in train.
+        chosen: the epoch that was best on valid, and the measure of each.
+    """
+
+    files: list[str]
+    values: bytes
+    chosen: dict[str, Any]
+
+
+def train_encoder(work: ToTrain, report: Report) -> TrainedEncoder:
+    """Train; write the files of the best epoch."""
+    kind = msgspec.json.decode(work.kind, type=EncoderOptions)
+    labels, splits, pieces = msgspec.json.decode(work.examples)
+    examples = Examples(kind.task, labels, np.array(splits, np.uint8), np.array(pieces, np.int64))
+    training = Training(kind, examples, _rows(work.shards), np.frombuffer(work.weights), report)
+    torch, _ = imported()
+    torch.set_num_threads(kind.threads)
+    try:
+        chosen = training.run()
+        return TrainedEncoder(files=training.save(work.folder), values=training.values().tobytes(), chosen=chosen)
+    finally:
+        torch.set_num_threads(1)
+
+
+def _rows(shards: Sequence[str]) -> list[Sequence[int]]:
+    """Return the tokens of each row."""
+    found: list[Any] = []
+    for shard in shards:
+        counts = np.frombuffer(read_sealed(join(shard, ROWS)), "<u4").astype(np.int64)
+        parts = np.split(np.frombuffer(read_sealed(join(shard, TOKENS)), "<u4"), np.cumsum(counts))
+        found += parts[:-1]  # the last one is what follows the last row: nothing, in a shard without rows, too
+    return found
+
+
+class Training:
+    """A training.
+
+    Args:
+        kind: its options.
+        examples: the documents.
+        rows: tokens of each row of them.
+        weights: as `ToTrain` has them.
+        report: is told of each document of each epoch.
+    """
+
+    def __init__(
+        self, kind: EncoderOptions, examples: Examples, rows: list[Sequence[int]], weights: Array, report: Report
+    ) -> None:
+        self._torch, self._transformers = imported()
+        self._kind, self._examples, self._tokens, self._report = kind, examples, rows, report
+        self._outputs = Outputs(kind.task, examples.names)
+        self._document = np.repeat(np.arange(len(examples.pieces)), examples.pieces)
+        self._learns = examples.of_split(TRAIN)[self._document]
+        targets = examples.targets()
+        share = (1.0 / examples.pieces)[self._document, None]
+        self._weights = weights.reshape(targets.shape)[self._document] * share
+        if kind.task == "classes":
+            numbers = examples.numbers().astype(np.int64)[self._document]
+            self._weights = self._weights[np.arange(len(numbers)), np.minimum(numbers, targets.shape[1] - 1)]
+            self._targets: Array = numbers
+        else:
+            self._targets = targets[self._document].astype(np.float32)
+        self._device = device_of(kind.device)
+        self._chance = random.Random(f"{kind.seed}")  # noqa: S311  # drawn the same again
+        self._torch.manual_seed(self._chance.getrandbits(63))
+        self._model = self._made().to(self._device)
+        self._pad = kind.tokens().pad
+
+    # --- the model ----------------------------------------------------------------------------------------------------
+
+    def _made(self) -> Any:
+        """Return the encoder with a new head."""
+        kind, width = self._kind, self._outputs.width
+        labels = self._examples.names or ["score"]
+        if kind.task == "ordinal":
+            labels = [f"at least {grade}" for grade in labels[1:]]
+        problem = {"regression": "regression", "classes": "single_label_classification"}
+        try:
+            config = self._transformers.AutoConfig.from_pretrained(kind.base, local_files_only=True, num_labels=width)
+            config.id2label = dict(enumerate(labels))
+            config.label2id = {label: i for i, label in enumerate(labels)}
+            config.problem_type = problem.get(kind.task, "multi_label_classification")
+            about = Trained(task=kind.task, labels=self._examples.names, max_tokens=kind.most, window=kind.window)
+            config.toolkit = msgspec.to_builtins(about)
+            if kind.dropout is not None:
+                for name in ("hidden_dropout_prob", "classifier_dropout", "dropout", "mlp_dropout"):
+                    if hasattr(config, name):
+                        setattr(config, name, kind.dropout)
+            model, found = self._transformers.AutoModelForSequenceClassification.from_pretrained(
+                kind.base, config=config, local_files_only=True, use_safetensors=True, dtype=self._torch.float32,
+                ignore_mismatched_sizes=True, output_loading_info=True,
+            )  # fmt: skip
+        except Exception as error:  # whatever its libraries raise
+            cause = cause_of(error)
+            raise ConfigError(
+                f"base: {kind.base}: expected an encoder that transformers can load, got: {cause}"
+            ) from error
+        encoder = f"{model.base_model_prefix}."
+        lost = [name for name in found["missing_keys"] if name.startswith(encoder) and "pooler" not in name]
+        if lost:
+            raise ConfigError(f"base: {kind.base}: expected the weights of an encoder, got none for {sorted(lost)[0]}")
+        if kind.freeze:
+            for name, weight in model.base_model.named_parameters():
+                weight.requires_grad = "pooler" in name
+        if kind.task == "regression":
+            last = [each for each in model.modules() if getattr(each, "out_features", None) == width][-1]
+            if last.bias is not None:  # it begins with the mean, which else would be learnt first
+                last.bias.data.fill_(
+                    float(np.average(self._targets[self._learns], weights=self._weights[self._learns]))
+                )
+        return model
+
+    def save(self, folder: str) -> list[str]:
+        """Write the files of the model to a folder of the work; return their names."""
+        with tempfile.TemporaryDirectory() as own:
+            self._model.save_pretrained(own, max_shard_size="1000GB")
+            paths = {name: os.path.join(own, name) for name in os.listdir(own)}
+            base = {name: os.path.join(self._kind.base, name) for name in _TOKENIZER_FILES}
+            paths |= {name: path for name, path in base.items() if os.path.isfile(path)}
+            for name, path in paths.items():
+                with open(path, "rb") as stream:
+                    write_sealed(join(folder, name), stream.read())
+        return sorted(paths)
+
+    # --- epochs -------------------------------------------------------------------------------------------------------
+
+    def run(self) -> dict[str, Any]:
+        """Go through the epochs; the model is then that of the best one. Return how each did on valid."""
+        learnt = np.flatnonzero(self._learns)
+        steps = math.ceil(len(learnt) / self._kind.batch.documents) * self._kind.epochs
+        optimizer, schedule = self._optimizer(steps)
+        measured: list[float] = []
+        best: dict[str, Any] = {}
+        best_epoch = 0
+        for epoch in range(1, self._kind.epochs + 1):
+            self._model.train()
+            for batch in self._batches(learnt):
+                self._step(batch, optimizer)
+                schedule.step()
+                self._report(len(batch), 0)
+            if not self._examples.of_split(VALID).any():
+                continue
+            measured.append(self._on_valid())
+            if not best or measured[-1] > measured[best_epoch - 1] + self._kind.min_delta:
+                best_epoch = epoch
+                best = {name: value.detach().cpu().clone() for name, value in self._model.state_dict().items()}
+            elif epoch - best_epoch >= self._kind.patience:
+                break
+        if best:
+            self._model.load_state_dict(best)
+        if not measured:
+            return {"epoch": self._kind.epochs}
+        return {"epoch": best_epoch, "tried": [{metrics.MAIN[self._kind.task]: each} for each in measured]}
+
+    def _optimizer(self, steps: int) -> tuple[Any, Any]:
+        """Return AdamW, which lets norms and biases be as large as they are, and the schedule of its rate."""
+        torch = self._torch
+        weights = [each for each in self._model.parameters() if each.requires_grad]
+        groups = [
+            {"params": [each for each in weights if each.ndim > 1], "weight_decay": self._kind.weight_decay},
+            {"params": [each for each in weights if each.ndim <= 1], "weight_decay": 0.0},
+        ]
+        rising = int(self._kind.warmup * steps)
+
+        def factor(step: int) -> float:
+            if step < rising:
+                return (step + 1) / (rising + 1)
+            done = min(1.0, (step - rising) / max(1, steps - rising))
+            return 0.5 * (1 + math.cos(math.pi * done)) if self._kind.schedule == "cosine" else 1 - done
+
+        optimizer = torch.optim.AdamW(groups, lr=self._kind.rate)
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+
+    def _batches(self, rows: Array) -> Iterator[list[int]]:
+        """Yield the batches of an epoch: in an order that is drawn, texts of about the same length together."""
+        drawn = rows.tolist()
+        self._chance.shuffle(drawn)
+        size = self._kind.batch.documents
+        for first in range(0, len(drawn), _NEAR * size):
+            some = sorted(drawn[first : first + _NEAR * size], key=lambda row: len(self._tokens[row]))
+            found = [some[i : i + size] for i in range(0, len(some), size)]
+            self._chance.shuffle(found)
+            yield from found
+
+    def _step(self, batch: list[int], optimizer: Any) -> None:
+        """Learn from a batch, in parts that have at most so many tokens."""
+        torch = self._torch
+        optimizer.zero_grad()
+        total = max(float(self._weights[batch].sum()), 1e-12)
+        for part in self._kind.batch.of([len(self._tokens[row]) for row in batch]):
+            rows = [batch[i] for i in part]
+            target = torch.from_numpy(self._targets[rows]).to(self._device)
+            weights = torch.from_numpy(self._weights[rows].astype(np.float32)).to(self._device)
+            loss = (self._losses(self._logits(rows), target) * weights).sum() / total
+            if not torch.isfinite(loss):
+                raise ToolkitError("the model computes no numbers any more (NaN, or infinite); lower `lr`")
+            loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._model.parameters(), _NORM)
+        optimizer.step()
+
+    def _losses(self, logits: Any, target: Any) -> Any:
+        """Return the loss of each row: (rows), or of each of its targets."""
+        functions = self._torch.nn.functional
+        if self._kind.task == "regression":
+            return functions.mse_loss(logits, target, reduction="none")
+        if self._kind.task == "classes":
+            return functions.cross_entropy(logits, target, reduction="none")
+        return functions.binary_cross_entropy_with_logits(logits, target, reduction="none")
+
+    def _logits(self, rows: Array | Sequence[int]) -> Any:
+        ids, mask = filled_up([self._tokens[row] for row in rows], self._pad)
+        given = [self._torch.from_numpy(each).to(self._device) for each in (ids, mask)]
+        return self._model(input_ids=given[0], attention_mask=given[1]).logits
+
+    # --- what it says -------------------------------------------------------------------------------------------------
+
+    def values(self) -> Array:
+        """Return what the model computes of the rows of valid and test: float32; NaN in train."""
+        return self._computed(~self._learns)
+
+    def _computed(self, wanted: Array) -> Array:
+        found = np.full((len(self._tokens), self._outputs.width), np.nan, np.float32)
+        asked = np.flatnonzero(wanted)
+        self._model.eval()
+        with self._torch.inference_mode():
+            for part in Batches(tokens=self._kind.batch.tokens).of([len(self._tokens[row]) for row in asked]):
+                rows = asked[part].tolist()
+                found[rows] = self._logits(rows).float().cpu().numpy()
+        return found
+
+    def _on_valid(self) -> float:
+        """Return the measure by which epochs are chosen."""
+        wanted = self._examples.of_split(VALID)
+        values = np.zeros((len(self._tokens), len(self._examples.names) or 1))
+        rows = wanted[self._document]
+        values[rows] = self._outputs.outcomes(self._computed(rows)[rows])
+        if self._kind.window:
+            values = self._kind.window.together(values, self._examples.rows_of)
+        return metrics.on_valid(self._examples, values)

@@ -1,0 +1,290 @@
+"""Supervised fastText models: trained by the fastText library with one thread, so that bytes are the same again."""
+
+import ctypes
+import os
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.errors import ConfigError, DataError, ToolkitError
+from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.execution.executors import Report, Task
+from toolkit.learn.train import metrics
+from toolkit.learn.train.examples import TRAIN, Examples, names_of
+from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
+from toolkit.storage import store_of
+from toolkit.storage.outputs import Output
+from toolkit.storage.paths import join
+from toolkit.storage.reading import READ, open_stored
+from toolkit.storage.stores.local.scratch import open_scratch
+from toolkit.text.fasttext.labelled import PREFIX
+from toolkit.text.fasttext.model import FastTextModel
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.linear.model import Task as WhatFor
+from toolkit.whole.kind import Files, Signer
+
+LINES = "lines.bin"
+"""The texts of the rows of a shard, a line each."""
+
+_LEAST_KEPT = 256
+"""Rows that a matrix must have to be quantised."""
+
+Number = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class Quantize(ConfigStruct):
+    """How a model is made small.
+
+    Attributes:
+        cutoff: so many words and n-grams are kept, at least 256; 0 for all.
+        norms: whether their lengths are quantised by themselves.
+    """
+
+    cutoff: Annotated[int, msgspec.Meta(ge=0)] = 0
+    norms: bool = True
+
+
+class Hyper(msgspec.Struct, frozen=True):
+    """Options of fastText that are chosen."""
+
+    dim: int
+    epochs: int
+    lr: float
+    word_ngrams: int
+    minn: int
+    maxn: int
+
+
+class Fasttext(Trainer, kw_only=True):
+    """Options of supervised fastText models."""
+
+    TASKS: ClassVar[Sequence[WhatFor]] = ("classes", "multilabel", "ordinal")
+    PACKAGES: ClassVar[Sequence[str]] = ("fasttext-numpy2", "numpy")
+
+    dim: Annotated[Number, Description(description="the length of a vector")] = 64
+    epochs: Annotated[Number, Description(description="the number of passes over the texts")] = 25
+    lr: Annotated[Positive, Description(description="learning rate at the start")] = 1.0
+    word_ngrams: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=5)], Description(description="the most words of n-grams of words")
+    ] = 2
+    characters: Annotated[
+        tuple[int, int] | None,
+        Description(description="the least and the most code points of n-grams of characters; null for none"),
+    ] = None
+    minimum_count: Annotated[Number, Description(description="rarer words are left out")] = 1
+    buckets: Annotated[
+        Annotated[int, msgspec.Meta(ge=1 << 12, le=1 << 24)],
+        Description(description="the number of buckets for hashed n-grams"),
+    ] = 1 << 18
+    lower: Annotated[
+        bool, Description(description="whether texts are put in lower case; then the tagger must, too")
+    ] = False
+    autotune: Annotated[
+        Annotated[int, msgspec.Meta(ge=2, le=1000)] | None,
+        Description(
+            description="how many choices of options are tried, the given ones first; the best on valid is kept"
+        ),
+    ] = None
+    quantize: Annotated[
+        Quantize | None, Description(description="{cutoff: N, norms: true}: a small model, model.ftz")
+    ] = None
+
+    @property
+    def file(self) -> str:
+        """Return the name of the model's file."""
+        return "model.ftz" if self.quantize else "model.bin"
+
+    def check(self) -> None:
+        super().check()
+        if self.balance:
+            raise ConfigError(
+                "balance: expected none: fastText gives all documents the same weight; `kind: linear` has it"
+            )
+        if self.characters is not None and not 1 <= self.characters[0] <= self.characters[1] <= 10:
+            raise ConfigError(f"characters: expected [LEAST, MOST] from 1 to 10, got {[*self.characters]}")
+        if self.quantize is not None and 0 < self.quantize.cutoff < _LEAST_KEPT:
+            raise ConfigError(f"quantize: expected a cutoff of 0 or at least 256, got {self.quantize.cutoff}")
+        if self.autotune is not None and self.split is None and not self.shares[1]:
+            raise ConfigError("autotune: expected a share of valid in `splits` for a choice, got none")
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the lines of a shard."""
+        return _Lines(self, files)
+
+    def hypers(self) -> list[Hyper]:
+        """Return what is tried, the given options first."""
+        found = [Hyper(self.dim, self.epochs, self.lr, self.word_ngrams, *(self.characters or (0, 0)))]
+        for trial in range(1, self.autotune or 1):
+            chance = random.Random(f"{self.seed} {trial}")  # noqa: S311  # drawn the same again
+            found.append(
+                Hyper(
+                    dim=chance.choice((16, 32, 64, 100)),
+                    epochs=round(5 * 10 ** chance.random()),
+                    lr=round(0.05 * 20 ** chance.random(), 3),
+                    word_ngrams=chance.choice((1, 2, 3)),
+                    **dict(zip(("minn", "maxn"), chance.choice(((0, 0), (2, 5), (3, 6))), strict=True)),
+                )
+            )
+        return found
+
+    def fit(self, work: Work) -> Fitted:
+        """Train for each choice of options, in tasks of their own; choose by valid."""
+        examples = work.examples
+        for name in examples.names:
+            if not name or len(name.split()) != 1 or name != name.strip() or "\0" in name:
+                raise DataError(
+                    f"labels: expected labels without white space, which fastText cannot have, got {name!r}"
+                )
+        asked = _write(work, examples)
+
+        def tried(hypers: Sequence[Hyper], *, small: bool) -> list[Array]:
+            """Return what models with these options say of all documents; write the models."""
+            tasks = [
+                Task(
+                    f"{work.name}: {hyper}",
+                    ToTrain(kind=msgspec.to_builtins(self), hyper=hyper, small=small, folder=work.folder,
+                            name=f"{i}.model", labels=examples.names),
+                    key=str(i),
+                )
+                for i, hyper in enumerate(hypers)
+            ]  # fmt: skip
+            found = []
+            for probs in work.run(f"train {work.name}", train_model, tasks):
+                rows = np.full((len(asked), len(examples.names)), np.nan)
+                rows[asked] = np.frombuffer(probs).reshape(-1, len(examples.names))
+                found.append(self.window.together(rows, examples.rows_of) if self.window else rows)
+            return found
+
+        hypers, chosen = self.hypers(), {}
+        if len(hypers) > 1:
+            scores = [metrics.on_valid(examples, values) for values in tried(hypers, small=False)]
+            best = scores.index(max(scores))
+            pairs = zip(hypers, scores, strict=True)
+            of_all = [{**msgspec.to_builtins(hyper), metrics.MAIN[self.task]: score} for hyper, score in pairs]
+            chosen = {**msgspec.to_builtins(hypers[best]), "tried": of_all}
+            hypers = [hypers[best]]
+        (values,) = tried(hypers, small=self.quantize is not None)
+        return Fitted(read_sealed(join(work.folder, "0.model")), values, chosen)
+
+
+class _Lines(Gatherer):
+    """Writes the rows of a shard, each in a line, as the tagger gives them to fastText."""
+
+    kind: Fasttext
+
+    def __init__(self, kind: Fasttext, files: Files) -> None:
+        super().__init__(kind, files)
+        self._lines = files.open(LINES)
+
+    def take(self, texts: list[str]) -> None:
+        for text in texts:
+            line = (text.lower() if self.kind.lower else text).replace("\n", " ").replace("\0", "")
+            self._lines.write(line.replace(PREFIX, "label ").encode() + b"\n")  # else it would be a label
+
+
+def _write(work: Work, examples: Examples) -> Array:
+    """Write the rows of train with their labels, and those that the model is asked of; return which ones these are."""
+    document = np.repeat(np.arange(len(examples.pieces)), examples.pieces)
+    train = examples.of_split(TRAIN)[document]
+    labels = [" ".join(PREFIX + name for name in names_of(label)) for label in examples.labels]
+    row = 0
+    with Output(join(work.folder, _TRAIN)) as learnt, Output(join(work.folder, _ASKED)) as others:
+        for shard in work.shards:
+            for line in read_sealed(join(shard, LINES)).split(b"\n")[:-1]:
+                if train[row]:
+                    learnt.write(labels[document[row]].encode() + b" " + line + b"\n")
+                else:
+                    others.write(line + b"\n")
+                row += 1
+    return ~train
+
+
+# --- a task for each choice of options --------------------------------------------------------------------------------
+
+_TRAIN, _ASKED = "train.txt", "asked.txt"
+
+_TOGETHER = 256
+
+_PERTURB, _ZEROS = -6, 255
+"""An option of glibc's ``mallopt``, and its value with which all memory that is given is zeros."""
+
+
+@contextmanager
+def zeroed_memory() -> Iterator[None]:
+    """Let memory be zeros that this process gets within the ``with`` block, where it has glibc.
+
+    With one thread the fastText library gives numbers to a tenth of the vectors alone; the others have whatever memory
+    had, which is another thing in each process, and no number at times.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except AttributeError:
+        yield
+        return
+    set_option(_PERTURB, _ZEROS)
+    try:
+        yield
+    finally:
+        set_option(_PERTURB, 0)
+
+
+class ToTrain(ConfigStruct):
+    """A choice of options that is tried.
+
+    Attributes:
+        kind: the options of the model.
+        hyper: what is tried.
+        small: whether the model is quantised.
+        folder: where the texts are, and the model goes.
+        name: of the model's file.
+        labels: whose probabilities are wanted, in this order.
+    """
+
+    kind: dict[str, Any]
+    hyper: Hyper
+    small: bool
+    folder: str
+    name: str
+    labels: list[str]
+
+
+def train_model(work: ToTrain, report: Report) -> bytes:
+    """Train a model and write it; return what it says of the rows that it is asked of: float64 (rows, labels)."""
+    import fasttext
+
+    kind = msgspec.convert(work.kind, Fasttext)
+    with tempfile.TemporaryDirectory() as folder, zeroed_memory():
+        texts, path = os.path.join(folder, _TRAIN), os.path.join(folder, kind.file)
+        with open_stored(join(work.folder, _TRAIN)) as stored, open_scratch(texts) as copy:
+            while block := stored.read(READ):
+                copy.write(block)
+        try:
+            model = fasttext.train_supervised(
+                texts, dim=work.hyper.dim, epoch=work.hyper.epochs, lr=work.hyper.lr, minn=work.hyper.minn,
+                maxn=work.hyper.maxn, wordNgrams=work.hyper.word_ngrams, minCount=kind.minimum_count,
+                bucket=kind.buckets, loss="ova" if kind.task == "multilabel" else "softmax", thread=1, verbose=0,
+            )  # fmt: skip
+            if kind.quantize and work.small:
+                model.quantize(texts, cutoff=kind.quantize.cutoff, qnorm=kind.quantize.norms)
+            model.save_model(path)
+        except (RuntimeError, ValueError, MemoryError) as error:
+            raise ToolkitError(f"fastText, with {work.hyper}: {error}; try a lower `lr`, or other options") from None
+        with open(path, "rb") as made:
+            write_sealed(join(work.folder, work.name), made.read())
+        found = FastTextModel(path)
+    place = {label: i for i, label in enumerate(work.labels)}
+    lines = store_of(work.folder).read(join(work.folder, _ASKED)).decode().split("\n")[:-1]
+    probs = np.zeros((len(lines), len(place)))
+    for first in range(0, len(lines), _TOGETHER):
+        said = found.predict(lines[first : first + _TOGETHER], k=len(place))
+        for i, predictions in enumerate(said, first):
+            for each in predictions:
+                probs[i, place[each.label]] = each.prob
+        report(len(said), 0)
+    return probs.tobytes()

@@ -1,0 +1,213 @@
+"""Linear models over hashed n-grams: ridge and logistic regression, the same bytes whenever they are trained again."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from toolkit.config.settings import ConfigStruct, Description
+from toolkit.errors import ConfigError
+from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.execution.executors import Report, Task
+from toolkit.learn.train import metrics
+from toolkit.learn.train.examples import TRAIN, Examples
+from toolkit.learn.train.kinds.linear.solver import FILES, Counted, Problem, solve
+from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
+from toolkit.storage.paths import join
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.line_table import LineTable
+from toolkit.text.linear import ngrams
+from toolkit.text.linear.model import About, outcomes, packed
+from toolkit.text.portable_floats import natural_logs
+from toolkit.text.words import Words
+from toolkit.whole.kind import Files, Signer
+
+ALPHA = 0.3
+
+
+class Linear(Trainer, kw_only=True):
+    """Options of linear models."""
+
+    words: Annotated[tuple[int, int], Description(description="the least and the most words of n-grams of words")] = (
+        1,
+        2,
+    )
+    characters: Annotated[
+        tuple[int, int] | None,
+        Description(description="the least and the most code points of n-grams within words; null for none"),
+    ] = (3, 5)
+    characters_weigh: Annotated[
+        Positive, Description(description="the weight of n-grams of characters, relative to those of words")
+    ] = 0.35
+    buckets: Annotated[int, Description(description="the number of buckets for hashed n-grams, a power of 2")] = 1 << 20
+    alpha: Annotated[
+        Positive | list[Positive],
+        Description(description="the strength of the penalty; from a list, the best on valid is taken"),
+    ] = ALPHA
+
+    @property
+    def file(self) -> str:
+        """Return the name of the model's file."""
+        return "model.safetensors"
+
+    @property
+    def alphas(self) -> list[float]:
+        """Return the penalties that are tried."""
+        return self.alpha if isinstance(self.alpha, list) else [self.alpha]
+
+    def check(self) -> None:
+        super().check()
+        labels = {"regression": [], "ordinal": ["0", "1"]}.get(self.task, ["a", "b"])
+        self.about(labels).check()
+        if len(self.alphas) > 1 and self.split is None and not self.shares[1]:
+            raise ConfigError("alpha: expected a share of valid in `splits` for a choice, got none")
+        if not self.alphas:
+            raise ConfigError("alpha: expected a number above 0, or a list of such, got none")
+
+    def about(self, labels: list[str]) -> About:
+        """Return what the model of these labels is."""
+        return About(
+            task=self.task, labels=labels, words=self.words, characters=self.characters, buckets=self.buckets,
+            window=self.window,
+        )  # fmt: skip
+
+    def signer(self, files: Files) -> Signer:
+        """Return what counts the n-grams of a shard."""
+        return _Counting(self, files)
+
+    def fit(self, work: Work) -> Fitted:
+        """Fit each output for each alpha, in tasks of their own; choose by valid."""
+        examples = work.examples
+        about = msgspec.structs.replace(self.about(examples.names), range=examples.range or msgspec.UNSET)
+        counted = Counted(work.shards, self.buckets)
+        rows = Rows.of(examples)
+        (idf, lengths), ends = self._scales(work, counted, rows.train), examples.rows_of
+        write_sealed(join(work.folder, _SCALES), idf.tobytes() + lengths.tobytes())
+        targets, weights = examples.targets(), self.weights_of(examples)
+        tasks = [
+            Task(
+                f"{work.name}: output {k + 1} of {about.outputs}, alpha {alpha:g}",
+                ToFit(
+                    shards=work.shards,
+                    folder=work.folder,
+                    name=f"{a}-{k}.bin",
+                    buckets=self.buckets,
+                    logistic=self.task != "regression",
+                    alpha=alpha,
+                    per_row=rows.packed(targets[:, k], weights[:, k]),
+                ),
+                counted.bytes,
+                key=f"{a}-{k}",
+            )
+            for a, alpha in enumerate(self.alphas)
+            for k in range(about.outputs)
+        ]
+        intercepts = work.run(f"fit {work.name}", fit_output, tasks)
+        best = None
+        tried = {}
+        for a, alpha in enumerate(self.alphas):
+            found = [_solution(work.folder, f"{a}-{k}.bin", self.buckets) for k in range(about.outputs)]
+            sums = np.stack([each[1] for each in found], axis=1)
+            values = outcomes(about, sums)
+            values = self.window.together(values, ends) if self.window else values
+            score = metrics.on_valid(examples, values) if len(self.alphas) > 1 else 0.0
+            tried[f"{alpha:g}"] = score
+            if best is None or score > best[0]:
+                table = np.stack([idf, *(each[0] for each in found)], axis=1)
+                best = score, alpha, table, values, intercepts[a * about.outputs : (a + 1) * about.outputs]
+        assert best
+        chosen = {"alpha": best[1], "tried": tried} if len(self.alphas) > 1 else {}
+        return Fitted(packed(about, best[2], np.array(best[4])), best[3], chosen)
+
+    def _scales(self, work: Work, counted: Counted, train: Array) -> tuple[Array, Array]:
+        """Return the inverse document frequency of each bucket in train, and the length of each row."""
+        total = float(train.sum())
+        idf = natural_logs((1.0 + total) / (1.0 + counted.frequencies(train))) + 1.0
+        idf[1::2] *= self.characters_weigh
+        idf = idf.astype(np.float32).astype(np.float64)  # as the model has them
+        return idf, counted.lengths(idf)
+
+
+class Rows:
+    """The rows of documents: which document each is of, and its share of it."""
+
+    def __init__(self, document: Array, share: Array, train: Array) -> None:
+        self.document, self.share, self.train = document, share, train
+
+    @classmethod
+    def of(cls, examples: Examples) -> "Rows":
+        document = np.repeat(np.arange(len(examples.pieces)), examples.pieces)
+        return cls(document, (1.0 / examples.pieces)[document], examples.of_split(TRAIN)[document])
+
+    def packed(self, target: Array, weights: Array) -> bytes:
+        """Return the target of each row, then what it counts, of what documents have."""
+        return np.concatenate([target[self.document], weights[self.document] * self.share]).tobytes()
+
+
+class _Counting(Gatherer):
+    """Writes the n-grams of a shard's rows."""
+
+    kind: Linear
+
+    def __init__(self, kind: Linear, files: Files) -> None:
+        super().__init__(kind, files)
+        self._outputs = [files.open(name) for name in FILES]
+        self._orders = kind.about([]).orders
+
+    def take(self, texts: Sequence[str]) -> None:
+        found = ngrams.count(Words.of(LineTable.of(texts), "segments"), self._orders)
+        for output, data in zip(
+            self._outputs,
+            (found.buckets.astype("<u4"), found.times, np.diff(found.bounds).astype("<u4")),
+            strict=True,
+        ):
+            output.write(data.tobytes())
+
+
+# --- a task for each output -------------------------------------------------------------------------------------------
+
+_SCALES = "scales.bin"
+
+
+class ToFit(ConfigStruct):
+    """An output that is fitted.
+
+    Attributes:
+        shards: the folders of what was gathered.
+        folder: where the scales are, and the solution goes.
+        name: of the solution's file.
+        buckets: how many there are.
+        logistic, alpha: see `toolkit.learn.train.kinds.linear.solver.Problem`.
+        per_row: float64, the target of each row, then what it counts.
+        processes: that it may keep busy.
+    """
+
+    shards: list[str]
+    folder: str
+    name: str
+    buckets: int
+    logistic: bool
+    alpha: float
+    per_row: bytes
+    processes: int = 1
+
+
+def fit_output(work: ToFit, report: Report) -> float:
+    """Write the weights of the buckets and what is said of each row; return the intercept."""
+    counted = Counted(work.shards, work.buckets, work.processes)
+    scales = np.frombuffer(read_sealed(join(work.folder, _SCALES)))
+    target, weights = np.split(np.frombuffer(work.per_row), 2)
+    problem = Problem(
+        counted, scales[: work.buckets], scales[work.buckets :], weights, target, work.logistic, work.alpha
+    )
+    found = solve(problem)
+    report(counted.rows, counted.bytes)
+    write_sealed(join(work.folder, work.name), found.weights.tobytes() + found.sums.tobytes())
+    return found.intercept
+
+
+def _solution(folder: str, name: str, buckets: int) -> tuple[Array, Array]:
+    """Return the weights of the buckets, and the sums of the rows."""
+    found = np.frombuffer(read_sealed(join(folder, name)))
+    return found[:buckets].astype(np.float32), found[buckets:]

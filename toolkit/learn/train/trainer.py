@@ -1,0 +1,296 @@
+"""The contract of a kind of model: its options, what is kept of each document, and how it is trained."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from toolkit.config.scale import Scale, ScaleOption
+from toolkit.config.scale import check as check_scale
+from toolkit.config.settings import Description
+from toolkit.errors import ConfigError, DataError
+from toolkit.execution.executors import Report, Task
+from toolkit.learn.train.examples import (
+    EXAMPLES,
+    SPLITS,
+    TRAIN,
+    Aggregate,
+    Example,
+    Examples,
+    check_aggregate,
+    check_on_scale,
+    label_of,
+)
+from toolkit.plugins import Kind as KindOfPlugin
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.linear.model import Task as WhatFor
+from toolkit.text.linear.ngrams import WindowOption
+from toolkit.whole.kind import Asked, Block, Files, Kind, Signer
+from toolkit.whole.kinds.sample.choosing import split_of
+
+Split = Literal["train", "valid", "test"]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Trainer(Kind, kw_only=True):
+    """Options of all kinds of models."""
+
+    SECTION: ClassVar[str] = "train"
+    NEUTRAL: ClassVar[frozenset[str]] = frozenset({"path"})
+    PACKAGES: ClassVar[Sequence[str]] = ("numpy",)
+    """Distributions whose versions the card names."""
+    TASKS: ClassVar[Sequence[WhatFor]] = ("regression", "classes", "multilabel", "ordinal")
+
+    labels: Annotated[
+        str | list[str],
+        Description(description="SET.KEY.field or an expression; or a list of such, each an annotation of its own"),
+    ]
+    task: Annotated[WhatFor, Description(description="what is predicted: a number, a class, labels, or a grade")]
+    aggregate: Annotated[
+        Aggregate | None,
+        Description(
+            description="how several annotations are combined: mean, median or majority; by default the mean of "
+            "numbers, the median of grades, the majority of classes and labels"
+        ),
+    ] = None
+    scale: ScaleOption = None
+    weights: Annotated[list[Positive], Description(description="how much each of several `labels` counts")] = []
+    split: Annotated[
+        str | None,
+        Description(
+            description="an expression that gives train, valid or test, for example of a sample; other "
+            "documents are left out"
+        ),
+    ] = None
+    splits: Annotated[
+        dict[Split, float],
+        Description(
+            description="the shares of the splits, which add up to 1; a hash divides the documents, if there "
+            "is no `split`"
+        ),
+    ] = msgspec.field(default_factory=lambda: {"train": 0.8, "valid": 0.1, "test": 0.1})
+    split_by: Annotated[
+        str | None,
+        Description(
+            description="an expression: documents with the same value are in the same split; null, and the default, is "
+            "source and id"
+        ),
+    ] = None
+    seed: Annotated[str | int, Description(description="another seed makes other splits")] = ""
+    window: WindowOption = None
+    balance: Annotated[
+        bool,
+        Description(description="whether all classes, labels or grades count alike, however many documents they have"),
+    ] = False
+    minimum: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)],
+        Description(
+            description="how many labelled documents train needs; for classes, labels and grades, how many of each"
+        ),
+    ] = 10
+    path: Annotated[
+        str | None, Description(description="the folder of the model; default: models/NAME beside the attributes")
+    ] = None
+    licence: Annotated[str | None, Description(description="the licence of the model, for its card")] = None
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        if self.task not in self.TASKS:
+            raise ConfigError(f"task: expected one of {', '.join(self.TASKS)}, got {self.task}")
+        if not self.expressions:
+            raise ConfigError("labels: expected an expression, got none")
+        if self.weights and len(self.weights) != len(self.expressions):
+            raise ConfigError(f"weights: expected {len(self.expressions)}, one of each label, got {len(self.weights)}")
+        check_aggregate(self.task, self.aggregate)
+        check_scale(self.scale, self.task if self.task in ("regression", "ordinal") else "")
+        if abs(sum(self.splits.values()) - 1) > 1e-9 or any(share < 0 for share in self.splits.values()):
+            raise ConfigError(f"splits: expected shares that add up to 1, got {sum(self.splits.values()):g}")
+        if not self.shares[0]:
+            raise ConfigError("splits: expected a share of train above 0, got none")
+        if self.split is not None and self.split_by is not None:
+            raise ConfigError("expected `split` or `split_by`, got both")
+        if self.window is not None:
+            self.window.check()
+        if self.balance and self.task == "regression":
+            raise ConfigError("balance: expected classes, labels or grades, got a regression")
+
+    @property
+    def file(self) -> str:
+        """Return the name of the model's file in its folder."""
+        raise NotImplementedError
+
+    @property
+    def expressions(self) -> list[str]:
+        """Return the expressions of `labels`."""
+        return [self.labels] if isinstance(self.labels, str) else self.labels
+
+    def label_expressions(self) -> list[str]:
+        """Return the expressions of `labels`."""
+        return self.expressions
+
+    @property
+    def _labels(self) -> list[str]:
+        """Return what the expressions of `labels` are called."""
+        return ["labels"] if isinstance(self.labels, str) else [f"labels[{i}]" for i in range(len(self.labels))]
+
+    @property
+    def shares(self) -> list[float]:
+        """Return the share of each split, in the order of `SPLITS`."""
+        given: dict[str, float] = {str(name): share for name, share in self.splits.items()}
+        return [given.get(name, 0.0) for name in SPLITS]
+
+    def asked(self) -> dict[str, Asked]:
+        """Return the expressions of the options."""
+        found = {name: Asked(text, "value") for name, text in zip(self._labels, self.expressions, strict=True)}
+        for name in ("split", "split_by"):
+            if (text := getattr(self, name)) is not None:
+                found[name] = Asked(text, "value")
+        return found
+
+    def value_type(self) -> Any:
+        """Return a type that no value has: what is made is a model."""
+        return bool
+
+    def examples(self, block: Block) -> tuple[list[Example | None], Counter[str]]:
+        """Return what is known of documents: their labels and splits, None of what is not used; and why not.
+
+        Raises:
+            DataError: naming the line of a label that is not of the task.
+        """
+        found: list[Example | None] = []
+        left = Counter[str]()
+        bounds = np.cumsum(self.shares)
+        for i, document in enumerate(block.documents):
+            found.append(None)
+            if not block.competes[i]:
+                left["not asked (when)"] += 1
+                continue
+            values = [block.values[name][i] for name in self._labels]
+            try:
+                label = label_of(self.task, values, self.weights, self.aggregate)
+                if isinstance(self.scale, Scale):
+                    check_on_scale(self.task, label, self.scale)
+                number = self._split(block, i, (document.source, document.id), bounds)
+            except DataError as error:
+                error.line, error.id = block.first + i + 1, document.id
+                raise
+            if label is None:
+                left["without a label"] += 1
+            elif number is None:
+                left["in no split"] += 1
+            else:
+                found[-1] = Example(label, number)
+        return found, left
+
+    def _split(self, block: Block, i: int, name: tuple[str, str], bounds: Array) -> int | None:
+        if self.split is None:
+            value = block.values["split_by"][i] if self.split_by is not None else None
+            return split_of(str(self.seed), name if value is None else value, bounds)
+        value = block.values["split"][i]
+        if value is not None and value not in SPLITS:
+            raise DataError(f"split: expected train, valid, test or null, got {value!r}")
+        return None if value is None else SPLITS.index(value)
+
+    def weights_of(self, examples: Examples) -> Array:
+        """Return what each document counts for each target: nothing out of train; if balanced, both sides the same.
+
+        Returns:
+            float64, in the shape of `Examples.targets`.
+        """
+        targets, train = examples.targets(), examples.of_split(TRAIN)
+        found = np.repeat(train.astype(np.float64)[:, None], targets.shape[1], axis=1)
+        if self.balance:
+            for k in range(targets.shape[1]):
+                ones = targets[:, k] > 0.5
+                for side in (ones, ~ones):
+                    found[side, k] *= train.sum() / (2 * max(1, (side & train).sum()))
+        return found
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the examples of a shard: a `Gatherer`."""
+        raise NotImplementedError
+
+    def fit(self, work: "Work") -> "Fitted":
+        """Train; the same bytes for the same examples, or the docs say so."""
+        raise NotImplementedError
+
+
+TRAINERS: KindOfPlugin[Trainer] = KindOfPlugin("kind of model", "toolkit.learn.train.kinds", "toolkit.train", Trainer)
+
+
+class Gatherer(Signer):
+    """Writes the examples of a shard: a kind extends it by `take`, or by `take_documents` if it needs no texts."""
+
+    kind: Trainer
+
+    def __init__(self, kind: Trainer, files: Files) -> None:
+        super().__init__(kind, files)
+        self.counts: Counter[str] = Counter()
+        self._examples = files.open(EXAMPLES)
+
+    def add(self, block: Block) -> None:
+        """Take the next documents."""
+        found, left = self.kind.examples(block)
+        self.counts += left
+        used = [(i, example) for i, example in enumerate(found) if example]
+        if used:
+            self.take_documents(block, used)
+            self._examples.write(b"".join(msgspec.json.encode(example) + b"\n" for _, example in used))
+
+    def take_documents(self, block: Block, used: Sequence[tuple[int, Example]]) -> None:
+        """Write what is needed of some documents of a block: by default, of the pieces of their texts."""
+        texts: list[str] = []
+        for i, example in used:
+            text = block.documents[i].text
+            pieces = self.kind.window.of(text) if self.kind.window else [text]
+            example.pieces = len(pieces)
+            texts += pieces
+        self.take(texts)
+
+    def take(self, texts: list[str]) -> None:
+        """Write what is needed of texts."""
+        raise NotImplementedError
+
+    def finish(self) -> tuple[dict[str, int], Any]:
+        """Return what was left out, by reason; and nothing."""
+        return dict(self.counts), None
+
+
+@dataclass
+class Work:
+    """What a model is trained with.
+
+    Attributes:
+        shards: the folders of what was gathered, in order.
+        examples: of all shards, in order.
+        folder: for what is kept meanwhile; it is deleted.
+        name: of the model.
+        run: runs tasks on the executor, as that of `toolkit.whole.kind.Work`.
+    """
+
+    shards: list[str]
+    examples: Examples
+    folder: str
+    name: str
+    run: Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
+
+
+@dataclass
+class Fitted:
+    """A model.
+
+    Attributes:
+        model: the content of its file.
+        values: of each document, in order, what the model says of it: float64 (documents, outcomes), see
+            `toolkit.text.linear.model.outcomes`; NaN in those of train, if it was not asked.
+        chosen: settings that were chosen by valid.
+        beside: other files of the model, by their names.
+    """
+
+    model: bytes
+    values: Array
+    chosen: dict[str, Any]
+    beside: dict[str, bytes] = field(default_factory=dict)

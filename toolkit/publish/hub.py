@@ -1,0 +1,335 @@
+"""The Hugging Face Hub: a dataset repository there, in which an output is published.
+
+files ──those that are not there with the same digest──> uploaded, some at a time ──> a commit ──> compared once more
+
+Content is uploaded first, and is visible to nobody. The commit makes it appear: all at once, up to `COMMIT` files. What
+was uploaded by a run that ended before its commit is not sent again, which the Hub decides by its sha256.
+"""
+
+import hashlib
+import tempfile
+import urllib.parse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from toolkit.distribution import NAME, missing_extra
+from toolkit.errors import ConfigError, DataError, Forbidden, ToolkitError, Unreadable
+from toolkit.publish.fetching import Became
+from toolkit.publish.publishing import earlier
+from toolkit.publish.release import Address, File
+from toolkit.storage import retrying, store_of
+from toolkit.storage.addresses import cleaned, hub_endpoint
+from toolkit.storage.paths import fault_of_name, join
+from toolkit.storage.retrying import Trouble
+
+COMMIT = 1000
+"""Files of a commit at most: the Hub is slow with more."""
+
+BATCH = 50
+"""Files that are uploaded together, by five threads of the library."""
+
+CONNECT, READ = 10.0, 120.0
+"""Seconds that a connection, and an answer, are waited for: a commit of many files takes a while."""
+
+_TOKENS = "`hf auth login`, or set HF_TOKEN"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file of a repository: its sha256 if it is a large one, else the digest that git gives it."""
+
+    size: int
+    sha256: str | None
+    blob: str
+
+    def is_(self, file: File, path: str) -> bool:
+        """Return whether it has the bytes of a file, which is at a path."""
+        if self.sha256 is not None:
+            return self.sha256 == file.digest
+        return self.size == file.size and self.blob == _blob(path)
+
+
+def _blob(path: str) -> str:
+    """Return the digest that git gives a file."""
+    data = store_of(path).read(path)
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+@dataclass
+class _Tree:
+    """What a repository holds at a commit."""
+
+    commit: str | None
+    private: bool
+    files: dict[str, _Found] = field(default_factory=dict)
+
+
+class Repository:
+    """A dataset of the Hub as the place of a publication; it may have an earlier one, or not be there yet.
+
+    Args:
+        address: of it.
+        output: the folder of the files, on a disk.
+        files: that are published.
+
+    Attributes:
+        address: of it.
+        exists: whether it is there.
+        private: whether only those who may see it; of one that is not there, whether it will be.
+
+    Raises:
+        ConfigError: if nobody is logged in, or something else is there that would be taken for its data.
+        Unreadable: if the Hub does not answer, or refuses.
+    """
+
+    def __init__(self, address: Address, output: str, files: Sequence[File], *, public: bool) -> None:
+        if not store_of(output).is_local:
+            raise ConfigError(f"{output}: expected an output on a disk for {address}; copy it there, with its .toolkit")
+        self.address, self._output, self._public = address, output, public
+        self._files = {file.path: file for file in files}
+        self._api = _api()
+        tree = self._tree()
+        self.exists = tree is not None
+        self.private = tree.private if tree else not public
+        self._known: set[str] = set()
+        self._additions: dict[str, Any] = {}
+        self.there: set[str] = set()
+        self.replaced: set[str] = set()
+        if tree:
+            with tempfile.TemporaryDirectory() as folder:
+                self._known = earlier(
+                    str(address), set(self._files), sorted(tree.files), lambda path: self._read(path, folder)
+                )
+            self.there = {path for path, file in self._files.items() if self._is_there(tree, file)}
+            self.replaced = {path for path in self._files if path in tree.files} - self.there
+
+    @property
+    def missing(self) -> list[File]:
+        """Return the files that are to be sent, in their order."""
+        return [file for path, file in self._files.items() if path not in self.there]
+
+    def became(self, file: File) -> Became:
+        """Return what a publication makes of a file."""
+        return "there" if file.path in self.there else "replaced" if file.path in self.replaced else "fetched"
+
+    def create(self) -> None:
+        """Make the repository, if it is not there."""
+        if not self.exists:
+            self._ask(
+                lambda: self._api.create_repo(
+                    self.address.name, repo_type="dataset", private=not self._public, exist_ok=True
+                )
+            )
+
+    def upload(self, files: Sequence[File]) -> None:
+        """Upload the content of files; nobody sees it yet.
+
+        Raises:
+            DataError: if a file has changed since it was checked.
+        """
+        from huggingface_hub import CommitOperationAdd
+
+        for file in files:
+            self._additions[file.path] = CommitOperationAdd(file.path, self._path(file))
+        mine = [self._additions[file.path] for file in files]
+        self._ask(
+            lambda: self._api.preupload_lfs_files(
+                self.address.name,
+                mine,
+                repo_type="dataset",
+                revision=self.address.revision,
+                free_memory=False,
+            )
+        )
+        for file, addition in zip(files, mine, strict=True):
+            if addition.upload_info.sha256.hex() != file.digest:
+                raise DataError(
+                    f"expected the checksum {file.digest} of {file.listed}, got another: it has changed; run again",
+                    path=self._path(file),
+                )
+
+    def commit(self, message: str) -> list[str]:
+        """Let what was uploaded appear, and what the last publication alone had go; return the paths of the latter."""
+        paths = list(self._additions)
+        groups = [paths[at : at + COMMIT] for at in range(0, len(paths), COMMIT)] or [[]]
+        gone: list[str] = []
+        for number, group in enumerate(groups):
+            is_last = number == len(groups) - 1
+            gone = self._ask(lambda group=group, is_last=is_last: self._commit(group, message, is_last=is_last))  # type: ignore[misc]
+        return gone
+
+    def _commit(self, group: Sequence[str], message: str, *, is_last: bool) -> list[str]:
+        """Make a commit of what is not there; whoever asks again, because an answer was lost, makes no second one."""
+        from huggingface_hub import CommitOperationDelete
+
+        tree = self._tree()
+        if tree is None:
+            raise Unreadable("expected the dataset, got none: it is gone; run again", path=str(self.address))
+        wanted = [self._additions[path] for path in group if not self._is_there(tree, self._files[path])]
+        gone = sorted(self._known - set(self._files)) if is_last else []
+        deletions = [CommitOperationDelete(path, is_folder=False) for path in gone if path in tree.files]
+        if wanted or deletions:
+            self._api.create_commit(
+                self.address.name,
+                [*wanted, *deletions],
+                commit_message=message,
+                repo_type="dataset",
+                revision=self.address.revision,
+                parent_commit=tree.commit,
+            )
+        return gone
+
+    def differences(self) -> Iterator[str]:
+        """Yield a message for each file that is not on the Hub as it should be."""
+        tree = self._tree()
+        self.private = tree.private if tree else self.private
+        for path, file in self._files.items():
+            if tree is None or not self._is_there(tree, file):
+                yield f"{join(str(self.address), path)}: expected the sha256 {file.digest}, got another file; run again"
+
+    def _is_there(self, tree: _Tree, file: File) -> bool:
+        found = tree.files.get(file.path)
+        return found is not None and found.is_(file, self._path(file))
+
+    def _path(self, file: File) -> str:
+        return join(self._output, file.path)
+
+    def _tree(self) -> _Tree | None:
+        """Return what the repository holds; None if there is none."""
+        return self._ask(self._looked)
+
+    def _looked(self) -> _Tree | None:
+        from huggingface_hub import RepoFile
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        name, revision = self.address.name, self.address.revision
+        try:
+            info = self._api.repo_info(name, repo_type="dataset")
+        except RepositoryNotFoundError as error:
+            if error.response.status_code == 404:
+                return None
+            raise
+        listed = self._api.list_repo_tree(name, repo_type="dataset", revision=revision, recursive=True)
+        refs = info.sha if revision == "main" else self._api.repo_info(name, repo_type="dataset", revision=revision).sha
+        files = {
+            each.path: _Found(each.size, each.lfs.sha256 if each.lfs else None, each.blob_id)
+            for each in listed
+            if isinstance(each, RepoFile)
+        }
+        return _Tree(refs, bool(info.private), files)
+
+    def _read(self, path: str, folder: str) -> bytes:
+        """Return a small file of the repository.
+
+        Raises:
+            DataError: if its path leads out of the folder.
+        """
+        if fault := fault_of_name(path):
+            raise DataError(fault, path=str(self.address))
+        name, revision = self.address.name, self.address.revision
+        found = self._ask(
+            lambda: self._api.hf_hub_download(name, path, repo_type="dataset", revision=revision, local_dir=folder)
+        )
+        with open(found, "rb") as stream:
+            return stream.read()
+
+    def _ask(self, request: Callable[[], T]) -> T:
+        """Return what the Hub gives; ask again while it fails for a reason that may pass."""
+        host = urllib.parse.urlsplit(hub_endpoint()).hostname or hub_endpoint()
+
+        def quietly() -> T:
+            with _quietly():
+                return request()
+
+        return retrying.persist(host, str(self.address), quietly, self._judged)
+
+    def _judged(self, error: Exception) -> Trouble | Exception | None:
+        """Return what an error of the library means; it may quote addresses that are signed, so it is not shown."""
+        from huggingface_hub import errors
+
+        while type(error) is RuntimeError and isinstance(error.__cause__, Exception):
+            error = error.__cause__  # of the upload of one file
+        if isinstance(error, ToolkitError):
+            return None
+        where = str(self.address)
+        if isinstance(error, errors.HfHubHTTPError):
+            return self._answered(error)
+        if isinstance(error, errors.OfflineModeIsEnabled):
+            return ConfigError(f"{where}: expected the network, got HF_HUB_OFFLINE=1; unset it")
+        if type(error).__module__.partition(".")[0] in ("httpx", "httpx2") or isinstance(error, ConnectionError):
+            return Trouble(retrying.bottom(error) or type(error).__name__)
+        said = _shown(str(error))
+        return ToolkitError(f"{where}: expected the Hub to take the files, got: {said}; run again, and see {_STATUS}")
+
+    def _answered(self, error: Any) -> Trouble | Exception:
+        """Return what an answer of the Hub means."""
+        code, where, name = error.response.status_code, str(self.address), self.address.name
+        said = _shown(error.server_message or "")
+        got = f"got {code}" + (f" ({said})" if said else "")
+        if code in (409, 412, 429) or code >= 500:
+            busy = {409: "another change at the same time", 412: "another commit meanwhile", 429: "too many requests"}
+            later = retrying.seconds_asked(error.response.headers.get("Retry-After"))
+            return Trouble(f"{code} {busy.get(code, '')}".strip() + (f" ({said})" if said else ""), True, later)
+        if code == 401:
+            return Forbidden(f"expected a token that the Hub knows, {got}; make one there, then {_TOKENS}", path=where)
+        if code == 403:
+            return Forbidden(f"expected a token that may write {name}, {got}; make one, then {_TOKENS}", path=where)
+        if code == 404:
+            return Unreadable(f"expected the dataset and its branch, {got}; make the branch there", path=where)
+        return Unreadable(f"expected the Hub to take the files, {got}; correct that, and run again", path=where)
+
+
+def _shown(said: str) -> str:
+    """Return what a server or the library says, without addresses that are signed and without the token."""
+    import huggingface_hub
+
+    token = huggingface_hub.get_token()
+    return cleaned(said.replace(token, "…") if token else said)[: retrying.SHOWN]
+
+
+_STATUS = "https://status.huggingface.co"
+
+
+def _api() -> Any:
+    """Return the client of the Hub.
+
+    Raises:
+        MissingExtra: if the library is not installed.
+        ConfigError: if nobody is logged in.
+    """
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise missing_extra("hub", "the Hugging Face Hub", "huggingface_hub") from None
+    if not huggingface_hub.get_token():
+        raise ConfigError(f"expected a token of the Hugging Face Hub, got none: {_TOKENS}")
+    return huggingface_hub.HfApi(endpoint=hub_endpoint(), library_name=NAME)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Let the library wait for no answer for ever, draw no bars, and log no addresses that are signed."""
+    from huggingface_hub.utils import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+        get_session,
+        logging,
+    )
+
+    session, level, has_bars = get_session(), logging.get_verbosity(), not are_progress_bars_disabled()
+    before = session.timeout
+    session.timeout = (CONNECT, READ, READ, READ)
+    logging.set_verbosity_error()
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        session.timeout = before
+        logging.set_verbosity(level)
+        if has_bars:
+            enable_progress_bars()

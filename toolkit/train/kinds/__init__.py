@@ -1,1 +1,0 @@
-"""Kinds of models, a module each; the contract is `toolkit.train.trainer.Trainer`."""
