@@ -51,6 +51,7 @@ BY_OTHERS = {
     "quickstart.md": (7, "test_docs.py"),
     "rules.md": (7, "test_docs.py"),
     "slurm.md": (2, "slurm/test_slurm.py"),
+    "small-language.md": (4, "test_small_language_page.py"),
     "sql.md": (3, "test_sql_page.py"),
     "writing-a-stage.md": (5, "test_plugin_pages.py"),
     "writing-a-store.md": (3, "storage/test_contract.py"),

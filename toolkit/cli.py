@@ -18,7 +18,7 @@ from toolkit import beginning, command_line, completion, distribution
 from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.execution import processes
-from toolkit.interrupts import GOES_ON, STATUS, Terminated, is_signalled, is_terminated, keep_status, note_signals
+from toolkit.interrupts import GOES_ON, STATUS, Terminated, is_signalled, is_terminated, keep_status, note_signals, seen
 from toolkit.session import Session
 from toolkit.storage.addresses import hidden
 
@@ -152,6 +152,7 @@ def _tell(message: str) -> None:
 
 def _interrupted(error: BaseException) -> int:
     by_signal = isinstance(error, Terminated) or is_terminated()
+    seen()
     what = "terminated" if by_signal else "interrupted"
     print(f"{what}; {GOES_ON}", file=sys.stderr)
     return STATUS if by_signal else 130

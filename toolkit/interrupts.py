@@ -82,11 +82,11 @@ def check() -> None:
 def _error() -> BaseException:
     if not _notes:
         return KeyboardInterrupt()
-    _see()
+    seen()
     return _raised.get(_notes[0].number, KeyboardInterrupt)()
 
 
-def _see() -> None:
+def seen() -> None:
     """Note that a signal is looked at: nothing reminds of it any more."""
     if _notes and not _notes[0].is_seen:
         _notes[0].is_seen = True
@@ -153,7 +153,7 @@ def noted() -> Iterator[None]:
 
 def forget() -> None:
     """Take no note of signals that have come: the process goes on."""
-    _see()
+    seen()
     _notes.clear()
     _stopped.clear()
 
@@ -165,7 +165,7 @@ def stop() -> None:
 
 def keep_status(status: int) -> None:
     """Let a process that is about to end by itself end with this status, though a signal comes meanwhile."""
-    _see()
+    seen()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: os._exit(status))

@@ -65,7 +65,7 @@ def test_nobody_imports_a_folder_by_a_name_that_is_a_function() -> None:
 def test_an_earlier_name_says_the_new_one() -> None:
     """By the table in the changelog, which has all of them; `mix` takes an argument in place of two functions."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    table = dict(re.findall(r"^  \| `toolkit\.(\w+)` \| `([^`]+)` \|$", text, re.MULTILINE))
+    table = dict(re.findall(r"^\| `toolkit\.(\w+)` \| `([^`]+)` \|$", text, re.MULTILINE))
     assert table == toolkit._RENAMED
     for name, new in table.items():
         assert callable(operator.attrgetter(new.removeprefix("toolkit.").partition("(")[0])(toolkit))

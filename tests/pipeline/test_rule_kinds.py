@@ -145,7 +145,9 @@ def test_each_kind_has_what_it_is_asked_for() -> None:
     for form in listed:
         assert form.KEY in form.__struct_fields__
         assert any(each.KEY == form.KEY and not each.WORD for each in listed)
-    assert {kind.__name__ for kind in all_kinds() if kind.FORM is None} == {"Budget"}, "the section of a mix"
+    assert {kind.__name__ for kind in all_kinds() if kind.FORM is None} == {"Budget", "EditText"}, (
+        "sections of their own"
+    )
     assert kind_called("budget").ROLE.drops
     assert kind_called("cut lines").ROLE is Role.EDITS
     assert kind_called("of another version").ROLE is Role.EDITS

@@ -83,9 +83,17 @@ def test_duplicates_are_found_within_and_across_shards(project: Project) -> None
     first = project.documents / SHARD
     second = project.documents / "deep" / "b.jsonl.gz"
     write_rows(first, [document("1", "t"), document("2", "t"), document("1", "other"), document("1", "t", "other")])
-    write_rows(second, [document("3", "t"), document("2", "t"), document("1\0", "t"), document("1", "t", "s\0")])
+    write_rows(second, [document("3", "t"), document("2", "t"), document("1\0", "t")])
     ran = project("validate")
     finds(ran, f"{first}:3: ", f"{first}:1 ", f"{second}:2: ", f"{first}:2 ", "2 findings")
+
+
+def test_a_source_with_a_nul_is_found_and_so_is_what_follows(project: Project) -> None:
+    path = project.documents / SHARD
+    write_rows(path, [document("1", "t"), document("1", "t", "s\0"), {"id": "3"}])
+    finds(project("validate"), f"{path}:2: expected a source without NUL bytes", f"{path}:3: ", "2 findings")
+    write_rows(path, [document("1", "t"), document("1", "t", "s\0")])
+    assert f"{path}:2: expected a source" in project("stats").err
 
 
 def test_many_findings_are_counted_and_the_first_shown(project: Project) -> None:

@@ -182,8 +182,6 @@ def _place(class_: "type[Options]", values: dict[str, Any]) -> dict[str, Any]:
     if name is None:
         return {"overrides": (*_assignments(overrides), *_assignments(more))}
     place = values.pop(name)
-    if place is None:  # of a command that can do without
-        return {}
     if name == "configuration" or is_configuration(place):
         return {"config": named(place), "given": read(place, overrides, more)}
     paths = [place] if isinstance(place, str | os.PathLike) else list(place)

@@ -50,7 +50,10 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
         @functools.wraps(function)
         def call(*positional: P.args, **named: P.kwargs) -> R:
             bound = signature.bind(*positional, **named)
+            left_out = {"configuration"} - bound.arguments.keys()  # by a command that can do without
             bound.apply_defaults()
+            for name in left_out:
+                bound.arguments.pop(name, None)
             with Session().bound():
                 found: R = _carried_out(function.__name__, dict(bound.arguments), fields, looks=looks)
             return found

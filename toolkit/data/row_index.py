@@ -414,7 +414,10 @@ def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
         offset = 0
         for row, line in rows:
             to_document(row, rows)
-            index.add(entry_of(row, line), offset)
+            try:
+                index.add(entry_of(row, line), offset)
+            except DataError as error:
+                raise DataError(error.message, path=path, line=lines.number, id=error.id) from None
             offset += len(line) + 1
     content = lines.content or ""
     return index.finish(version_read(path, before, content), content, lines)

@@ -164,7 +164,7 @@ def missing_attributes(dataset: Dataset, set_name: str, shard: str) -> Alignment
     return missing_file(path, dataset, shard, command_of(dataset, set_name) if load_schema(dataset, set_name) else None)
 
 
-_ANNOTATORS = "toolkit.annotate."
+_ANNOTATORS = "toolkit.learn.annotate."
 _COMMANDS = {"sample": "sample", "rank": "calibrate", "map": "calibrate"}
 
 

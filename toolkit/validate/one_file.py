@@ -204,7 +204,10 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report, look
         ):
             offset, done = 0, Position(report, lines.stored)
             for row, _, line in _rows(lines, path, findings):
-                index.add(row_index.entry_of(row, line), offset)
+                try:
+                    index.add(row_index.entry_of(row, line), offset)
+                except DataError as error:
+                    findings.add(DataError(error.message, path=path, line=lines.number, id=error.id))
                 if look:
                     look.add(line, lines.number)
                 offset += len(line) + 1

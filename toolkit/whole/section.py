@@ -18,7 +18,7 @@ from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Rows, to_document
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, DataError, ToolkitError, UnknownPlugin
+from toolkit.errors import ConfigError, DataError, NoDocuments, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.mix.settings import read_joined
@@ -413,10 +413,14 @@ def try_first(plan: Plan, dataset: Dataset, max_document_bytes: int) -> None:
     Raises:
         ConfigError: with the place in the configuration, and the row.
     """
+    try:
+        first = dataset.shards()[:1]
+    except NoDocuments:  # a run makes them
+        return
     for entry in plan.entries:
         if entry.reads or not (found := entry.checked()):
             continue
-        for shard in dataset.shards()[:1]:
+        for shard in first:
             with dataset.lines(shard, max_document_bytes) as lines:
                 rows = Rows(islice(lines, _TRIED), DOCUMENT_DECODER, dataset.shard_path(shard))
                 documents = [to_document(row, rows, line) for row, line in rows]
