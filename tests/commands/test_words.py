@@ -20,7 +20,7 @@ def named() -> Iterator[str]:
 
 
 def test_every_step_is_told_in_words() -> None:
-    found = {*named(), "sign NAME"}  # which is put together before
+    found = {*named(), "sign NAME", "choose", "bounds"}  # which others hand over
     assert found - AS_IT_IS - STEPS.keys() == set()
     assert STEPS.keys() - found == set(), "no word that nobody uses"
 
