@@ -161,10 +161,10 @@ _SELECT = (
 
 _OTHER_RULE = (("rules", [{"drop": "document.id == '0-2'", "name": "other"}, {"drop": "tongue.label == 'de'"}]),)
 
-_INGESTED = "documents attributes shard_records row_indexes ingest_records"
+_INGESTED = "selected documents attributes shard_records row_indexes ingest_records"
 _DATA = "documents attributes schemas shard_records row_indexes ingest_records"
 _OUT = "intermediates staged_parts manifest checksums parts"
-_ALL = f"inputs rejects {_DATA} {_OUT} resolution claims failures others"
+_ALL = f"selected inputs rejects {_DATA} {_OUT} resolution claims failures others"
 
 _GROUPED = (("toolkit.execution.grouped.LEAST", 2),)
 """Shards that there are few of are made in groups, too, as many are."""
@@ -205,7 +205,7 @@ _EVALUATE = "evaluate known --against known --by tongue.label"
 
 COLUMNS = (
     Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} parts claims failures others"),
-    Column("select", "ingest", "laid out", f"inputs selected {_INGESTED} parts claims failures others", _SELECT),
+    Column("select", "ingest", "laid out", f"inputs {_INGESTED} parts claims failures others", _SELECT),
     Column("tag", "tag", "ingested", f"inputs {_DATA} parts rejects claims failures others"),
     Column("mix", "mix", "tagged", _MIXING),
     Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),

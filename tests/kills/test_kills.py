@@ -66,6 +66,6 @@ def test_what_a_killed_run_has_noted_is_merged_by_one_with_nothing_to_do(name: s
     place, column = folder_bench.folder, several(name, 2)
     place.restore(folder_bench.state(place, column.before))
     assert folder_bench.run(place, column, Strike(), f"{__name__}:die_before_merging").code == 7
-    assert [name for name in place.state() if "/segments/" in name]
+    assert [name for name in place.state() if "journal/segments/" in name]
     assert folder_bench.run(place, column, Strike()).code == 0
-    assert [name for name in place.state() if "/segments/" in name] == []
+    assert [name for name in place.state() if "journal/segments/" in name] == []

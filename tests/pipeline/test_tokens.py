@@ -341,5 +341,8 @@ def test_files_on_s3_are_those_on_disk(tmp_path: Path, project: Project, bucket:
     project.config["dataset"] = root
     project.config["mix"]["output"]["path"] = join(root, "out")
     project.ok("mix")
-    assert tree_at(join(root, "out")) == wanted
+    paths = {"tokens.csv.gz", "tokens_sha256.txt"}  # Dolma's form has the paths of documents
+    assert {n: d for n, d in tree_at(join(root, "out")).items() if n not in paths} == {
+        n: d for n, d in wanted.items() if n not in paths
+    }
     project.ok("validate", join(root, "out"))

@@ -12,6 +12,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Task
+from toolkit.storage.owners import owner
 from toolkit.storage.paths import join, remove
 from toolkit.text.kernels.signatures import Array
 
@@ -137,7 +138,7 @@ class _Passes:
 
     def _files(self, ranges: Sequence[_Range], bits: int | None) -> Iterator[bytes]:
         listed = [(each.group, each.low, each.bits) for each in ranges]
-        paths = [join(self._folder, f"pass-{self._pass}-{i:06d}") for i in range(len(self._sources))]
+        paths = [join(self._folder, f"pass-{owner()}-{self._pass}-{i:06d}") for i in range(len(self._sources))]
         self._pass += 1
         tasks = [
             Task(f"{self._what} {i}", _Pass(source, listed, bits, path))

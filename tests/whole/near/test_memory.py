@@ -12,7 +12,7 @@ from tests.waiting import PATIENCE
 MAKE = """
 import sys
 import numpy as np
-from toolkit.whole.near.signing import ROW
+from toolkit.whole.near.signing import row_type
 from toolkit.exchange.sealed import write_sealed
 root, shards, rows = sys.argv[1], *map(int, sys.argv[2:])
 random = np.random.default_rng(1)
@@ -21,7 +21,7 @@ numbers = (groups // rows << 32 | groups % rows).astype("<u8")
 pairs = np.stack([numbers[:, :-1], numbers[:, 1:]], axis=2).reshape(-1, 2)  # chains of five
 random.permutation(pairs).tofile(f"{root}/pairs")
 for shard in range(shards):
-    write_sealed(f"{root}/{shard}/rows", np.ones(rows, dtype=ROW).tobytes())
+    write_sealed(f"{root}/{shard}/rows", np.ones(rows, dtype=row_type("")).tobytes())
 """
 
 RESOLVE = """
@@ -45,8 +45,8 @@ def resolve(root, shards, rows, memory):
     bucketed = Bucketed(keys=0, buckets=0, largest=0, pairs=0, objects=objects, before=[])
     record = SimpleNamespace(rows=rows)
     signed = [SimpleNamespace(number=i, record=record, path=lambda _, i=i: f"{root}/{i}/") for i in range(shards)]
-    found = connect(Work(signed, root, root, "", False, memory, run), root, [bucketed], partitions, parts)
-    tasks = (ToPlan(part=part, own=0, descending=False, bands=14, marks=list(range(shards)), known="",
+    found = connect(Work(signed, root, root, "", False, memory, run), root, [bucketed], partitions, parts, "")
+    tasks = (ToPlan(part=part, own=0, descending=False, ranks="", bands=14, marks=list(range(shards)), known="",
                     memory=memory, unit=memory // 4, folder=root) for part in range(parts))
     planned = [plan_units(task, print) for task in tasks]
     return sum(found), sum(each.components for each in planned), max(each.largest for each in planned)

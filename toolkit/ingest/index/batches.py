@@ -19,6 +19,8 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.index.columns import LANGUAGES
 from toolkit.storage.reading import Lines
 
+_URL = re.compile(r"\w+:/{2}")
+
 LINES = 50_000
 """Lines of a batch of CDXJ."""
 
@@ -184,8 +186,8 @@ class Wanted:
     def __init__(self, names: Sequence[str], *, exact: bool = False) -> None:
         self._exact = exact
         self.names = sorted(set(names))
-        self._urls = {name for name in self.names if "://" in name}
-        self._hosts = {name.lower().strip(".") for name in self.names if "://" not in name}
+        self._urls = {name for name in self.names if _URL.match(name)}
+        self._hosts = {name.lower().strip(".") for name in self.names if not _URL.match(name)}
         hosts = self._hosts | {host_of(url) for url in self._urls}
         self._keys = sorted(",".join(reversed(host.removeprefix("www.").split("."))) for host in hosts)
         self._all_keys = set(self._keys)
@@ -201,7 +203,7 @@ class Wanted:
         with Lines(path, LONGEST, fixed=True) as lines:
             for line in lines:
                 name = line.decode(errors="replace").strip()
-                if name and "://" not in name and not re.fullmatch(r"[\w.-]+(:\d+)?", name):
+                if name and not _URL.match(name) and not re.fullmatch(r"[\w.-]+(:\d+)?", name):
                     raise ConfigError(f"{path}:{lines.number}: expected a URL, a host or a domain, got {name[:200]!r}")
                 names += [name] * bool(name)
         if not names:
