@@ -9,12 +9,12 @@ Commons as `license_notice` has them.
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urljoin
 
 import msgspec
 
-from toolkit import Document, Reader, cached
+from toolkit import ConfigError, Document, Reader, cached
 from toolkit.text import split_url, url_of
 
 _DEED = re.compile(
@@ -276,12 +276,20 @@ def _shown(line: str) -> str:
     return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:1000]
 
 
-def check_agents(agents: Sequence[str]) -> str:
-    """Return what is wrong with product tokens; empty if nothing is."""
-    wrong = next((agent for agent in agents if agent != "*" and not _TOKEN.fullmatch(agent)), None)
+Agents = Annotated[tuple[str, ...], msgspec.Meta(description="names of crawlers (product tokens): `[GPTBot, CCBot]`")]
+
+
+def check_agents(agents: Sequence[str]) -> None:
+    """Check product tokens.
+
+    Raises:
+        ConfigError: If there are none, or one has other characters than a token may have.
+    """
     if not agents:
-        return "agents: expected at least one product token, such as GPTBot, got none"
-    return "" if wrong is None else f"agents: expected a product token of letters, digits, _ and -, got {wrong!r}"
+        raise ConfigError("agents: expected at least one product token, such as GPTBot, got none")
+    for agent in agents:
+        if agent != "*" and not _TOKEN.fullmatch(agent):
+            raise ConfigError(f"agents: expected a product token of letters, digits, _ and -, got {agent!r}")
 
 
 # --- licences ---------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-from taggers._rights import Answer, Statement, check_agents, lines_of, site_file, site_of, stated
-from toolkit import ConfigError, Document, Example, Files, Tagger
+from taggers._rights import Agents, Answer, Statement, check_agents, lines_of, site_file, site_of, stated
+from toolkit import Document, Example, Files, Tagger
 from toolkit.text import url_of
 
 _SIGNALS = ("content-signal", "content-usage")
@@ -83,13 +83,10 @@ class AiDirectives(Tagger):
     captures: Annotated[
         Files | None, msgspec.Meta(description="a WARC file, or a folder of them, with files of the sites")
     ] = None
-    agents: Annotated[
-        tuple[str, ...], msgspec.Meta(description="names of crawlers (product tokens): `[GPTBot, CCBot]`")
-    ] = ("*",)
+    agents: Agents = ("*",)
 
     def check(self) -> None:
-        if wrong := check_agents(self.agents):
-            raise ConfigError(wrong)
+        check_agents(self.agents)
 
     def tag(self, document: Document) -> Directives:
         found, looked_in = self._in_files(document)

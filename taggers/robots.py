@@ -8,8 +8,8 @@ from typing import Annotated
 
 import msgspec
 
-from taggers._rights import Answer, check_agents, rule_for, site_file, site_of
-from toolkit import ConfigError, Document, Example, Files, Tagger
+from taggers._rights import Agents, Answer, check_agents, rule_for, site_file, site_of
+from toolkit import Document, Example, Files, Tagger
 from toolkit.text import url_of
 
 
@@ -83,13 +83,10 @@ class Robots(Tagger):
     captures: Annotated[
         Files | None, msgspec.Meta(description="a WARC file, or a folder of them, with robots.txt of the sites")
     ] = None
-    agents: Annotated[
-        tuple[str, ...], msgspec.Meta(description="names of crawlers (product tokens): `[GPTBot, CCBot]`")
-    ] = ("*",)
+    agents: Agents = ("*",)
 
     def check(self) -> None:
-        if wrong := check_agents(self.agents):
-            raise ConfigError(wrong)
+        check_agents(self.agents)
 
     def tag_batch(self, documents: Sequence[Document]) -> list[RobotsOfPage]:
         return [self._of(url_of({"metadata": document.metadata})) for document in documents]

@@ -13,8 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 from tests.waiting import PATIENCE
 
@@ -192,3 +195,15 @@ class Cluster:
                 if title.startswith(b"ray::") and b"IDLE" not in title and not title.endswith((b"Agent",)):
                     found.append(pid)
         return found
+
+
+def started(nodes: int) -> Iterator[Cluster]:
+    """Yield a cluster for a fixture; skip its tests where Ray cannot start."""
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("nodes are found by /proc, which is not here")
+    try:
+        with Cluster(nodes) as found:
+            yield found
+    except CannotStart as error:
+        pytest.skip(f"Ray cannot start: {error}")

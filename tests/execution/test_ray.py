@@ -15,7 +15,7 @@ import pytest
 
 from tests import recipes
 from tests.conftest import ROOT, Run
-from tests.execution.cluster import CannotStart, Cluster
+from tests.execution.cluster import Cluster, started
 from tests.execution.tasks import is_alive
 from tests.pipeline import test_dedup, test_dedup_kills, test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
@@ -37,14 +37,7 @@ SECRET = "a-secret-that-is-in-no-log"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """The head, of one CPU; it lives as long as the tests."""
-    pytest.importorskip("ray", reason="the extra ray is not installed")
-    if not Path("/proc/self/environ").exists():
-        pytest.skip("nodes are found by /proc, which is not here")
-    try:
-        with Cluster(1) as found:
-            yield found
-    except CannotStart as error:
-        pytest.skip(f"Ray cannot start: {error}")
+    yield from started(1)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
-from tests.execution.cluster import CannotStart, Cluster
+from tests.execution.cluster import Cluster, started
 from tests.pipeline import test_dedup_kills
 from tests.pipeline.conftest import Project, tree, write_rows
 from tests.waiting import wait_until
@@ -15,14 +15,7 @@ from tests.waiting import wait_until
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    pytest.importorskip("ray", reason="the extra ray is not installed")
-    if not Path("/proc/self/environ").exists():
-        pytest.skip("nodes are found by /proc, which is not here")
-    try:
-        with Cluster(4) as found:
-            yield found
-    except CannotStart as error:
-        pytest.skip(f"Ray cannot start: {error}")
+    yield from started(4)
 
 
 def prepare(root: Path, run: Run) -> Project:
