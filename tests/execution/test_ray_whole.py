@@ -26,7 +26,6 @@ def prepare(root: Path, run: Run) -> Project:
         "align": {"quality-0": {"from": str(root / "quality.jsonl"), "id": "id"}},
         "calibrate": {
             "rank-0": {"kind": "rank", "score": "quality-0.score", "within": "exact-0.exact.copies"},
-            "sketch-0": {"kind": "rank", "score": "quality-0.score", "sketch": 0.01},
             "map-0": {"kind": "map", "method": "quantile", "to": "uniform", "score": "quality-0.score"},
         },
         "sample": {"few-0": {"share": 0.3, "by": "exact-0.exact.copies"}},

@@ -148,7 +148,6 @@ def test_what_was_resolved_and_is_gone_is_resolved_again(project: Project) -> No
     ranked = {"score": "len(document.text)"}
     project.config["calibrate"] = {
         "rank-0": {"kind": "rank", **ranked},
-        "sketch-0": {"kind": "rank", **ranked, "sketch": 0.1},
         "map-0": {"kind": "map", **ranked, "labels": "len(document.id)", "method": "isotonic", "minimum": 1},
     }
     commands = ("dedup", "sample", "calibrate")
@@ -156,7 +155,7 @@ def test_what_was_resolved_and_is_gone_is_resolved_again(project: Project) -> No
         project.ok(command)
     whole = tree(project.attributes)
     folders = sorted(project.data.glob(".toolkit/dedup/*/fates-*"))
-    assert len(folders) == 8
+    assert len(folders) == 7
     for folder in folders:
         (command,) = (each for each in commands if folder.parent.name in project.config[each])
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):

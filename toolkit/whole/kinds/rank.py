@@ -7,15 +7,14 @@ import msgspec
 import numpy as np
 import xxhash
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
-from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Resolved, Work
-from toolkit.whole.ranks import exact, runs, sketches
+from toolkit.whole.ranks import exact, runs
 from toolkit.whole.ranks.runs import (
     ABSENT,
     Calibrating,
@@ -27,9 +26,6 @@ from toolkit.whole.ranks.runs import (
     some,
 )
 from toolkit.whole.records import SignedShard
-
-LEAST, MOST = 1e-5, 0.1
-"""Errors that a sketch may have."""
 
 _FOUND = "ranked"
 
@@ -55,17 +51,6 @@ class MaybeRanked(msgspec.Struct, frozen=True):
     rank: float | None
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What was found of each of a document's scores: exactly, or within an error."""
-
-    ranked: list[exact.Ranking] = []
-    sketched: list[dict[str, sketches.Sketch]] = []
-
-    def groups(self) -> list[dict[str, exact.Group] | dict[str, sketches.Group]]:
-        """Return what there is of each group, for each of the scores."""
-        return [*(each.groups for each in self.ranked), *map(sketches.groups, self.sketched)]
-
-
 class Rank(Calibrating, kw_only=True):
     """Ranks over the corpus, within groups."""
 
@@ -80,10 +65,6 @@ class Rank(Calibrating, kw_only=True):
         Annotated[int, msgspec.Meta(ge=1)],
         Description(description="how many documents a group needs; documents of smaller groups have no rank"),
     ] = 1
-    sketch: Annotated[
-        float | None,
-        Description(description="0.001: ranks within this error, without the sort that exact ranks need"),
-    ] = None
 
     def check(self) -> None:
         """Raise ConfigError for options that do not go together."""
@@ -93,8 +74,6 @@ class Rank(Calibrating, kw_only=True):
             raise ConfigError("expected `combine: max` or `combine: mean` with several scores, got none")
         if len(self.scores) == 1 and self.combine is not None:
             raise ConfigError("combine: expected several scores, `score: [A, B]`, got one")
-        if self.sketch is not None and not LEAST <= self.sketch <= MOST:
-            raise ConfigError(f"sketch: expected an error from {LEAST:g} to {MOST:g}, got {self.sketch:g}")
 
     @property
     def scores(self) -> list[str]:
@@ -104,7 +83,7 @@ class Rank(Calibrating, kw_only=True):
     @property
     def layout(self) -> Layout:
         """Return what is kept of each document."""
-        return Layout(len(self.scores), self.sketch or 0, labels=False)
+        return Layout(len(self.scores), 0, labels=False)
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -117,11 +96,7 @@ class Rank(Calibrating, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Rank all scores."""
-        if self.sketch is None:
-            found = Found(ranked=[exact.rank(work, i) for i in range(len(self.scores))])
-        else:
-            made = ToAdd(shards=work.shards, scores=len(self.scores), sketch=self.sketch, memory=work.memory)
-            (found,) = work.run("rank", add_up, [Task("rank", made)])
+        found = [exact.rank(work, i) for i in range(len(self.scores))]
         write_sealed(join(work.folder, _FOUND), msgspec.msgpack.encode(found))
         made_of = [each.record.files[runs.FILE].sha256 for each in work.shards]
         all_ = xxhash.xxh3_128_hexdigest(msgspec.json.encode(made_of))
@@ -131,12 +106,12 @@ class Rank(Calibrating, kw_only=True):
         counts = {"with a score": ranked} | ({"groups": len({row["group"] for row in report})} if self.groups else {})
         return Resolved(fates, counts, self._notes(report), {"groups": report})
 
-    def _report(self, found: Found) -> list[dict[str, Any]]:
+    def _report(self, found: list[exact.Ranking]) -> list[dict[str, Any]]:
         """Return what there is of each score in each group."""
         return [
             ({"score": self.scores[i]} if self.combine else {}) | {"group": label} | msgspec.structs.asdict(group)
-            for i, groups in enumerate(found.groups())
-            for label, group in groups.items()
+            for i, ranking in enumerate(found)
+            for label, group in ranking.groups.items()
         ]
 
     def _notes(self, report: list[dict[str, Any]]) -> list[str]:
@@ -156,25 +131,21 @@ class Rank(Calibrating, kw_only=True):
         """Yield the rank of each document."""
         path = join(fates, _FOUND)
         try:
-            found = msgspec.msgpack.decode(read_sealed(path), type=Found)
+            found = msgspec.msgpack.decode(read_sealed(path), type=list[exact.Ranking])
         except FileNotFoundError:
             raise damaged(path) from None
         for number, run in enumerate(runs_of(signed)):
             for rank in self._combined(found, fates, run, number).tolist():
                 yield MaybeRanked(None if rank < 0 else rank)
 
-    def _combined(self, found: Found, fates: str, run: RunOfShard, number: int) -> Array:
+    def _combined(self, found: list[exact.Ranking], fates: str, run: RunOfShard, number: int) -> Array:
         """Return the rank of each row of a run; -1 for none."""
         ranks: list[Array] = []
-        groups = found.groups()
         for i, column in enumerate(run.run.columns):
-            if found.ranked:
-                of_keys = exact.ranks(fates, found.ranked[i], i, run.shard, number)
-            else:
-                of_keys = sketches.ranks(found.sketched[i], run, i)
+            of_keys = exact.ranks(fates, found[i], i, run.shard, number)
             starts = run.starts(column)
             for label, begin, end in zip(run.run.groups, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-                if groups[i][label].documents < self.minimum:
+                if found[i].groups[label].documents < self.minimum:
                     of_keys[begin:end] = -1
             items = run.items(column)
             ranks.append(np.append(of_keys, -1.0)[np.where(items == ABSENT, len(of_keys), items)])
@@ -183,24 +154,3 @@ class Rank(Calibrating, kw_only=True):
         together = np.stack(ranks)
         combined: Array = together.max(axis=0) if self.combine == "max" else together.mean(axis=0)
         return combined
-
-
-class ToAdd(ConfigStruct):
-    """Shards whose knots are added up.
-
-    Attributes:
-        shards: in order.
-        scores: how many a document has.
-        sketch: the error.
-        memory: bytes that may be used.
-    """
-
-    shards: list[SignedShard]
-    scores: int
-    sketch: float
-    memory: int
-
-
-def add_up(work: ToAdd, report: Report) -> Found:
-    """Return the ranks of all scores within the error."""
-    return Found(sketched=[sketches.add(work.shards, i, work.sketch, work.memory) for i in range(work.scores)])

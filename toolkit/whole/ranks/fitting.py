@@ -19,7 +19,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.ranks import runs, sketches
+from toolkit.whole.ranks import runs
 from toolkit.whole.ranks.runs import LABELLED, Steps, runs_of, stepped
 from toolkit.whole.records import SignedShard
 
@@ -167,6 +167,9 @@ def load_map_if_there(path: str, remedy: str) -> FittedMap | None:
 COST = 160
 """Bytes of memory that a document with a label takes while maps are fitted."""
 
+KNOT_COST = 96
+"""Bytes of memory that a knot takes while all are added up."""
+
 BINS = 10
 """Of the calibration curve."""
 
@@ -227,9 +230,29 @@ def on_labels(
     )
 
 
+def _collected(shards: Sequence[SignedShard], column: int, memory: int) -> dict[str, list[Array]]:
+    """Return the knots of all runs, by label.
+
+    Raises:
+        ConfigError: if they need more memory than there may be.
+    """
+    found: dict[str, list[Array]] = {}
+    needed = 0
+    for run in (run for signed in shards for run in runs_of(signed)):
+        for label, knots in run.knots(run.run.columns[column]):
+            needed += len(knots) * KNOT_COST
+            found.setdefault(label, []).append(knots)
+    if needed > memory:
+        raise ConfigError(
+            f"memory: expected at least {-(-needed // 10**6)} MB for the knots of all groups of all shards, got "
+            f"{memory:,} bytes; fewer `knots` need less"
+        )
+    return found
+
+
 def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int, knots: int, memory: int) -> FittedMap:
     """Return a quantile map that was fitted on all documents. Arguments and errors as of `on_labels`."""
-    parts = sketches.collected(shards, 0, memory)
+    parts = _collected(shards, 0, memory)
     error = 1 / knots
     together = [part for label in sorted(parts) for part in parts[label]]
     _check_enough(sum(map(_documents, together)), minimum, "documents with a score")

@@ -114,11 +114,6 @@ def exact(scores: Array, error: float) -> Steps:
     return _thinned(len(scores), found, 2 * below + counts, 2 * (below + counts), error)
 
 
-def ranks(steps: Steps, scores: Array) -> Array:
-    """Return the rank of each score."""
-    return stepped(steps.scores, steps.at, steps.between, scores)
-
-
 def stepped(knots: Array, at: Array, between: Array, scores: Array) -> Array:
     """Return the value of each score: `at` for a knot, `between` for what lies between."""
     places = np.searchsorted(knots, scores, side="right")
@@ -143,7 +138,7 @@ class Layout(NamedTuple):
 
     Attributes:
         scores: how many a document has.
-        sketch: the error within which ranks are wanted; 0: they are exact; None: they are not wanted.
+        sketch: the error within which quantiles are wanted; 0: ranks are, exactly; None: neither is.
         labels: whether documents have labels.
     """
 
