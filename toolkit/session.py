@@ -30,7 +30,7 @@ class Part:
 
     Attributes:
         roots: by path, device and inode, for processes of the same machine; see `toolkit.storage.roots`.
-        scratch: name of the folder for what is kept apart, for processes of the same machine.
+        scratch: path of the folder for what is kept apart, for processes of the same machine.
         root: folder that relative paths of the configuration are below; empty without one.
     """
 
@@ -54,7 +54,7 @@ class Session:
         hosts: those that have answered; see `toolkit.storage.retrying`.
         roots: folders that were there when it began; see `toolkit.storage.roots`.
         columns: text and id of external files, where the user names them; see `toolkit.interop.foreign`.
-        scratch: name of the folder for what is kept apart in this run; see `toolkit.storage.journal.apart`.
+        scratch: path of the folder for what is kept apart in this run; see `toolkit.storage.journal.apart`.
         apart: folder for what is kept apart in one task; empty where records are kept.
         stores: the stores made so far, by scheme; see `toolkit.storage.store_of`.
         has_remote_stores: True if a store is not local: an answer takes the time of a request.

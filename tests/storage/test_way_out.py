@@ -14,8 +14,9 @@ from tests.conftest import ROOT
 from tests.sources import nodes
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.storage.outputs import NamedOutput, Output, write_file
+from toolkit.storage.owners import machine, owner
 from toolkit.storage.paths import move, remove, remove_tree
-from toolkit.storage.stores.local.scratch import clear_scratch, make_scratch
+from toolkit.storage.stores.local.scratch import scratch, tidy_scratch
 
 WAY_OUT = {
     "toolkit/storage/stores/local/writing.py": "the way out: files that appear, and deleting",
@@ -28,13 +29,14 @@ WAY_OUT = {
     "toolkit/testing/writers.py": "tests of plugins, in temporary folders of theirs",
     "toolkit/reference.py": "makes pages of this project, in its checkout",
 }  # fmt: skip
-"""Modules that may change files, and why. `tempfile` may be used anywhere: what it makes is private, and its own.
-So may descriptors, which the way out has opened."""
+"""Modules that may change files, and why. `tempfile` may make files without names; folders are made by `scratch`.
+Descriptors may be used anywhere: the way out has opened them."""
 
 _OS = re.compile(
     r"os\.(replace|rename|renames|unlink|remove|rmdir|removedirs|link|symlink|truncate|mkdir|makedirs|chmod"
     r"|mkfifo|mknod)|shutil\.(rmtree|move|copy|copyfile|copy2|copytree)"
     r"|.*\.(unlink|rmdir|touch|write_text|write_bytes|symlink_to|hardlink_to)"
+    r"|tempfile\.(TemporaryDirectory|NamedTemporaryFile|mkdtemp|mkstemp)"
 )
 
 
@@ -136,51 +138,25 @@ def test_no_tree_is_deleted_through_a_link(tmp_path: Path) -> None:
 # --- folders in shared places ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for temporary files in which everybody may write, as /tmp; return this user's folder in it."""
-    (tmp_path / "tmp").mkdir()
-    (tmp_path / "tmp").chmod(0o1777)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    return tmp_path / "tmp" / f"tagmix-{os.geteuid()}"
-
-
-def test_a_scratch_folder_is_of_its_user_alone(shared: Path) -> None:
-    made = Path(make_scratch("align-0"))
-    assert (made.parent, stat.S_IMODE(shared.stat().st_mode), stat.S_IMODE(made.stat().st_mode)) == (
-        shared,
-        0o700,
-        0o700,
-    )
-    write_file(str(made / "index.json"), b"{}")
-    assert make_scratch("align-0") == str(made)
-    assert (made / "index.json").read_bytes() == b"{}"
-    clear_scratch("align-0")
-    assert [*shared.parent.iterdir()] == []
-
-
-@pytest.mark.parametrize("planted", ["link", "inner link", "open to all", "of another user"])
-def test_a_scratch_folder_that_somebody_has_planted_is_not_used(shared: Path, planted: str) -> None:
-    precious = shared.parent.parent / "precious"
-    precious.mkdir()
-    (precious / "file").write_bytes(b"precious")
-    if planted == "link":
-        shared.symlink_to(precious)
-        (precious / "align-0").mkdir()
-    else:
-        shared.mkdir(0o700)
-        (shared / "align-0").symlink_to(precious)
-    if planted == "open to all":
-        shared.chmod(0o777)
-    elif planted == "of another user":
-        if os.geteuid():
-            pytest.skip("only root gives folders away")
-        os.chown(shared, 12345, -1)
-    for work in (make_scratch, clear_scratch):
-        with pytest.raises(ConfigError, match=r"expected a folder of this user alone for temporary files.*set TMPDIR"):
-            work("align-0")
-    assert (precious / "file").read_bytes() == b"precious"
-    assert len([*shared.iterdir()]) == (2 if planted == "link" else 1)
+def test_scratch_folders_of_killed_processes_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is of its user alone; those of processes that run, of other machines, and links stay."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_bytes(b"precious")
+    (tmp_path / f"tagmix-{machine()}.1-1.aaaaaaaa" / "inner").mkdir(parents=True)
+    stay = {"precious", f"tagmix-{machine()}.1-1.bbbbbbbb", "tagmix-other-00000000.1-1.cccccccc", "tagmix-0"}
+    (tmp_path / f"tagmix-{machine()}.1-1.bbbbbbbb").symlink_to(tmp_path / "precious")
+    for name in ("tagmix-other-00000000.1-1.cccccccc", "tagmix-0"):
+        (tmp_path / name).mkdir()
+    with scratch() as folder:
+        made = Path(folder)
+        assert (made.parent, stat.S_IMODE(made.stat().st_mode)) == (tmp_path, 0o700)
+        assert made.name.startswith(f"tagmix-{owner()}.")
+        (made / "file").write_bytes(b"")
+        tidy_scratch()
+        assert {each.name for each in tmp_path.iterdir()} == {*stay, made.name}
+    assert {each.name for each in tmp_path.iterdir()} == stay
+    assert (tmp_path / "precious" / "file").read_bytes() == b"precious"
 
 
 # --- what a user names ------------------------------------------------------------------------------------------------

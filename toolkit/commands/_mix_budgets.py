@@ -1,7 +1,6 @@
 """The budget of a mix: its bounds are found from all shards, before the first stage; then it is a rule."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from itertools import count
@@ -28,6 +27,7 @@ from toolkit.stages.context import Context
 from toolkit.stages.outcome import all_values, table
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, unlike_data
+from toolkit.storage.stores.local.scratch import scratch
 
 SHOWN = 20
 """Groups that tables show."""
@@ -51,7 +51,7 @@ def fill(context: Context, prepared: PreparedMix) -> PreparedMix:
         return before
     with ExitStack() as stack:
         if context.options.only_shows:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-budget-"))
+            folder = stack.enter_context(scratch())
             paths = [os.path.join(folder, str(i)) for i, _ in zip(count(), prepared.works, strict=False)]
         else:
             stack.enter_context(context.claimed_output(output, prepared.settings.stage_digest()))

@@ -1,7 +1,6 @@
 """Documents that are dropped as copies of documents that are not kept: counted, shown, and refused."""
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageRecord
 from toolkit.stages.context import Context
 from toolkit.storage.outputs import write_file
+from toolkit.storage.stores.local.scratch import scratch
 
 _ROWS = msgspec.json.Decoder(AttributesRow)
 
@@ -94,7 +94,7 @@ def of_stages(prepared: PreparedMix, stages: Mapping[str, StageRecord]) -> Orpha
 @contextmanager
 def previewing(works: Sequence[ShardToMix]) -> Iterator["Previewing"]:
     """Give a folder in which previews note what becomes of documents."""
-    with tempfile.TemporaryDirectory(prefix="toolkit-orphans-") as folder:
+    with scratch() as folder:
         yield Previewing(works, folder)
 
 

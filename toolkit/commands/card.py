@@ -1,6 +1,5 @@
 """Write README.md, the dataset card of a dataset or an output, as the Hugging Face Hub shows it."""
 
-import tempfile
 from collections.abc import Callable
 from typing import Annotated, ClassVar
 
@@ -28,6 +27,7 @@ from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join, list_files, remove, size_of
+from toolkit.storage.stores.local.scratch import scratch
 
 _BY = {"label": 1 << 20, "host": 20}
 """What documents are grouped by, and the groups that are shown."""
@@ -70,7 +70,7 @@ def numbers_of(context: Context, facts: Facts, about: About, first: int | None, 
 
 
 def _documents(context: Context, prepared: Prepare, settings: Settings) -> Numbers:
-    with tempfile.TemporaryDirectory(prefix="toolkit-card-") as temporary:
+    with scratch() as temporary:
         try:
             counting = prepared(settings, temporary)
             _check_readable(counting)
@@ -102,7 +102,7 @@ def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Setti
         return found
     settings = msgspec.structs.replace(settings, attributes=list(dict.fromkeys(names)))
     try:
-        with tempfile.TemporaryDirectory(prefix="toolkit-card-") as temporary:
+        with scratch() as temporary:
             counting = prepare(context, (), settings, temporary, keep=keep)
             _count(context, counting)
             merged = merged_records(counting.works)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from json import JSONDecodeError, JSONDecoder
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -48,6 +47,7 @@ from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import check_writable, exists, join, size_of
 from toolkit.storage.roots import note_roots
+from toolkit.storage.stores.local.scratch import scratch
 
 LABELS = ("language.label", "text_language.label")
 """Where documents have their label, if there is no mix that says it: the first attribute that there is."""
@@ -117,7 +117,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
         raise ConfigError("expected documents to report on, got none")
     with stage.looking(prepared.settings):
         manifest = unchanged_manifest(prepared.works)
-    with tempfile.TemporaryDirectory(prefix="toolkit-report-") as temporary:
+    with scratch() as temporary:
         folders = _folders(context, prepared.works, temporary)
         context.sweep(*(folder for pair in folders.values() for folder in pair))
         given = Gathered(

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,6 +50,7 @@ from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage import compression
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import check_writable, join, size_of, strip_suffix
+from toolkit.storage.stores.local.scratch import scratch
 from toolkit.text.languages.labels import label_of_path
 
 _REMEDIES = {
@@ -169,7 +169,7 @@ def run(context: Context, options: Options) -> Outcome:
         lengths=options.lengths,
         first=options.first,
     )
-    with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
+    with scratch() as temporary:
         counting = prepare(context, options.targets, settings, temporary)
         context.sweep(*{part.folder: None for work in counting.works for part in work.parts})
         tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]

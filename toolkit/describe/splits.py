@@ -5,7 +5,6 @@ document is in depends on its id and the shares alone, so it stays the same when
 """
 
 import contextlib
-import tempfile
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from toolkit.mix.settings import split_of
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, remove_with_folders
 from toolkit.storage.reading import Lines
+from toolkit.storage.stores.local.scratch import scratch
 
 FOLDER = "splits"
 SUFFIX = ".split.gz"
@@ -72,7 +72,7 @@ class _Row(msgspec.Struct):
 def write(work: SplitJob, report: Report) -> SplitFile:
     """Write a split file."""
     if work.target is None:
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             return write(msgspec.structs.replace(work, target=join(folder, "rows.gz")), report)
     counts = dict.fromkeys(work.shares, 0)
     examples: list[dict[str, Any]] = []

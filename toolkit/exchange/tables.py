@@ -5,11 +5,11 @@ is total, sums are of integers, and hashes are ours.
 """
 
 import copy
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
+from toolkit.storage.stores.local.scratch import scratch
 from toolkit.text.kernels.signatures import Array
 
 MEMORY = 256_000_000
@@ -35,7 +35,7 @@ class Tables:
     def __enter__(self) -> Self:
         import duckdb
 
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-tables-"))
+        folder = self._stack.enter_context(scratch())
         settings: dict[str, str | bool | int | float | list[str]] = {
             "threads": 1,
             "memory_limit": f"{self._memory}B",

@@ -19,7 +19,6 @@ import signal
 import socket
 import stat
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -32,6 +31,7 @@ from typing import Any
 
 from toolkit.execution import processes
 from toolkit.session import current
+from toolkit.storage.stores.local.scratch import scratch
 
 PACKAGES = ("toolkit", "taggers", "mixers", "numpy", "llvmlite")
 """Packages whose modules are imported in the server; those of plugins may start threads."""
@@ -45,11 +45,14 @@ class Server:
         forks = _can_be_forked(files)
         self._known = _imported() if forks else set()
         with socket.socket(socket.AF_UNIX) as listener:
-            with tempfile.TemporaryDirectory(prefix="toolkit-") as folder:
-                path = os.path.join(folder, "s")
-                listener.bind(path)
-                listener.listen()
-                self._socket = os.open(path, os.O_PATH)  # by which it is found when its name has gone
+            with scratch() as folder:
+                place = os.open(folder, os.O_PATH)
+                try:
+                    listener.bind(f"/proc/self/fd/{place}/s")  # a socket's path has 107 bytes at most
+                    listener.listen()
+                    self._socket = os.open("s", os.O_PATH, dir_fd=place)  # by which it is found when its name has gone
+                finally:
+                    os.close(place)
             alive, self._alive = multiprocessing.Pipe(duplex=False)
             names, self._names = multiprocessing.Pipe(duplex=False)
             with alive, names:

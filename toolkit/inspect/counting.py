@@ -8,7 +8,6 @@ for data.
 """
 
 import functools
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -53,6 +52,7 @@ from toolkit.storage.paths import (
     unlike_data,
 )
 from toolkit.storage.reading import version_read
+from toolkit.storage.stores.local.scratch import scratch
 from toolkit.text.batch import in_blocks
 from toolkit.text.counting import COLUMNS, measure, measure_json
 
@@ -277,7 +277,7 @@ def count_file(work: CountJob, report: Report) -> CountResult:
     for part in todo:
         remove(work.path_of(part))
     asked = msgspec.structs.replace(work, settings=work.settings.only([part.settings for part in todo]))
-    with tempfile.TemporaryDirectory(prefix="toolkit-stats-") as temporary:
+    with scratch() as temporary:
         counts = _Counts(asked, temporary)
         source = _Source(asked, counts.rules, report, reads=counts.needs_documents or not content)
         try:

@@ -7,7 +7,6 @@ was uploaded by a run that ended before its commit is not sent again, which the 
 """
 
 import hashlib
-import tempfile
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from toolkit.storage import retrying, store_of
 from toolkit.storage.addresses import cleaned, hub_endpoint
 from toolkit.storage.paths import fault_of_name, join
 from toolkit.storage.retrying import Trouble
+from toolkit.storage.stores.local.scratch import scratch
 
 COMMIT = 1000
 """Files of a commit at most: the Hub is slow with more."""
@@ -100,7 +100,7 @@ class Repository:
         self.there: set[str] = set()
         self.replaced: set[str] = set()
         if tree:
-            with tempfile.TemporaryDirectory() as folder:
+            with scratch() as folder:
                 self._known = earlier(
                     str(address), set(self._files), sorted(tree.files), lambda path: self._read(path, folder)
                 )

@@ -3,7 +3,6 @@
 row indexes, 8 bytes a document ──ranges of hashes, on local disk──> sorted ──equal hashes──> their documents are read
 """
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from toolkit.errors import DataError, ToolkitError
 from toolkit.storage.artifact import Artifact, state
 from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored
-from toolkit.storage.stores.local.scratch import open_scratch
+from toolkit.storage.stores.local.scratch import open_scratch, scratch
 from toolkit.storage.threads import for_each
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -123,7 +122,7 @@ def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
         yield np.concatenate([np.empty(0, "<u8"), *blocks])
         return
     bounds = np.array([(i << 64) // count for i in range(1, count)], dtype="<u8")
-    with tempfile.TemporaryDirectory(prefix="toolkit-ids-") as folder:
+    with scratch() as folder:
         paths = [join(folder, str(i)) for i in range(count)]
         for block in blocks:
             ordered = np.sort(block)

@@ -2,7 +2,6 @@
 
 import atexit
 import re
-import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import ExitStack, suppress
@@ -15,6 +14,7 @@ from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.interrupts import AWAKE, check, noted
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View, literal, quoted
+from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import pool
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class Database:
 
         know_types()  # DuckDB's threads read the views
         self._thread = self._stack.enter_context(pool(1))
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="toolkit-sql-"))
+        folder = self._stack.enter_context(scratch())
         self._connection = self._stack.enter_context(duckdb.connect())
         for setting in (*self._settings, f"temp_directory={literal(folder)}", *_SETTINGS):
             self._connection.execute(f"SET {setting}")

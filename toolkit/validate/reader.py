@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import re
-import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -13,6 +12,7 @@ from toolkit.ingest.reading.croissant import first_line, quiet
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
+from toolkit.storage.stores.local.scratch import scratch
 from toolkit.validate.findings import Finding, Severity
 from toolkit.validate.nodes import Node, bytes_of, extract_of, fields_of, nodes, references_in
 
@@ -49,7 +49,7 @@ def check(path: str, document: Node, present: set[str] | None, first: int | None
 
         local = path
         if not store_of(path).is_local:
-            local = join(stack.enter_context(tempfile.TemporaryDirectory()), "croissant.json")
+            local = join(stack.enter_context(scratch()), "croissant.json")
             write_file(local, store_of(path).read(path))
             present = set()
         try:

@@ -8,7 +8,6 @@ import fnmatch
 import hashlib
 import math
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import date
@@ -27,6 +26,7 @@ from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join
 from toolkit.storage.reading import stored_digest
+from toolkit.storage.stores.local.scratch import scratch
 
 Node = dict[str, Any]
 
@@ -61,7 +61,7 @@ class Croissant(FieldReader):
         with ExitStack() as stack:
             path = source.path
             if not (store_of(path).is_local and exists(path)):
-                path = join(stack.enter_context(tempfile.TemporaryDirectory()), "croissant.json")
+                path = join(stack.enter_context(scratch()), "croissant.json")
                 write_file(path, msgspec.json.encode(_with_addresses(document, source.path)))
             record = self._record_set(document, source.path)
             _verify(document, record, path.rpartition("/")[0] or ".")

@@ -4,20 +4,17 @@ They are not kept where a command only shows what would be (`not_kept`), nor whe
 read a dataset can still look at it. Then they are in a folder of this machine, for the task or for the run.
 """
 
-import atexit
 import os
-import tempfile
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
 
 import xxhash
 
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError
 from toolkit.session import cached, current
 from toolkit.storage.paths import check_writable, join
-from toolkit.storage.stores.local.scratch import clear_scratch, make_scratch, scratch_path
+from toolkit.storage.stores.local.scratch import lasting_scratch, scratch, tidy_scratch
 
 P = TypeVar("P")
 A = TypeVar("A")
@@ -37,7 +34,7 @@ def looking(function: Callable[[P, A], R], payload: P, report: A) -> R:
 def not_kept() -> Iterator[None]:
     """Let what is made within the ``with`` block be there for it alone: nothing is written to the dataset."""
     session = current()
-    with tempfile.TemporaryDirectory(prefix="row-indexes-") as folder:
+    with scratch() as folder:
         session.apart = folder
         try:
             yield
@@ -47,12 +44,19 @@ def not_kept() -> Iterator[None]:
 
 @contextmanager
 def for_run() -> Iterator[None]:
-    """Let what cannot be kept within the ``with`` block be there for it, in all processes of this machine."""
-    name = current().scratch = f"row-indexes-{uuid.uuid4().hex}"
-    try:
-        yield
-    finally:
-        _clear(name)
+    """Let what cannot be kept within the ``with`` block be there for it, in all processes of this machine.
+
+    What killed processes have left in the system's folder for temporary files goes.
+    """
+    session = current()
+    with ExitStack() as stack:
+        with suppress(OSError):  # no room for temporary files: what needs it says so
+            tidy_scratch()
+            session.scratch = stack.enter_context(scratch())
+        try:
+            yield
+        finally:
+            session.scratch = ""
 
 
 def is_needed(bookkeeping: str) -> bool:
@@ -79,33 +83,14 @@ def found(bookkeeping: str, *names: str) -> str | None:
 
     It is whole when there is a file with the suffix `RECORD`.
     """
-    folder = current().apart or _of_run()
-    if not folder:
+    if not (current().apart or current().scratch):
         return None
     path = path_of(bookkeeping, *names)
     return path if os.path.exists(path + RECORD) else None
 
 
-def _of_run() -> str | None:
-    """Return the folder of the run; None if there is none, as on a machine without room for temporary files."""
-    try:
-        name = current().scratch
-        return folder if name and os.path.isdir(folder := scratch_path(name)) else None
-    except OSError:
-        return None
-
-
-def _clear(name: str) -> None:
-    """Delete the folder of the run, if there is one."""
-    with suppress(ToolkitError, OSError):  # no room for temporary files: what ended the run is told
-        clear_scratch(name)
-
-
 def _folder() -> str:
     session = current()
-    if session.apart:
-        return session.apart
-    if not session.scratch:  # a worker on another machine, or no command
-        session.scratch = f"row-indexes-{uuid.uuid4().hex}"
-        atexit.register(_clear, session.scratch)
-    return make_scratch(session.scratch)
+    if not (session.apart or session.scratch):  # a worker on another machine, or no command
+        session.scratch = lasting_scratch()
+    return session.apart or session.scratch

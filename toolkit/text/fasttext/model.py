@@ -3,7 +3,6 @@
 import functools
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -14,6 +13,7 @@ from toolkit.errors import ConfigError, ToolkitError
 from toolkit.storage import Stat, models
 from toolkit.storage.models import is_known
 from toolkit.storage.paths import stat
+from toolkit.storage.stores.local.scratch import open_scratch, scratch
 from toolkit.text.fasttext.labelled import PREFIX
 from toolkit.text.fasttext.predictions import LinePredictions
 from toolkit.text.kernels.signatures import Array
@@ -121,11 +121,12 @@ class _Library:
     def __init__(self, contents: "Contents") -> None:
         import fasttext
 
-        with tempfile.NamedTemporaryFile(suffix=".bin") as copy:
+        with scratch() as folder:
+            path = os.path.join(folder, "model.bin")
             try:
-                copy.write(contents.data)
-                copy.flush()
-                self._model = fasttext.load_model(copy.name)
+                with open_scratch(path) as copy:
+                    copy.write(contents.data)
+                self._model = fasttext.load_model(path)
             except (OSError, ValueError, MemoryError, RuntimeError) as error:
                 message = f"expected a model that the fastText library can load, got {type(error).__name__}: {error}"
                 raise ConfigError(f"{contents.path}: {message}") from None

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import random
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, ClassVar
@@ -22,7 +21,7 @@ from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join
 from toolkit.storage.reading import READ, open_stored
-from toolkit.storage.stores.local.scratch import open_scratch
+from toolkit.storage.stores.local.scratch import open_scratch, scratch
 from toolkit.text.fasttext.labelled import PREFIX
 from toolkit.text.fasttext.model import FastTextModel
 from toolkit.text.kernels.signatures import Array
@@ -259,7 +258,7 @@ def train_model(work: ToTrain, report: Report) -> bytes:
     import fasttext
 
     kind = msgspec.convert(work.kind, Fasttext)
-    with tempfile.TemporaryDirectory() as folder, zeroed_memory():
+    with scratch() as folder, zeroed_memory():
         texts, path = os.path.join(folder, _TRAIN), os.path.join(folder, kind.file)
         with open_stored(join(work.folder, _TRAIN)) as stored, open_scratch(texts) as copy:
             while block := stored.read(READ):

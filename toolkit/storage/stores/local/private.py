@@ -73,14 +73,6 @@ class PrivateFolder:
                 os.unlink(temporary, dir_fd=self._descriptor)
             raise
 
-    def make(self, name: str) -> None:
-        """Make a folder in it, unless it is there.
-
-        Raises:
-            OSError: if something else is there.
-        """
-        os.close(_below(self._descriptor, name, os.O_RDONLY, 0o700))
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Wait for other processes that work with the folder; where they cannot be waited for, go on."""

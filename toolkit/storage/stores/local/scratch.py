@@ -3,54 +3,49 @@
 Whoever reads one knows that it may not be whole. No link is followed.
 """
 
+import atexit
 import errno
 import os
+import re
+import shutil
+import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO
 
-from toolkit.errors import ConfigError, advice
-from toolkit.storage.stores.local.private import PrivateFolder, UnsafeFolder, private_name
-from toolkit.storage.stores.local.writing import delete_tree
+from toolkit import distribution
+from toolkit.storage.owners import is_gone, owner
+
+_FOLDER = re.compile(rf"{distribution.NAME}-(.+\.\d+-\d+)\.\w+")
 
 
-def scratch_path(name: str) -> str:
-    """Return the path of a scratch folder, the same whenever this user asks for the name; see `make_scratch`."""
-    return os.path.join(tempfile.gettempdir(), private_name(), name)
-
-
-def make_scratch(name: str) -> str:
-    """Make a scratch folder that later processes find again; return its path.
-
-    A folder that only one process needs is a `tempfile.TemporaryDirectory`.
-
-    Raises:
-        ConfigError: if somebody else could have written there.
-    """
-    path = scratch_path(name)
-    folder = os.path.dirname(path)
+@contextmanager
+def scratch() -> Iterator[str]:
+    """Have a folder of this user alone for temporary files in the ``with`` block; its name says whose it is."""
+    folder = tempfile.mkdtemp(prefix=f"{distribution.NAME}-{owner()}.")
     try:
-        with PrivateFolder(folder) as private:
-            private.make(name)
-    except (UnsafeFolder, OSError) as error:
-        why = advice(error) if isinstance(error, OSError) else error
-        raise ConfigError(
-            f"{folder}: expected a folder of this user alone for temporary files, got: {why}; set TMPDIR to a folder "
-            "of your own"
-        ) from None
-    return path
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def clear_scratch(name: str) -> None:
-    """Delete a scratch folder, and what is in it, if it is there.
+def lasting_scratch() -> str:
+    """Return such a folder, which goes when the process ends."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(scratch())
 
-    Raises:
-        ConfigError: if somebody else could have written there.
-    """
-    if os.path.lexists(scratch_path(name)):
-        delete_tree(path := make_scratch(name))
-        with suppress(OSError):  # others of this user are in there
-            os.rmdir(os.path.dirname(path))
+
+def tidy_scratch() -> None:
+    """Delete scratch folders of this user whose processes, of this machine, were killed."""
+    folder = tempfile.gettempdir()
+    for found in filter(None, map(_FOLDER.fullmatch, os.listdir(folder))):
+        path = os.path.join(folder, found[0])
+        with suppress(OSError):  # another process deletes it, too
+            there = os.lstat(path)
+            if is_gone(found[1]) and stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def open_scratch(path: str, mode: str = "wb") -> IO[bytes]:

@@ -3,7 +3,6 @@
 import math
 import os
 import random
-import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from toolkit.learn.train import metrics
 from toolkit.learn.train.examples import TRAIN, VALID, Examples
 from toolkit.learn.train.kinds.encoder.options import EncoderOptions
 from toolkit.storage.paths import join
+from toolkit.storage.stores.local.scratch import scratch
 from toolkit.text.encoders.config import Outputs, Trained
 from toolkit.text.encoders.tokens import Batches, filled_up
 from toolkit.text.encoders.torch_models import cause_of, device_of, imported
@@ -172,7 +172,7 @@ class Training:
 
     def save(self, folder: str) -> list[str]:
         """Write the files of the model to a folder of the work; return their names."""
-        with tempfile.TemporaryDirectory() as own:
+        with scratch() as own:
             self._model.save_pretrained(own, max_shard_size="1000GB")
             paths = {name: os.path.join(own, name) for name in os.listdir(own)}
             base = {name: os.path.join(self._kind.base, name) for name in _TOKENIZER_FILES}
