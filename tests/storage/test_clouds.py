@@ -33,6 +33,20 @@ def test_clouds_keep_the_contract(cloud: Cloud) -> None:
     check_store(store_of(cloud.root), cloud.root)
 
 
+def test_who_looks_whether_a_folder_can_be_written_leaves_nothing(cloud: Cloud) -> None:
+    """Nothing is deleted, either: whoever may write may not delete, and a request to delete may fail."""
+    faults = Faults()
+    with proxy(lambda: cloud.server.port, faults) as url, pytest.MonkeyPatch.context() as patch:
+        use(patch, url, kind=type(cloud.server))
+        store = store_of(cloud.root)
+        store.check_writable(join(cloud.root, "new"), "output")
+        assert list(store.files(cloud.root)) == store.leftovers(cloud.root, others=True) == []
+        with pytest.raises(Unreadable, match="expected a bucket, got none of that name"):
+            store.check_writable(f"{cloud.root.partition('://')[0]}://none-of-that-name/x", "output")
+    if cloud.server.root.startswith("az"):
+        assert not [each for each in faults.log if each.startswith("DELETE")]
+
+
 @pytest.mark.parametrize("fault", ["cut", "503", *slow("reset", "500", "lost")])
 def test_reading_and_writing_survive_a_bad_connection(
     fault: str, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, quick: None

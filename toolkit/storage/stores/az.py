@@ -211,9 +211,17 @@ class Az(Objects):
         self._blob(path).delete_blob()
 
     def probe(self, path: str) -> None:
-        """Write an empty blob, and delete it."""
-        self.put(path, b"")
-        self.remove(path)
+        """Ask for a blob of a block that nobody has sent: Azure refuses that once it has looked who may write."""
+        from azure.core.exceptions import HttpResponseError
+
+        def ask() -> None:
+            try:
+                self.complete(path, "", [(base64.b64encode(os.urandom(8)).decode(), 0)])
+            except HttpResponseError as error:
+                if getattr(error, "error_code", None) != "InvalidBlockList":
+                    raise
+
+        self.ask(path, ask)
 
     def leftovers(self, root: str, *, others: bool = False) -> list[str]:
         """Return blobs of which there are only blocks; nobody knows whose they are."""
