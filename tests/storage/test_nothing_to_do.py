@@ -49,6 +49,7 @@ def test_many_shards_are_asked_for_as_few_are(tmp_path: Path, log: Path, run: Ru
     few, many = (lay_out(tmp_path / str(shards), run, shards) for shards in (5, 12))
     for command in COMMANDS:
         assert asked(log, many, command) == asked(log, few, command), command
+        assert "/.toolkit/selected" not in log.read_text(), "of entries that select nothing by an index"
 
 
 def test_one_input_that_has_changed_is_noticed_from_the_listing(tmp_path: Path, log: Path, run: Run) -> None:

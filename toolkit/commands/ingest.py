@@ -104,7 +104,7 @@ def run(
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
         ingesting.sweep_downloads(found.inputs, dataset)
-        selecting.sweep(entries, dataset)
+        selecting.sweep(entries, (work.key for work in found.inputs), dataset)
         lost = lost_shards(works, found.inputs, found.former)
         forget_superseded(found.former, dataset)
         results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)

@@ -23,7 +23,7 @@ from toolkit.ingest import folders
 from toolkit.ingest.index.batches import LONGEST, Batch, Wanted, batches, host_of, is_index
 from toolkit.ingest.index.columns import LANGUAGES, Where, column_sql
 from toolkit.ingest.section import OF_INDEXES, SUBSETS, Common, Entry
-from toolkit.records.ingested import load_undamaged
+from toolkit.records import ingested
 from toolkit.records.left_out import identity
 from toolkit.session import current
 from toolkit.storage import json_files, store_of
@@ -170,7 +170,7 @@ def _hosts(entries: Sequence[Entry], dataset: Dataset, *, write: bool) -> list[s
             for pack in selection.packs if selection and not known else ():
                 with Lines(join(folder, f"{pack.number}.jsonl.gz"), LONGEST, fixed=True) as lines:
                     found |= {host_of(msgspec.json.decode(line, type=Row)[3]) for line in lines}
-    for record in load_undamaged(dataset):
+    for record in ingested.load_undamaged(dataset):
         for shard in record.shards if "#" not in record.input else ():
             with dataset.lines(shard, LONGEST) as rows:
                 found |= {host_of(identity(row)[1] or "") for row in rows}
@@ -185,9 +185,18 @@ def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, Estimate]
     return {name: selection.estimate for name, selection in found.items() if selection}
 
 
-def sweep(entries: Iterable[Entry], dataset: Dataset) -> None:
-    """Delete selections that no entry wants any more."""
+def sweep(entries: Iterable[Entry], inputs: Iterable[str], dataset: Dataset) -> None:
+    """Delete selections that no entry wants any more; where no entry selects, and none did, nothing is looked at.
+
+    Args:
+        entries: Entries of the section ``ingest:``.
+        inputs: Keys of all inputs.
+        dataset: Dataset that keeps the selections.
+    """
     kept = {folder_of(each, dataset).rpartition("/")[2] for each in entries if each.settings().selects}
+    gone = (ingested.load(dataset, name) for name in {*ingested.keys(dataset)}.difference(inputs))
+    if not kept and not any(record and "#" in record.input for record in gone):
+        return
     root = join(dataset.bookkeeping, "selected")
     for name in list(list_files(root, hidden=True)):
         if name.partition("/")[0] not in kept:
