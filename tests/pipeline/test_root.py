@@ -27,7 +27,7 @@ CONFIG: dict[str, Any] = {
     "dataset": "data/corpus",
     "processes": 1,
     "executor": {"type": "in_process"},
-    "ingest": [{"format": "dolma", "from": ["raw/*.jsonl"]}],
+    "ingest": {"format": "dolma", "from": ["raw/*.jsonl"]},  # an entry alone, which needs no list
     "tag": {
         "size-0": {"tagger": "plugins/size.py:Size"},
         "words-0": {"tagger": "word_list", "lists": "lists/bad.txt"},

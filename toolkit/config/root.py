@@ -20,9 +20,10 @@ _MIX: dict[str, Any] = {
     "rejected": True,
     "streams": {"*": {"dataset": {"": True, **_DATASET, "bookkeeping": True}}},
 }
+_INGEST = {"from": True, "base_url": True}
 _PATHS: dict[str, Any] = {
     **_DATASET,
-    "ingest": {"*": {"from": True, "base_url": True}},
+    "ingest": {**_INGEST, "*": _INGEST},
     "align": {"*": {"from": True}},
     "make": {"*": {"dataset": True}},
     "dedup": {"*": {"against": {"": True, "*": {"": True, **_DATASET}, **_DATASET}}},

@@ -433,7 +433,9 @@ class Config(ConfigStruct):
             description="how many bytes documents, attributes, intermediates and output may take on disk together"
         ),
     ] = None
-    ingest: Annotated[list[Any], Description(description="what to make documents from")] = []
+    ingest: Annotated[
+        list[Any] | dict[str, Any], Description(description="what to make documents from: an entry, or several")
+    ] = []
     align: Annotated[
         dict[str, Any], Description(description="attribute sets made of values of others, found by id")
     ] = {}

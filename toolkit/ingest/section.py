@@ -281,11 +281,11 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
     Raises:
         ConfigError: with the place in the file, if one is not what it should be.
     """
-    if not isinstance(section.value, list) or not section.value:
-        raise section.error((), "expected a list of `{format: …, from: […]}`")
+    if not isinstance(section.value, list | dict) or not section.value:
+        raise section.error((), "expected `{format: …, from: […]}`, or a list of such entries")
     entries = []
-    for i in range(len(section.value)):
-        place = section.at(i)
+    places = [section] if isinstance(section.value, dict) else [section.at(i) for i in range(len(section.value))]
+    for place in places:
         if not isinstance(place.value, dict):
             raise place.error((), f"expected {{format: …, from: […]}}, got {place.value!r}")
         common, options = config.divide(place, _COMMON_KEYS)
@@ -323,19 +323,19 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
         where, files = place.where((named,)), place.where(("where" if settings.where else "files",))
         found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
         entries.append(found)
-    _check_sets(section, entries)
+    _check_sets(places, entries)
     return entries
 
 
-def _check_sets(section: ConfigNode, entries: Sequence[Entry]) -> None:
+def _check_sets(places: Sequence[ConfigNode], entries: Sequence[Entry]) -> None:
     """Raise ConfigError if entries write one set with different settings."""
     known: dict[str, dict[str, Any]] = {}
-    for i, entry in enumerate(entries):
+    for place, entry in zip(places, entries, strict=True):
         for name in entry.reader().attribute_sets():
             settings = settings_of_set(entry, name)
             if known.setdefault(name, settings) != settings:
                 message = f"expected the set {name!r} with the settings that it has in the entry before, got others"
-                raise section.at(i).error((), message)
+                raise place.error((), message)
 
 
 def _check(reader: Reader, place: ConfigNode) -> None:

@@ -224,7 +224,7 @@ def whole() -> Schema:
         "documents": _documents(),
         "executor": _executor(made),
         "storage": closed(made.properties(StorageOptions)),
-        "ingest": {"type": "array", "items": _input(made)},
+        "ingest": {"anyOf": [entry := _input(made), {"type": "array", "items": entry}]},
         "tag": {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": _set(made)},
         "make": _stages(made),
         **{name: _of_whole(made, name) for name in dedup_section.SECTIONS},

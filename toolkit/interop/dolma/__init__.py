@@ -6,14 +6,15 @@ Source: the options and their meaning are those of Dolma 1.2.1. What differs, an
 from toolkit.config.settings import ConfigNode
 from toolkit.interop.dolma.dedupe import read_deduper
 from toolkit.interop.dolma.mixer import read_mixer
+from toolkit.interop.dolma.pointers import OURS
 from toolkit.interop.dolma.tagger import read_tagger
 
 __all__ = ["is_dolma", "read_deduper", "read_mixer", "read_tagger"]
 
 
 def is_dolma(source: ConfigNode) -> bool:
-    """Tell whether a configuration is one of Dolma's: with `streams`, `taggers` or `dedupe` at its top."""
+    """Tell whether a configuration is one of Dolma's: with `streams`, `taggers` or `dedupe` and no key of ours."""
     value = source.value
-    if not isinstance(value, dict) or value.keys() & {"mix", "tag", "dedup"}:
+    if not isinstance(value, dict) or value.keys() & OURS:
         return False
     return bool(value.keys() & {"streams", "taggers", "dedupe"})

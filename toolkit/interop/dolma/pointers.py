@@ -32,6 +32,9 @@ SECTIONS = {
 }
 """By keys at the top of Dolma's configurations, of which no command here has any."""
 
+OURS = {"dataset", "ingest", "tag", "dedup", "mix"}
+"""Keys at the top of configurations of ours alone."""
+
 _LISTS = ("documents", "taggers", "destination", "tagger_modules")
 _FLAGS = ("experiment", "processes", "ignore_existing", "dryrun", *_LISTS)
 _GROUPS = ("work_dir.", "profile.", "dedupe.", "bloom_filter.", "tokenizer.", "streams")
@@ -81,7 +84,7 @@ def check(source: ConfigNode, command: str) -> None:
     value = source.value
     if isinstance(value, dict) and not (command == "dedup" and "dedupe" in value):
         for key in value.keys() & SECTIONS.keys():
-            if not value.keys() & {"ingest", "tag", "mix", "dataset"}:
+            if not value.keys() & OURS:
                 raise source.error(
                     (key,), f"expected a configuration that runs here, got one of Dolma's: {SECTIONS[key]}"
                 )
